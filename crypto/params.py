@@ -1,0 +1,71 @@
+"""Named, reviewed parameter sets.
+
+The suite's name goes into handshakes, job files and receipts. Two nodes whose names differ do not talk, so whatever
+changes a byte on the wire (a size, a hash, a number of rounds) needs a new name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Sizes and limits that every party of a session must share.
+
+    Attributes:
+        suite: Name of the set: protocol version, group, keystream, hash.
+        version: Version of the encodings; the number in `suite`.
+        security_bits: Claimed computational security.
+        group_order: Prime order ℓ of ristretto255 (RFC 9496, section 4).
+        point_bytes: Encoded group element.
+        scalar_bytes: Encoded scalar, little-endian and below ℓ.
+        block_bytes: Bytes that one group element can carry.
+        tag_bytes: Tag at the head of a block. Two of 2^20 elements share a tag with probability 2^-57.
+        index_bytes: Position of a block in its tuple, low byte.
+        payload_bytes: What is left of a block for data.
+        fake_bytes: Random bytes in a fake element.
+        feistel_rounds: Rounds of the public permutation under the embedding.
+        embedding_counter_bits: Counter that the embedding spreads over bytes 0 and 31 of an encoding.
+        max_element_bytes: Longest element.
+        max_blocks: Blocks of the longest element.
+        max_elements: Most elements in one call of a protocol.
+    """
+
+    suite: str
+    version: int
+    security_bits: int
+    group_order: int
+    point_bytes: int
+    scalar_bytes: int
+    block_bytes: int
+    tag_bytes: int
+    index_bytes: int
+    payload_bytes: int
+    fake_bytes: int
+    feistel_rounds: int
+    embedding_counter_bits: int
+    max_element_bytes: int
+    max_blocks: int
+    max_elements: int
+
+
+STANDARD_128: Final = Parameters(
+    suite="comine-1:ristretto255:aes128ctr:sha256",
+    version=1,
+    security_bits=128,
+    group_order=2**252 + 27742317777372353535851937790883648493,
+    point_bytes=32,
+    scalar_bytes=32,
+    block_bytes=30,
+    tag_bytes=12,
+    index_bytes=1,
+    payload_bytes=17,
+    fake_bytes=16,
+    feistel_rounds=8,
+    embedding_counter_bits=14,
+    max_element_bytes=65_535,
+    max_blocks=3_856,
+    max_elements=1 << 24,
+)

@@ -1,0 +1,73 @@
+"""The AES-128-CTR keystream, written straight into numpy arrays."""
+
+from __future__ import annotations
+
+from typing import Final, Never
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+_BLOCK: Final = 16
+_CHUNK: Final = 1 << 18  # 256 KB of zeros stay in the second-level cache
+_ZEROS: Final = memoryview(bytes(_CHUNK))
+
+
+class Keystream:
+    """AES-128 in counter mode (NIST SP 800-38A, section 6.5): an endless string of pseudorandom bytes.
+
+    A keystream belongs to one task: two threads that use it at once meet 'Already borrowed' from the cipher. It is
+    neither copied nor pickled, since two copies would yield the same bytes.
+
+    Args:
+        key: 16 bytes.
+        counter: First counter block, 16 bytes; it counts up modulo 2^128.
+    """
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, key: bytes, counter: bytes) -> None:
+        if len(key) != _BLOCK:
+            raise ValueError(f"an AES-128 key has 16 bytes, not {len(key)}")
+        self._cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+
+    @classmethod
+    def from_secret(cls, secret: bytes) -> Keystream:
+        """Start at a secret counter, so that a search for one key among many streams gains nothing from their number.
+
+        Args:
+            secret: 32 bytes: key, then first counter block.
+        """
+        return cls(secret[:_BLOCK], secret[_BLOCK:])
+
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        if size <= _CHUNK:
+            return self._cipher.update(_ZEROS[:size])
+        return self.words(-(-size // 8)).tobytes()[:size]
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """The next 8 · `size` bytes as little-endian words, shape (size,)."""
+        # The cipher asks for a block of slack behind the last byte that it writes.
+        words = np.empty(size + _BLOCK // 8, dtype="<u8")
+        self.fill(words)
+        return words[:size]
+
+    def fill(self, slackened: NDArray[np.uint64]) -> None:
+        """Overwrite all but the last two words of an array with keystream; the last two may change.
+
+        Args:
+            slackened: C-contiguous, shape (size + 2,).
+        """
+        target = memoryview(slackened.view(np.uint8))
+        end = len(target) - _BLOCK
+        update_into = self._cipher.update_into
+        for start in range(0, end, _CHUNK):
+            stop = min(start + _CHUNK, end)
+            update_into(_ZEROS[: stop - start], target[start : stop + _BLOCK])
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise TypeError("a keystream is never copied or pickled: two copies would yield the same bytes")
+
+    def __repr__(self) -> str:
+        return "<Keystream>"

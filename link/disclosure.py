@@ -1,0 +1,119 @@
+"""What may become public while a job runs: declared beforehand per label, enforced where a share leaves.
+
+`Session.open` is the only way by which a share, a decryption or a bit is opened, and it asks a `Ledger` first.
+What no ledger can enforce: what a modified node sends, sizes and timing, and what several jobs tell together.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from google.protobuf.message import Message
+
+from link.errors import UndeclaredDisclosure
+from protos.v1 import common_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One label of a statement.
+
+    Attributes:
+        label: Name of the opened thing, as in the audit log.
+        recipients: Parties that may learn it.
+        what: Its type in words, for people.
+        maximum: The most values that one party may send under the label to any one recipient.
+        when: The step of the job at which it is opened, for people.
+    """
+
+    label: str
+    recipients: frozenset[str]
+    what: str
+    maximum: int
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A line of the record: what left for whom.
+
+    The keyed MAC can be checked in a dispute; a plain digest of a small value would be the value.
+    """
+
+    label: str
+    recipients: tuple[str, ...]
+    number: int
+    size_bytes: int
+    mac: bytes
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts what leaves under each label and refuses what the statement does not declare."""
+
+    declared: dict[str, Declared]
+    key: bytes
+    record: list[Opened] = field(default_factory=list)
+    _sent: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+
+    @classmethod
+    def of(cls, declared: Iterable[Declared], key: bytes) -> Ledger:
+        """A ledger for the labels of one statement; `key` keys the MACs of the record."""
+        return cls({d.label: d for d in declared}, key)
+
+    def issue(self, label: str, values: bytes | memoryview, number: int, to: Iterable[str]) -> None:
+        """Allows `number` values to leave for each of `to`, or raises.
+
+        Raises:
+            UndeclaredDisclosure: The label is not in the statement, a receiver may not learn it, or there are too many.
+        """
+        line = self.declared.get(label)
+        if line is None:
+            raise UndeclaredDisclosure(
+                f"this node refused to open '{label}', which the job's statement does not declare"
+            )
+        receivers = tuple(to)
+        for receiver in receivers:
+            if receiver not in line.recipients:
+                raise UndeclaredDisclosure(
+                    f"this node refused to open '{label}' to {receiver}, who may not learn it by the job's statement"
+                )
+            if self._sent[label, receiver] + number > line.maximum:
+                raise UndeclaredDisclosure(
+                    f"this node refused to open more than {line.maximum} values of '{label}' to {receiver}, "
+                    "the most that the job's statement declares"
+                )
+        for receiver in receivers:
+            self._sent[label, receiver] += number
+        self.record.append(Opened(label, receivers, number, len(values), hmac.digest(self.key, values, "sha256")))
+
+    def expect(self, label: str, sender: str) -> None:
+        """Raises `UndeclaredDisclosure` where a peer opens something that the statement does not declare."""
+        if label not in self.declared:
+            raise UndeclaredDisclosure(f"{sender} opened '{label}', which the job's statement does not declare")
+
+
+@cache
+def kinds(message: Callable[[], Message]) -> frozenset[int]:
+    """The kinds of all fields of a message type, those of nested messages included."""
+
+    def walk(descriptor: Any, seen: frozenset[str]) -> Iterable[int]:
+        for member in descriptor.fields:
+            nested = member.message_type
+            if nested is None:
+                yield member.GetOptions().Extensions[common_pb2.kind]
+            elif nested.full_name not in seen:
+                yield from walk(nested, seen | {nested.full_name})
+
+    descriptor = message().DESCRIPTOR
+    return frozenset(walk(descriptor, frozenset({descriptor.full_name})))
+
+
+def opens(message: Callable[[], Message]) -> bool:
+    """Whether a message type has a field that only `Session.open` may fill."""
+    return common_pb2.OPENED in kinds(message)

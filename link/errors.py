@@ -1,0 +1,157 @@
+"""Every error comine can meet, as one tree.
+
+ComineError
+├── UsageError                  2   the command line was wrong
+├── ConfigurationError         10   configuration, versions or resources of this machine
+│   ├── InputDataError         10   a data file is missing, corrupt or in the wrong format
+│   ├── VersionMismatch        10   peers run versions that do not understand each other
+│   └── ResourceError          10   a full disk, a port in use, too little memory
+├── PeerError                  20   a peer could not be reached or was lost
+│   └── IdentityError          20   a certificate is missing, expired, foreign or names someone else
+├── PolicyDenied               30   a party's policy refuses the job
+├── ProtocolViolation          40   a peer broke the rules of the protocol
+│   ├── UnexpectedMessage      40   a message of the wrong type, order or sender
+│   ├── MalformedMessage       40   a message that does not hold what its type promises
+│   ├── LimitExceeded          40   a peer sent more than the protocol allows
+│   └── UndeclaredDisclosure   40   something would leave that the statement does not declare
+├── JobCancelled               50   somebody cancelled the job
+├── DeadlineExceeded           60   a wait ended without the awaited message
+└── InternalError              70   a fault in comine itself
+
+Each class has a stable `code` with a page under docs/errors/, and the exit code of the process that ends with it.
+The message is one sentence for a person: what happened, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ComineError(Exception):
+    """Base of all errors that comine raises on purpose.
+
+    Args:
+        message: One sentence for a person: what, where, what to do. It may cross the wire, so it holds no data values.
+        party: The party at which the error arose, where that is known.
+    """
+
+    code: ClassVar[str] = "E700"
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, party: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.party = party
+
+
+class UsageError(ComineError):
+    """The command line was wrong."""
+
+    code = "E001"
+    exit_code = 2
+
+
+class ConfigurationError(ComineError):
+    """A configuration or job file is wrong."""
+
+    code = "E100"
+    exit_code = 10
+
+
+class InputDataError(ConfigurationError):
+    """A data source is missing, corrupt or not in the declared format."""
+
+    code = "E101"
+
+
+class VersionMismatch(ConfigurationError):
+    """Two nodes run versions, suites or job files that differ."""
+
+    code = "E102"
+
+
+class ResourceError(ConfigurationError):
+    """This machine lacks something: disk space, a free port, memory."""
+
+    code = "E103"
+
+
+class PeerError(ComineError):
+    """A peer could not be reached or was lost."""
+
+    code = "E200"
+    exit_code = 20
+
+
+class IdentityError(PeerError):
+    """A certificate is missing, expired, foreign, or names somebody else."""
+
+    code = "E201"
+
+
+class PolicyDenied(ComineError):
+    """A party's policy refuses the job."""
+
+    code = "E300"
+    exit_code = 30
+
+
+class ProtocolViolation(ComineError):
+    """A peer broke the rules of the protocol; never retried."""
+
+    code = "E400"
+    exit_code = 40
+
+
+class UnexpectedMessage(ProtocolViolation):
+    """A message of the wrong type, order or sender."""
+
+    code = "E401"
+
+
+class MalformedMessage(ProtocolViolation):
+    """A message that does not hold what its type promises."""
+
+    code = "E402"
+
+
+class LimitExceeded(ProtocolViolation):
+    """A peer sent more than the protocol allows."""
+
+    code = "E403"
+
+
+class UndeclaredDisclosure(ProtocolViolation):
+    """Something would leave this party that the job's statement does not declare."""
+
+    code = "E404"
+
+
+class JobCancelled(ComineError):
+    """Somebody cancelled the job."""
+
+    code = "E500"
+    exit_code = 50
+
+
+class DeadlineExceeded(ComineError):
+    """A wait ended without the awaited message."""
+
+    code = "E600"
+    exit_code = 60
+
+
+class InternalError(ComineError):
+    """A fault in comine itself."""
+
+
+def _tree(cls: type[ComineError]) -> list[type[ComineError]]:
+    return [cls, *(found for sub in cls.__subclasses__() for found in _tree(sub))]
+
+
+BY_CODE: dict[str, type[ComineError]] = {cls.code: cls for cls in _tree(ComineError)}
+
+
+def from_code(code: str, message: str, *, party: str | None = None) -> ComineError:
+    """Rebuild an error that crossed the wire; an unknown code becomes an `InternalError`."""
+    return BY_CODE.get(code, InternalError)(message, party=party)
