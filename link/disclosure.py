@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from google.protobuf.message import Message
 
@@ -36,6 +36,21 @@ class Declared:
     what: str
     maximum: int
     when: str
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """One line of a disclosure statement: something that follows for somebody from a protocol's messages.
+
+    Attributes:
+        who: Parties (or "coordinator") that learn it.
+        kind: What sort of thing it is.
+        what: It, in words for people.
+    """
+
+    who: tuple[str, ...]
+    kind: Literal["result", "size", "count", "membership"]
+    what: str
 
 
 @dataclass(frozen=True, slots=True)

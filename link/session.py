@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
@@ -38,6 +38,7 @@ from protos.v1.link_pb2 import Abort, Frame, Hello, Opening
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
 
 WIRE_VERSION = "1"
 CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
@@ -479,9 +480,9 @@ class Session:
 
         return await self._assemble(frm, Opening, "values", dtype, shape, check)
 
-    async def compute(self, function: Callable[[], R]) -> R:
+    async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs heavy local work off the event loop."""
-        (result,) = await self._core.executor.map(lambda _: function(), [None])
+        (result,) = await self._core.executor.map(lambda _: function(*args, **kwargs), [None])
         return result
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:

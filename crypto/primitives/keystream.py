@@ -59,7 +59,7 @@ class Keystream:
         Args:
             slackened: C-contiguous, shape (size + 2,).
         """
-        target = memoryview(slackened.view(np.uint8))
+        target = slackened.view(np.uint8).data
         end = len(target) - _BLOCK
         update_into = self._cipher.update_into
         for start in range(0, end, _CHUNK):

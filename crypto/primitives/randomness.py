@@ -15,11 +15,12 @@ from typing import Final, Never
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.hashing import derive_key, encode_labels
+from crypto.primitives.hashing import derive_key
 from crypto.primitives.keystream import Keystream
 from link.errors import InternalError
 
 KEY_BYTES: Final = 32
+_STATE_BYTES: Final = 64
 _WORD: Final = 1 << 64
 
 _forks = 0
@@ -43,18 +44,17 @@ class Randomness:
 
     __slots__ = ("_forks", "_root", "_stream")
 
-    def __init__(self, key: builtins.bytes) -> None:
+    def __init__(self, state: builtins.bytes) -> None:
         """Use `from_os`, `from_key` or `from_seed`, which say where the key comes from."""
-        if len(key) != KEY_BYTES:
-            raise ValueError(f"a stream's key has {KEY_BYTES} bytes, not {len(key)}")
-        self._root = key
-        self._stream = Keystream.from_secret(derive_key(key, "stream"))
+        # The root, from which streams are derived, and the keystream's secret are independent parts of the state.
+        self._root = state[:KEY_BYTES]
+        self._stream = Keystream.from_secret(state[KEY_BYTES:])
         self._forks = _forks
 
     @classmethod
     def from_os(cls) -> Randomness:
         """A stream keyed by the operating system."""
-        return cls(secrets.token_bytes(KEY_BYTES))
+        return cls(secrets.token_bytes(_STATE_BYTES))
 
     @classmethod
     def from_key(cls, key: builtins.bytes) -> Randomness:
@@ -62,8 +62,13 @@ class Randomness:
 
         Args:
             key: 32 bytes, uniform and secret, used for nothing else.
+
+        Raises:
+            ValueError: The key has another length.
         """
-        return cls(key)
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a stream's key has {KEY_BYTES} bytes, not {len(key)}")
+        return cls(derive_key(key, "stream of a key", size=_STATE_BYTES))
 
     @classmethod
     def from_seed(cls, seed: builtins.bytes | int) -> Randomness:
@@ -72,7 +77,7 @@ class Randomness:
         Args:
             seed: Any integer or bytes.
         """
-        return cls(derive_key(bytes(16), "seed", seed))
+        return cls(derive_key(bytes(16), "stream of a seed", seed, size=_STATE_BYTES))
 
     def derive(self, *label: str | int | builtins.bytes) -> Randomness:
         """An independent stream for `label`, whatever has been drawn from this one.
@@ -84,7 +89,7 @@ class Randomness:
             A stream keyed by HKDF-SHA256 of this stream's root key and the injectively encoded path.
         """
         self._check()
-        return Randomness(derive_key(self._root, "derive", encode_labels(*label)))
+        return Randomness(derive_key(self._root, "derived stream", *label, size=_STATE_BYTES))
 
     def bytes(self, size: int) -> builtins.bytes:
         """The next `size` bytes."""

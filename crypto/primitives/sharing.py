@@ -1,0 +1,163 @@
+"""Additive sharing over Z_2^64: a secret vector is the sum of its holders' shares modulo 2^64.
+
+A share is a value of its own type, never a bare number: it does not turn into an int, a bool or an array by accident,
+and shares of different holders do not add up silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.randomness import RandomStream
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AdditiveShare:
+    """One holder's share of a vector over Z_2^64.
+
+    Args:
+        values: Shape (n,), uint64; kept as a read-only view.
+        holder: Name of the party that holds this share.
+        holders: Names of all who hold shares of the vector, in the order that all of them use.
+    """
+
+    values: NDArray[np.uint64]
+    holder: str
+    holders: tuple[str, ...]
+
+    # Lets numpy leave `array + share` to this class, which refuses it.
+    __array_ufunc__ = None
+
+    def __post_init__(self) -> None:
+        if self.values.dtype != np.uint64 or self.values.ndim != 1:
+            raise TypeError("a share holds a uint64 array of one dimension")
+        if len(set(self.holders)) != len(self.holders) or self.holder not in self.holders:
+            raise ValueError("a share's holder must be one of its holders, who must differ")
+        view = self.values.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "values", view)
+
+    @property
+    def size(self) -> int:
+        """Length of the shared vector."""
+        return len(self.values)
+
+    def __add__(self, other: AdditiveShare) -> AdditiveShare:
+        return self._with(self.values + self._matching(other).values)
+
+    def __sub__(self, other: AdditiveShare) -> AdditiveShare:
+        return self._with(self.values - self._matching(other).values)
+
+    def __neg__(self) -> AdditiveShare:
+        return self._with(np.negative(self.values))
+
+    def __getitem__(self, selection: slice | NDArray[np.int64] | NDArray[np.bool_]) -> AdditiveShare:
+        """The share of part of the vector; an array of positions or flags, or a slice, never a single position."""
+        if not isinstance(selection, slice | np.ndarray):
+            raise TypeError("a share is selected from by a slice or an array")
+        return self._with(self.values[selection])
+
+    def plus_public(self, constant: int | NDArray[np.uint64]) -> AdditiveShare:
+        """Add a public constant to the shared vector.
+
+        Every holder calls this; only the first of `holders` changes its share, so the constant is added once.
+
+        Args:
+            constant: A uint64 array of shape (n,), or an integer.
+        """
+        if self.holder != self.holders[0]:
+            return self
+        return self._with(self.values + _residues(constant))
+
+    def times_public(self, factor: int | NDArray[np.uint64]) -> AdditiveShare:
+        """Multiply the shared vector by a public factor; every holder does so.
+
+        Args:
+            factor: A uint64 array of shape (n,), or an integer.
+        """
+        return self._with(self.values * _residues(factor))
+
+    def _with(self, values: NDArray[np.uint64]) -> AdditiveShare:
+        return AdditiveShare(values, self.holder, self.holders)
+
+    def _matching(self, other: object) -> AdditiveShare:
+        if not isinstance(other, AdditiveShare):
+            raise TypeError("a share adds to a share; a public number goes through plus_public or times_public")
+        if (self.holder, self.holders) != (other.holder, other.holders):
+            raise TypeError("shares of different holders do not add up")
+        if self.size != other.size:
+            raise ValueError(f"a share of length {self.size} does not add to one of length {other.size}")
+        return other
+
+    def _refuse(self, *_: object) -> Never:
+        raise TypeError("a share is not a value; open it through the session or reconstruct it from all holders")
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __contains__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __array__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<AdditiveShare of length {self.size}>"
+
+
+def share(values: NDArray[np.uint64], holders: Sequence[str], random: RandomStream) -> list[AdditiveShare]:
+    """Split a vector into shares, of which any but all are independent and uniform.
+
+    Args:
+        values: Shape (n,), uint64.
+        holders: Names of at least two holders.
+        random: Fresh randomness.
+
+    Returns:
+        One share per holder, in the holders' order.
+
+    Raises:
+        ValueError: Fewer than two holders.
+    """
+    if len(holders) < 2:
+        raise ValueError("a vector is shared among at least two holders")
+    names = tuple(holders)
+    parts = [random.uint64(len(values)) for _ in names[1:]]
+    remainder = values.copy()
+    for part in parts:
+        remainder -= part
+    return [AdditiveShare(part, name, names) for part, name in zip([remainder, *parts], names, strict=True)]
+
+
+def reconstruct(shares: Sequence[AdditiveShare]) -> NDArray[np.uint64]:
+    """Add up the shares of all holders.
+
+    Args:
+        shares: One share of each holder, in any order.
+
+    Returns:
+        The vector, shape (n,).
+
+    Raises:
+        ValueError: A holder's share is missing or doubled, or the shares are of different vectors.
+    """
+    if not shares:
+        raise ValueError("a vector is reconstructed from the shares of all its holders")
+    holders, size = shares[0].holders, shares[0].size
+    if any(part.holders != holders or part.size != size for part in shares):
+        raise ValueError("the shares are of different vectors")
+    if sorted(part.holder for part in shares) != sorted(holders):
+        raise ValueError("a vector is reconstructed from exactly one share of each holder")
+    total = np.zeros(size, dtype=np.uint64)
+    for part in shares:
+        total += part.values
+    return total
+
+
+def _residues(number: int | NDArray[np.uint64]) -> NDArray[np.uint64]:
+    if isinstance(number, int):
+        return np.full(1, number % (1 << 64), dtype=np.uint64)
+    if number.dtype != np.uint64:
+        raise TypeError("a public vector must be a uint64 array")
+    return number

@@ -1,0 +1,252 @@
+"""The job specification: a frozen model of `job.toml`, whose digest every party sees before it agrees."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from jobs.federation import Name
+from jobs.toml import read_toml, validate
+from link.errors import ConfigurationError
+
+MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _support(value: object) -> object:
+    """Tells fractions (decimals, and strings in JSON) from counts (integers)."""
+    if isinstance(value, bool):
+        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
+    value = _decimal(value) if isinstance(value, str | float) else value
+    if isinstance(value, Decimal):
+        if not (value.is_finite() and 0 < value <= 1):
+            raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
+    elif isinstance(value, int) and value < 1:
+        raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
+    return value
+
+
+def _decimal(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | float | int):
+        return value
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"'{value}' is not a number") from None
+
+
+Support = Annotated[int | Decimal, BeforeValidator(_support)]
+Fraction = Annotated[Decimal, BeforeValidator(_decimal)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class JobSection(_Section):
+    """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most."""
+
+    name: str = Field(min_length=1, max_length=200)
+    task: Literal["itemsets", "rules"]
+    parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
+    dataset: str = Field(min_length=1)
+    partition: Literal["horizontal"] = "horizontal"
+    recipients: tuple[str, ...] = Field(default=("coordinator",), min_length=1)
+    deadline: str = "30m"
+
+    @field_validator("deadline")
+    @classmethod
+    def _duration(cls, value: str) -> str:
+        match = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", value)
+        if match is None:
+            raise ValueError(f'\'{value}\' must be a duration such as "90s", "30m" or "2h"')
+        return value
+
+    @model_validator(mode="after")
+    def _names(self) -> JobSection:
+        for name in self.parties:
+            if self.parties.count(name) > 1:
+                raise ValueError(f"the party '{name}' is named twice")
+        for name in self.recipients:
+            if name not in ("coordinator", "all", *self.parties):
+                raise ValueError(f'the recipient \'{name}\' is neither "coordinator", "all" nor a party of the job')
+        return self
+
+    @property
+    def deadline_s(self) -> int:
+        """The deadline in seconds."""
+        return int(self.deadline[:-1]) * _UNITS[self.deadline[-1]]
+
+
+class ItemsetsSection(_Section):
+    """The `[itemsets]` table.
+
+    Attributes:
+        min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
+        max_length: The most items of an itemset.
+        disclose: What the computing parties learn beside which itemsets are frequent.
+        strategy: `level-wise`, `one-shot`, or whichever `auto` expects to suit `prefer`.
+        prefer: Whether `auto` values less disclosure or more speed.
+        thin: Level-wise only: each level's candidates are first thinned to those that are locally frequent somewhere.
+        universe: How level 1 gets its items: `frequent-items` (union of the locally frequent ones), `all-items`
+            (union of all), or the path of a public catalogue, one item a line.
+        catalogue: The items of a public catalogue, once it has been read.
+        union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
+        lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
+        max_candidates: The most candidates of one level.
+    """
+
+    min_support: Support
+    max_length: int | None = Field(default=None, ge=1)
+    disclose: Literal["candidates"] = "candidates"
+    strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
+    prefer: Literal["disclosure", "speed"] = "disclosure"
+    thin: bool = False
+    universe: str = "frequent-items"
+    catalogue: tuple[str, ...] | None = None
+    union: Literal["maximal", "all"] = "maximal"
+    lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
+    max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
+
+    @field_validator("disclose", mode="before")
+    @classmethod
+    def _available(cls, value: object) -> object:
+        if value in ("supports", "frequent"):
+            raise ValueError(
+                f'disclose = "{value}" needs secure comparison, which this version does not have; '
+                'use disclose = "candidates" if the parties agree to open all candidates\' sums'
+            )
+        return value
+
+    @field_validator("lambda_")
+    @classmethod
+    def _mixes(cls, value: Decimal) -> Decimal:
+        if not (value.is_finite() and 0 <= value < 1):
+            raise ValueError(f"{value} must be at least 0 and below 1")
+        return value
+
+
+class UnionSection(_Section):
+    """The `[union]` table: the public bound that fakes fill up; without one, the next power of two is disclosed."""
+
+    bound: int | None = Field(default=None, ge=1, le=100_000_000)
+
+
+class RulesSection(_Section):
+    """The `[rules]` table, with task = "rules"."""
+
+    min_confidence: Fraction
+    consequent: Literal["any", "single"] = "any"
+    measures: tuple[str, ...] = ("confidence", "lift", "leverage", "conviction")
+
+    @field_validator("min_confidence")
+    @classmethod
+    def _share(cls, value: Decimal) -> Decimal:
+        if not (value.is_finite() and 0 <= value <= 1):
+            raise ValueError(f"{value} must be between 0 and 1")
+        return value
+
+
+class JobSpec(_Section):
+    """The whole of `job.toml`."""
+
+    job: JobSection
+    itemsets: ItemsetsSection
+    union: UnionSection = UnionSection()
+    rules: RulesSection | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> JobSpec:
+        if self.job.task == "rules" and self.rules is None:
+            raise ValueError('task = "rules" needs a [rules] table with min_confidence')
+        if self.job.task == "itemsets" and self.rules is not None:
+            raise ValueError('a [rules] table needs task = "rules"')
+        return self
+
+    @classmethod
+    def load(cls, path: Path) -> JobSpec:
+        """Reads a job file and the public catalogue that it may name.
+
+        Raises:
+            ConfigurationError: Something in the file is missing, unknown or wrong.
+        """
+        return cls.of(read_toml(path), str(path), path.parent)
+
+    @classmethod
+    def of(cls, contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
+        """A specification from the contents of a job file; a catalogue is looked for in `folder`."""
+        task = contents.get("job", {}).get("task") if isinstance(contents.get("job"), dict) else None
+        if task in ("align", "union", "sum", "frequency"):
+            raise ConfigurationError(f'{where}: [job] task: "{task}" is not available in this version')
+        spec = validate(cls, contents, where)
+        universe = spec.itemsets.universe
+        if universe in ("frequent-items", "all-items") or spec.itemsets.catalogue is not None:
+            return spec
+        catalogue = _read_catalogue(folder / universe)
+        itemsets = spec.itemsets.model_copy(update={"catalogue": catalogue, "universe": Path(universe).name})
+        spec = spec.model_copy(update={"itemsets": itemsets})
+        if len(spec.canonical()) > MAX_SPEC_BYTES:
+            raise ConfigurationError(
+                f'{folder / universe} is too long for a catalogue; use universe = "frequent-items"'
+            )
+        return spec
+
+    @classmethod
+    def from_canonical(cls, data: bytes) -> JobSpec:
+        """Reads a specification that crossed the wire.
+
+        Raises:
+            ConfigurationError: It is not in canonical form.
+        """
+        try:
+            contents = json.loads(data)
+        except ValueError:
+            raise ConfigurationError("the proposed job is not JSON") from None
+        spec = validate(cls, contents, "the proposed job")
+        if spec.canonical() != data:
+            raise ConfigurationError("the proposed job is not in canonical form; bring both nodes to the same version")
+        return spec
+
+    def canonical(self) -> bytes:
+        """The specification as JSON, keys sorted, no blanks; decimals are strings, so that none is rounded."""
+        plain = self.model_dump(mode="json", by_alias=True)
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(self.canonical()).digest()
+
+    def job_id(self, nonce: bytes, expiry: int) -> bytes:
+        """SHA-256(spec digest ‖ nonce ‖ expiry): two runs of one job file never share it."""
+        return hashlib.sha256(self.digest + nonce + expiry.to_bytes(8, "big")).digest()
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The parties that learn the candidates' sums: the recipients among them; all, where there is none."""
+        named = tuple(p for p in self.job.parties if p in self.job.recipients or "all" in self.job.recipients)
+        return named or self.job.parties
+
+    @property
+    def to_coordinator(self) -> bool:
+        """Whether the coordinator gets the result."""
+        return "coordinator" in self.job.recipients or "all" in self.job.recipients
+
+
+def _read_catalogue(path: Path) -> tuple[str, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise ConfigurationError(f"the catalogue {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"the catalogue {path} is not UTF-8 text") from None
+    items = sorted({line for line in lines if line}, key=str.encode)
+    if not items:
+        raise ConfigurationError(f"the catalogue {path} names no item")
+    return tuple(items)

@@ -1,0 +1,100 @@
+"""The disclosure statement of a job: who learns what, under which adversary and collusion bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.spec import JobSpec
+from jobs.tasks import horizontal_mining
+from link.disclosure import Declared, Learned
+from mining.joint.disclosure import learned, openings
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What exactly this job discloses.
+
+    Attributes:
+        adversary: The behaviour against which it holds.
+        collusion: How many colluders it withstands.
+        declared: Every label under which a party may open something; enforced while the job runs.
+        learned: Who learns what.
+        beyond: What no statement of a single job can cover.
+    """
+
+    adversary: str
+    collusion: str
+    declared: tuple[Declared, ...]
+    learned: tuple[Learned, ...]
+    beyond: tuple[str, ...]
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """The statement as JSON values."""
+        return [
+            {"adversary": self.adversary, "collusion": self.collusion},
+            *({"who": list(line.who), "kind": line.kind, "what": line.what} for line in self.learned),
+            *(
+                {
+                    "label": d.label,
+                    "recipients": sorted(d.recipients),
+                    "what": d.what,
+                    "maximum": d.maximum,
+                    "when": d.when,
+                }
+                for d in self.declared
+            ),
+            *({"beyond": line} for line in self.beyond),
+        ]
+
+    def prose(self) -> list[str]:
+        """The statement as sentences."""
+        return [
+            f"Adversary: {self.adversary}. Collusion: {self.collusion}.",
+            *(f"{_names(line.who)} {_learn(line.who)} {line.what}." for line in self.learned),
+            *(f"Not covered: {line}." for line in self.beyond),
+        ]
+
+
+def statement(spec: JobSpec) -> Statement:
+    """The statement of a job, from its specification alone: every party computes the same."""
+    task, parties = horizontal_mining(spec), spec.job.parties
+    receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
+    released = Learned(receivers, "result", f"all frequent itemsets with their supports{_rules(spec)}, and N")
+    return Statement(
+        adversary="semi-honest: every party follows the protocol and may study all it sees",
+        collusion=_collusion(parties),
+        declared=openings(task, parties),
+        learned=(released, *learned(task, parties)),
+        beyond=(
+            "what a modified node sends, or an invented input",
+            "the sizes and times of messages",
+            "what several jobs on overlapping data tell together",
+        ),
+    )
+
+
+def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
+    return ("coordinator", *parties) if recipient == "all" else (recipient,)
+
+
+def _rules(spec: JobSpec) -> str:
+    return " and the association rules that follow from them" if spec.job.task == "rules" else ""
+
+
+def _collusion(parties: tuple[str, ...]) -> str:
+    if len(parties) == 2:
+        return "none: with two parties a sum tells each the other's value"
+    return (
+        f"the sums withstand any {len(parties) - 2} colluders, who learn no more than the sum over the others; "
+        "the unions withstand single parties, and a merger that colludes learns more of who shares what"
+    )
+
+
+def _names(who: tuple[str, ...]) -> str:
+    *some, last = who
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def _learn(who: tuple[str, ...]) -> str:
+    return "learns" if len(who) == 1 else "learn"

@@ -1,0 +1,270 @@
+"""A small certificate authority for one federation.
+
+It issues what `link.identity` describes. Who holds `ca.key` decides who belongs to the federation; it is needed only
+while certificates are issued and belongs on no party's node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import ipaddress
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.identity import ROLES, SCHEME, Identity, Role, check_name, name_in
+
+AUTHORITY_DAYS: Final = 3650
+CERTIFICATE_DAYS: Final = 825
+_CLOCK_SKEW: Final = dt.timedelta(hours=1)
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What is in a certificate, for people.
+
+    Attributes:
+        name: The holder.
+        role: "party", "coordinator" or "authority".
+        hosts: DNS names and addresses besides the name.
+        fingerprint: SHA-256 of the certificate, hexadecimal.
+        valid_until: Its last moment, in UTC.
+    """
+
+    name: str
+    role: str
+    hosts: tuple[str, ...]
+    fingerprint: str
+    valid_until: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """The authority's certificate and key, in memory.
+
+    Attributes:
+        certificate_pem: What every party trusts.
+        key_pem: What signs; never shown.
+    """
+
+    certificate_pem: bytes
+    key_pem: bytes = field(repr=False)
+
+    @classmethod
+    def create(cls, valid_days: float = AUTHORITY_DAYS) -> Authority:
+        """A new authority with a fresh key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"comine authority {secrets.token_hex(4)}")])
+        certificate = (
+            _builder(name, name, key.public_key(), valid_days)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs_certificates=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
+
+    @classmethod
+    def read(cls, folder: Path) -> Authority:
+        """The authority that `write` has put into a folder.
+
+        Raises:
+            ConfigurationError: There is none, or it cannot be read.
+        """
+        try:
+            return cls((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+        except OSError as error:
+            raise ConfigurationError(
+                f"{error.filename} cannot be read ({error.strerror}); create an authority with comine pki init"
+            ) from None
+
+    def write(self, folder: Path, *, force: bool = False) -> None:
+        """Puts `ca.crt` and `ca.key` (0600) into a folder.
+
+        Raises:
+            ConfigurationError: One of them exists and `force` is not set.
+            ResourceError: The folder cannot be written.
+        """
+        _write_pair(folder, "ca", self.certificate_pem, self.key_pem, force)
+
+    def issue(
+        self,
+        name: str,
+        role: Role = "party",
+        hosts: Sequence[str] = (),
+        valid_days: float = CERTIFICATE_DAYS,
+    ) -> Identity:
+        """A certificate with a fresh key.
+
+        Args:
+            name: The holder.
+            role: "party" or "coordinator".
+            hosts: DNS names and IP addresses of a party's node, for tools that check them; comine asks for the name.
+            valid_days: Days from now; below zero it is outdated from the start.
+
+        Raises:
+            ConfigurationError: The name, role or a host is not possible.
+        """
+        check_name(name)
+        if role not in ROLES:
+            raise ConfigurationError(f"'{role}' is not a role; use party or coordinator")
+        if role == "coordinator" and hosts:
+            raise ConfigurationError("a coordinator answers no calls; leave its hosts away")
+        authority = x509.load_pem_x509_certificate(self.certificate_pem)
+        signer = serialization.load_pem_private_key(self.key_pem, password=None)
+        if not isinstance(signer, ec.EllipticCurvePrivateKey):
+            raise ConfigurationError("the authority's key is not one for ECDSA; create one with comine pki init")
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(f"{SCHEME}{role}/{name}")]
+        usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if role == "party":
+            names += [x509.DNSName(name), *(_host(host) for host in dict.fromkeys(hosts) if host != name)]
+            usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        certificate = (
+            _builder(subject, authority.subject, key.public_key(), valid_days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(_authority_key(authority), critical=False)
+            .sign(signer, hashes.SHA256())
+        )
+        pem = certificate.public_bytes(serialization.Encoding.PEM)
+        return Identity(name, role, pem, _key_bytes(key), self.certificate_pem)
+
+
+def write_identity(identity: Identity, folder: Path, *, force: bool = False) -> None:
+    """Puts `NAME.crt` and `NAME.key` (0600) into a folder.
+
+    Raises:
+        ConfigurationError: One of them exists and `force` is not set.
+        ResourceError: The folder cannot be written.
+    """
+    _write_pair(folder, identity.name, identity.certificate_pem, identity.key_pem, force)
+
+
+def show(folder: Path) -> list[Issued]:
+    """All certificates in a folder, the authority's first, then by name.
+
+    Raises:
+        ConfigurationError: The folder holds no authority, or a file is not a certificate.
+    """
+    if not (folder / "ca.crt").is_file():
+        raise ConfigurationError(f"{folder} holds no ca.crt; create an authority with comine pki init")
+    found = [_describe(path) for path in folder.glob("*.crt")]
+    return sorted(found, key=lambda issued: (issued.role != "authority", issued.name))
+
+
+def _describe(path: Path) -> Issued:
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError):
+        raise ConfigurationError(f"{path} is not a certificate in PEM form; move it elsewhere") from None
+    fingerprint, until = certificate.fingerprint(hashes.SHA256()).hex(), certificate.not_valid_after_utc
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return Issued(str(common[0].value) if common else path.stem, "authority", (), fingerprint, until)
+    try:
+        role, name = name_in(names.get_values_for_type(x509.UniformResourceIdentifier))
+    except IdentityError as error:
+        raise ConfigurationError(f"{path}: {error.message}") from None
+    hosts = [host for host in names.get_values_for_type(x509.DNSName) if host != name]
+    hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    return Issued(name, role, tuple(hosts), fingerprint, until)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid_days: float
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    until = now + dt.timedelta(days=valid_days)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(min(now, until) - _CLOCK_SKEW)
+        .not_valid_after(until)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _authority_key(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    if len(host) > 253 or _HOST.fullmatch(host) is None:
+        raise ConfigurationError(
+            f"'{host[:80]}' is neither a host name nor an IP address; give it without port or path"
+        )
+    return x509.DNSName(host)
+
+
+def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _write_pair(folder: Path, stem: str, certificate_pem: bytes, key_pem: bytes, force: bool) -> None:
+    certificate, key = folder / f"{stem}.crt", folder / f"{stem}.key"
+    for path in (certificate, key):
+        if path.exists() and not force:
+            raise ConfigurationError(f"{path} exists; use --force to replace it and its key")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(key, key_pem, 0o600)
+        _write(certificate, certificate_pem, 0o644)
+    except OSError as error:
+        raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Creates a file with its final mode from the first byte on, all or nothing."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

@@ -1,0 +1,220 @@
+"""Who a party is: its certificate, the name and role inside it, and what it signs.
+
+A certificate names its holder in one subject alternative name, the URI `comine://ROLE/NAME`. A party's certificate also
+carries NAME as a DNS name, so that whoever dials can ask TLS for exactly that name whatever the address is, and it is
+good for servers and clients. A coordinator's certificate is good for clients only and has no DNS name, so that it can
+never answer in a party's place. Keys are ECDSA over P-256.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from link.errors import ConfigurationError, IdentityError
+
+Role = Literal["party", "coordinator"]
+
+ROLES: Final[tuple[Role, ...]] = ("party", "coordinator")
+SCHEME: Final = "comine://"
+MAX_NAME: Final = 63
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+
+
+def check_name(name: str) -> None:
+    """Refuses what cannot be the name of a party or coordinator.
+
+    Raises:
+        ConfigurationError: The name is too long, has other characters, or means something else already.
+    """
+    if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
+        raise ConfigurationError(
+            f"'{name[:MAX_NAME]}' cannot be a name: use 1 to {MAX_NAME} of the characters a-z 0-9 - _ . and begin and "
+            "end with a letter or digit"
+        )
+    if name == "ca":
+        raise ConfigurationError("'ca' cannot be a name: it is the authority's own; choose another")
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return
+    raise ConfigurationError(f"'{name}' cannot be a name because it is an IP address; give addresses as hosts")
+
+
+def name_in(uris: Iterable[str]) -> tuple[Role, str]:
+    """The role and name in the subject alternative names of a certificate.
+
+    Raises:
+        IdentityError: There is not exactly one `comine://ROLE/NAME` among them, or it is not well formed.
+    """
+    named = [uri for uri in uris if uri.startswith(SCHEME)]
+    if len(named) != 1:
+        raise IdentityError(f"a certificate must name its holder once, as {SCHEME}ROLE/NAME; issue it with comine pki")
+    role, _, name = named[0].removeprefix(SCHEME).partition("/")
+    if role not in ROLES or len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
+        raise IdentityError(f"a certificate must name its holder as {SCHEME}ROLE/NAME; issue it with comine pki")
+    return role, name
+
+
+def peer_of(auth_context: Mapping[str, Iterable[bytes]]) -> tuple[Role, str]:
+    """The role and name of the other end of a gRPC call, out of the certificate that TLS has verified.
+
+    Args:
+        auth_context: `context.auth_context()` of the call.
+
+    Raises:
+        IdentityError: The call has no certificate, or it names nobody.
+    """
+    names = auth_context.get("x509_subject_alternative_name", ())
+    return name_in(name.decode("utf-8", "replace") for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A certificate, its key and the authority that all parties trust.
+
+    Attributes:
+        name: The holder's name.
+        role: "party" or "coordinator".
+        certificate_pem: The certificate.
+        key_pem: Its private key; never shown.
+        ca_pem: The authority's certificate.
+    """
+
+    name: str
+    role: Role
+    certificate_pem: bytes
+    key_pem: bytes = field(repr=False)
+    ca_pem: bytes
+
+    @classmethod
+    def load(cls, ca_path: Path, certificate_path: Path, key_path: Path) -> Identity:
+        """Reads and checks an identity's three files.
+
+        Raises:
+            ConfigurationError: A file is missing or not readable, or others can read the key.
+            IdentityError: The certificate is not valid today, of another authority, names nobody, or has another key.
+        """
+        ca_pem, certificate_pem = _read(ca_path), _read(certificate_path)
+        key_pem = _read_key(key_path)
+        certificate = _certificate(certificate_pem, str(certificate_path))
+        _check_time(certificate, str(certificate_path))
+        if not _issued_by(certificate, ca_pem, str(ca_path)):
+            raise IdentityError(
+                f"{certificate_path} was not issued by the authority in {ca_path}; "
+                "use the ca.crt of this federation or have a certificate issued by its authority"
+            )
+        if _private_key(key_pem, str(key_path)).public_key() != certificate.public_key():
+            raise IdentityError(f"the key in {key_path} does not belong to {certificate_path}; use the pair as issued")
+        try:
+            role, name = name_in(_uris(certificate))
+        except IdentityError as error:
+            raise IdentityError(f"{certificate_path}: {error.message}") from None
+        return cls(name, role, certificate_pem, key_pem, ca_pem)
+
+    def sign(self, data: bytes) -> bytes:
+        """An ECDSA signature with SHA-256 over `data`, which must begin with what it is for."""
+        return _private_key(self.key_pem, "this party's key").sign(data, ec.ECDSA(hashes.SHA256()))
+
+
+def verify(ca_pem: bytes, certificate_pem: bytes, name: str, data: bytes, signature: bytes) -> None:
+    """Checks that the party called `name` has signed `data`.
+
+    Args:
+        ca_pem: The authority that this party trusts.
+        certificate_pem: The certificate that came with the signature.
+        name: Whose signature it must be.
+        data: What was signed.
+        signature: As made by `Identity.sign`.
+
+    Raises:
+        IdentityError: The certificate is foreign, outdated or names someone else, or the signature is wrong.
+    """
+    where = f"the certificate that {name} signed with"
+    certificate = _certificate(certificate_pem, where)
+    _check_time(certificate, where)
+    if not _issued_by(certificate, ca_pem, "the authority's certificate"):
+        raise IdentityError(f"{where} was not issued by this federation's authority", party=name)
+    if name_in(_uris(certificate)) != ("party", name):
+        raise IdentityError(f"{where} names somebody else", party=name)
+    key = certificate.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise IdentityError(f"{where} has no key for ECDSA; issue it with comine pki", party=name)
+    try:
+        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        raise IdentityError(f"the signature of {name} is wrong; its node must be checked", party=name) from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror}); check the path under [tls]") from None
+
+
+def _read_key(path: Path) -> bytes:
+    content = _read(path)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigurationError(f"{path} holds a private key that other users may open; run: chmod 600 {path}")
+    return content
+
+
+def _certificate(pem: bytes, where: str) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise IdentityError(f"{where} is not a certificate in PEM form; issue it with comine pki") from None
+
+
+def _private_key(pem: bytes, where: str) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError):
+        raise IdentityError(
+            f"{where} is not an unencrypted private key in PEM form; issue it with comine pki"
+        ) from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise IdentityError(f"{where} is not a key for ECDSA; issue it with comine pki")
+    return key
+
+
+def _issued_by(certificate: x509.Certificate, ca_pem: bytes, where: str) -> bool:
+    authority = _certificate(ca_pem, where)
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _check_time(certificate: x509.Certificate, where: str) -> None:
+    now = dt.datetime.now(dt.UTC)
+    if now > certificate.not_valid_after_utc:
+        raise IdentityError(
+            f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued"
+        )
+    if now < certificate.not_valid_before_utc:
+        raise IdentityError(
+            f"{where} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
+            "check this machine's clock"
+        )
+
+
+def _uris(certificate: x509.Certificate) -> list[str]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return names.get_values_for_type(x509.UniformResourceIdentifier)

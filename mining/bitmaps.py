@@ -1,0 +1,99 @@
+"""Packed bitmaps: one bit a row, 64 rows a word; an itemset's support is the popcount of the AND of its columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.transactions import Transactions
+
+Bitmaps = NDArray[np.uint64]
+
+# A block of this size stays in the second-level cache while it is gathered, ANDed and counted.
+_BLOCK_BYTES = 1 << 19
+_NARROW = 100
+
+
+def words(n_rows: int) -> int:
+    """Number of 64-bit words that hold one bit a row."""
+    return (n_rows + 63) // 64
+
+
+def packed_bytes(n_items: int, n_rows: int) -> int:
+    """Bytes of the packed columns of so many items."""
+    return n_items * words(n_rows) * 8
+
+
+def pack(transactions: Transactions) -> Bitmaps:
+    """Pack the transactions' columns.
+
+    Returns:
+        Shape (n_items, words(n_rows)); bit r of an item's row tells whether transaction r holds the item.
+    """
+    width = words(transactions.n_rows)
+    columns = np.zeros((transactions.n_items, width), np.uint64)
+    rows = transactions.row_numbers()
+    place = transactions.indices.astype(np.int64)
+    place *= width * 8
+    place += rows >> 3
+    bits = np.left_shift(np.uint8(1), (rows & 7).astype(np.uint8))
+    np.bitwise_or.at(columns.view(np.uint8).reshape(-1), place, bits)
+    return columns
+
+
+def popcounts(bitmaps: Bitmaps) -> NDArray[np.int64]:
+    """Number of one bits of each row of bitmaps."""
+    counts = np.empty(len(bitmaps), np.int64)
+    step = _rows_per_block(bitmaps.shape[1])
+    for start in range(0, len(bitmaps), step):
+        counts[start : start + step] = _row_sums(np.bitwise_count(bitmaps[start : start + step]))
+    return counts
+
+
+def intersect(
+    left: Bitmaps,
+    left_rows: NDArray[np.int64],
+    right: Bitmaps,
+    right_rows: NDArray[np.int64],
+    out: Bitmaps | None = None,
+) -> NDArray[np.int64]:
+    """AND pairs of bitmaps and count the result, block by block.
+
+    Args:
+        left, right: Bitmaps of the same width.
+        left_rows, right_rows: The pairs, c positions in each.
+        out: Where to keep the c intersections; by default only the counts are kept.
+
+    Returns:
+        The c popcounts.
+    """
+    width = left.shape[1]
+    n_pairs = len(left_rows)
+    counts = np.empty(n_pairs, np.int64)
+    step = min(_rows_per_block(width), max(n_pairs, 1))
+    a = np.empty((step, width), np.uint64)
+    b = np.empty((step, width), np.uint64)
+    ones = np.empty((step, width), np.uint8)
+    for start in range(0, n_pairs, step):
+        stop = min(n_pairs, start + step)
+        size = stop - start
+        # mode="clip" lets numpy write straight into the buffer; all positions are valid anyway.
+        np.take(left, left_rows[start:stop], axis=0, out=a[:size], mode="clip")
+        np.take(right, right_rows[start:stop], axis=0, out=b[:size], mode="clip")
+        both = a[:size] if out is None else out[start:stop]
+        np.bitwise_and(a[:size], b[:size], out=both)
+        np.bitwise_count(both, out=ones[:size])
+        counts[start:stop] = _row_sums(ones[:size])
+    return counts
+
+
+def _rows_per_block(width: int) -> int:
+    return max(1, _BLOCK_BYTES // (8 * max(width, 1)))
+
+
+def _row_sums(ones: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    # einsum has the smaller cost per row, the reduction the smaller cost per word.
+    if ones.shape[1] < _NARROW:
+        narrow: NDArray[np.uint32] = np.einsum("ij->i", ones, dtype=np.uint32)
+        return narrow
+    return ones.sum(axis=1, dtype=np.uint32)

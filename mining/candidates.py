@@ -1,0 +1,100 @@
+"""Candidates of the next length: the Apriori prefix join and subset prune (Agrawal & Srikant 1994, section 2.1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.lattice import SetKeys, Sets, find, prefix_starts
+from mining.limits import EnumerationLimit
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidates:
+    """Itemsets whose every subset with one item less is frequent.
+
+    Attributes:
+        sets: Shape (c, k + 1), lexicographically sorted.
+        left: Position, among the frequent k-itemsets, of the candidate without its last item.
+        right: Position of the candidate without its last item but one.
+    """
+
+    sets: Sets
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def select(self, chosen: NDArray[np.bool_] | slice) -> Candidates:
+        """The candidates of a mask or a slice."""
+        return Candidates(self.sets[chosen], self.left[chosen], self.right[chosen])
+
+
+def join(frequent: Sets, limit: int | None = None) -> Candidates:
+    """Join frequent itemsets that share all but their last item, and prune by subsets.
+
+    Args:
+        frequent: All frequent k-itemsets, shape (m, k), lexicographically sorted, items ascending in a row.
+        limit: The most candidates allowed.
+
+    Raises:
+        EnumerationLimit: There are more candidates than `limit`.
+    """
+    width = frequent.shape[1]
+    keys = SetKeys(frequent)
+    known = keys.of(frequent)
+    starts = prefix_starts(frequent, width - 1)
+    ends = np.repeat(np.append(starts[1:], len(frequent)), np.diff(np.append(starts, len(frequent))))
+    partners = ends - np.arange(len(frequent)) - 1
+    done = np.cumsum(partners)
+    lefts: list[NDArray[np.int64]] = []
+    rights: list[NDArray[np.int64]] = []
+    total = 0
+    begin = 0
+    while begin < len(frequent):
+        before = int(done[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(done, before + _CHUNK, side="right")))
+        repeats = partners[begin:end]
+        left = np.repeat(np.arange(begin, end), repeats)
+        shift = np.arange(begin, end) + 1 - (done[begin:end] - repeats - before)
+        right = np.repeat(shift, repeats) + np.arange(len(left))
+        begin = end
+        if width > 1 and len(left):
+            left, right = _prune(frequent, left, right, keys, known)
+        total += len(left)
+        if limit is not None and total > limit:
+            raise EnumerationLimit(limit)
+        lefts.append(left)
+        rights.append(right)
+    left = np.concatenate(lefts) if lefts else np.empty(0, np.int64)
+    right = np.concatenate(rights) if rights else np.empty(0, np.int64)
+    return Candidates(_joined(frequent, left, right), left, right)
+
+
+def _joined(frequent: Sets, left: NDArray[np.int64], right: NDArray[np.int64]) -> Sets:
+    sets = np.empty((len(left), frequent.shape[1] + 1), np.int32)
+    sets[:, :-1] = frequent[left]
+    sets[:, -1] = frequent[right, -1]
+    return sets
+
+
+def _prune(
+    frequent: Sets,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    keys: SetKeys,
+    known: NDArray[np.generic],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keep the joined pairs whose every subset is frequent; the two joined parents are known to be."""
+    alive = np.ones(len(left), bool)
+    sets = _joined(frequent, left, right)
+    for d, subset in enumerate(keys.of_subsets(sets)):
+        if d >= frequent.shape[1] - 1:
+            break
+        alive &= find(known, subset) >= 0
+    return left[alive], right[alive]

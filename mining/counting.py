@@ -1,0 +1,150 @@
+"""Supports of given itemsets over one party's rows: level by level with parents kept, or any family at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.bitmaps import Bitmaps, intersect, pack, packed_bytes
+from mining.candidates import Candidates
+from mining.lattice import Sets, lexicographic_order
+from mining.pairs import count_along_columns, count_along_rows, pairs_at, prefer_rows
+from mining.prefix_tree import PrefixTree, chains
+from mining.transactions import Transactions
+
+_MEMORY_BUDGET = 128 << 20
+_PACKED_BLOCK_BYTES = 256 << 20
+
+
+class SupportCounter:
+    """Counts a public sequence of candidate levels over one party's rows.
+
+    After each `count_pairs` or `count`, `keep` says which of the counted sets go on; the bitmaps of those become the
+    parents of the next level, so that a candidate costs one AND. Where they would exceed the memory budget, the next
+    level is counted from the items' columns through a prefix tree instead.
+
+    Args:
+        transactions: This party's rows, encoded on the public dictionary of frequent items.
+        memory_budget: Bytes that the bitmaps of one level's parents may take.
+    """
+
+    def __init__(self, transactions: Transactions, memory_budget: int = _MEMORY_BUDGET) -> None:
+        self._transactions = transactions
+        self._memory_budget = memory_budget
+        self._columns: Bitmaps | None = None
+        self._counted: Candidates | None = None  # None stands for all pairs
+        self._frequent: Sets = np.empty((0, 0), np.int32)
+        self._left: NDArray[np.int64] | None = None
+        self._bitmaps: Bitmaps | None = None  # of the frequent sets, made when they are first needed
+        self._parents: Bitmaps | None = None  # of the frequent sets' own parents, until then
+
+    def count_items(self) -> NDArray[np.int64]:
+        """Supports of the dictionary's items."""
+        return self._transactions.item_counts()
+
+    def count_pairs(self) -> NDArray[np.int64]:
+        """Supports of all pairs (i, j), i < j, in lexicographic order (that of `np.triu_indices(K, 1)`)."""
+        self._counted = None
+        if prefer_rows(self._transactions):
+            return count_along_rows(self._transactions)
+        return count_along_columns(self._packed())
+
+    def count(self, candidates: Candidates) -> NDArray[np.int64]:
+        """Supports of candidates.
+
+        Args:
+            candidates: `left` must refer to the sets kept last; when those have another length, only `sets` is used.
+        """
+        self._counted = candidates
+        columns = self._packed()
+        bitmaps = self._bitmaps_for(candidates.sets.shape[1])
+        if bitmaps is None:
+            return PrefixTree([candidates.sets]).counts(columns)[0]
+        return intersect(bitmaps, candidates.left, columns, _last_items(candidates.sets))
+
+    def keep(self, mask: NDArray[np.bool_]) -> Sets:
+        """Tell which of the sets counted last are frequent.
+
+        Args:
+            mask: One entry for each pair or candidate counted last.
+
+        Returns:
+            The kept sets, in the order in which they were counted.
+        """
+        if self._counted is None:
+            self.advance(pairs_at(np.flatnonzero(mask), self._transactions.n_items))
+        else:
+            kept = self._counted.select(mask)
+            self.advance(kept.sets, kept.left)
+        return self._frequent
+
+    def advance(self, frequent: Sets, left: NDArray[np.int64] | None = None) -> None:
+        """Name the frequent sets from which the next candidates are joined.
+
+        Args:
+            frequent: All frequent sets of one length.
+            left: Where each of them, without its last item, stands among the sets named before, if it is known.
+        """
+        extends = left is not None and self._frequent.shape[1] == frequent.shape[1] - 1
+        self._parents = self._bitmaps if extends else None
+        self._left = left if extends else None
+        self._frequent = frequent
+        self._bitmaps = None
+
+    def _packed(self) -> Bitmaps:
+        if self._columns is None:
+            self._columns = pack(self._transactions)
+        return self._columns
+
+    def _bitmaps_for(self, width: int) -> Bitmaps | None:
+        """Bitmaps of the frequent sets, or None where they do not serve such candidates or take too much memory."""
+        frequent = self._frequent
+        if frequent.shape[1] != width - 1:
+            return None
+        if self._bitmaps is None:
+            if packed_bytes(len(frequent), self._transactions.n_rows) > self._memory_budget:
+                return None
+            columns = self._packed()
+            bitmaps = np.empty((len(frequent), columns.shape[1]), np.uint64)
+            if self._parents is not None and self._left is not None:
+                intersect(self._parents, self._left, columns, _last_items(frequent), bitmaps)
+            else:
+                chains(columns, frequent, bitmaps)
+            self._bitmaps = bitmaps
+            self._parents = None
+        return self._bitmaps
+
+
+def count_itemsets(transactions: Transactions, sets_by_level: Sequence[Sets]) -> list[NDArray[np.int64]]:
+    """Supports of any itemsets, each prefix that several of them share being intersected once.
+
+    Args:
+        transactions: The rows.
+        sets_by_level: Arrays of shape (m, k), k >= 1, of positions in the transactions' dictionary, items ascending
+            in a row; one array a length, rows in any order, none twice.
+
+    Returns:
+        For each array the counts, in the order of its rows.
+    """
+    used = np.zeros(transactions.n_items, bool)
+    for sets in sets_by_level:
+        used[sets.ravel()] = True
+    target = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+    dictionary = tuple(transactions.items[index] for index in np.flatnonzero(used))
+    narrowed = transactions.renumbered(target, dictionary)
+    orders = [lexicographic_order(sets) for sets in sets_by_level]
+    levels = [target[sets[order]] for sets, order in zip(sets_by_level, orders, strict=True)]
+    totals = [np.zeros(len(sets), np.int64) for sets in levels]
+    tree = PrefixTree(levels)
+    rows_at_once = max(64, _PACKED_BLOCK_BYTES * 8 // max(len(dictionary), 1))
+    for start in range(0, transactions.n_rows, rows_at_once):
+        block = narrowed.between(start, min(start + rows_at_once, transactions.n_rows))
+        for total, order, counts in zip(totals, orders, tree.counts(pack(block)), strict=True):
+            total[order] += counts
+    return totals
+
+
+def _last_items(sets: Sets) -> NDArray[np.int64]:
+    return sets[:, -1].astype(np.int64)

@@ -1,0 +1,103 @@
+"""Itemsets with their counts, in arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mining.lattice import Sets, lexicographic_order
+
+Level = tuple[Sets, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Itemsets:
+    """Itemsets over a dictionary, with absolute counts.
+
+    Attributes:
+        items: The dictionary.
+        levels: Per length the itemsets, shape (m, k), positions in `items` ascending in a row, and their m counts.
+            Lengths ascend; a length without itemsets may be absent.
+        n_rows: Number of transactions to which the counts refer.
+    """
+
+    items: tuple[str, ...]
+    levels: Sequence[Level]
+    n_rows: int
+
+    def __len__(self) -> int:
+        return sum(len(counts) for _, counts in self.levels)
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Each itemset as a tuple of items, in dictionary order, with its count."""
+        names = np.array(self.items, dtype=object)
+        for sets, counts in self.levels:
+            yield from zip(map(tuple, names[sets]), counts.tolist(), strict=True)
+
+    def rows(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """The same as iteration."""
+        return iter(self)
+
+    def filter(self, masks: Sequence[NDArray[np.bool_]]) -> Itemsets:
+        """The itemsets for which the mask of their level holds."""
+        levels = [
+            (sets[mask], counts[mask]) for (sets, counts), mask in zip(self.levels, masks, strict=True) if mask.any()
+        ]
+        return Itemsets(self.items, levels, self.n_rows)
+
+    def canonical(self) -> Itemsets:
+        """The same itemsets ordered by length and then by their items' UTF-8 bytes, items ascending inside each.
+
+        The dictionary is sorted in the same order (which is that of Python strings).
+        """
+        order = sorted(range(len(self.items)), key=self.items.__getitem__)
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        levels = []
+        for sets, counts in sorted(self.levels, key=lambda level: level[0].shape[1]):
+            if len(sets):
+                ranked = np.sort(rank[sets], axis=1)
+                by_bytes = lexicographic_order(ranked)
+                levels.append((ranked[by_bytes], counts[by_bytes]))
+        return Itemsets(tuple(self.items[index] for index in order), levels, self.n_rows)
+
+    def to_arrow(self) -> pa.Table:
+        """A table with columns itemset (list<string>), length (int32), count (int64) and support (float64).
+
+        Rows and items stand in the order of this object; see `canonical`.
+        """
+        lengths = np.concatenate([np.full(len(sets), sets.shape[1], np.int32) for sets, _ in self.levels] or [[]])
+        counts = np.concatenate([counts for _, counts in self.levels] or [np.empty(0, np.int64)])
+        return pa.table(
+            {
+                "itemset": self._lists(),
+                "length": pa.array(lengths, pa.int32()),
+                "count": pa.array(counts, pa.int64()),
+                "support": pa.array(counts / max(self.n_rows, 1), pa.float64()),
+            }
+        )
+
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of the itemsets in a form that no order of computation changes.
+
+        One line an itemset: its items in ascending order of UTF-8 bytes joined by a blank, a tab, its count; lines
+        in ascending order of bytes, each ended by a newline.
+        """
+        table = self.canonical().to_arrow()
+        joined = pc.binary_join(table["itemset"], " ")
+        lines = pc.binary_join_element_wise(joined, pc.cast(table["count"], pa.string()), "\t")
+        text = "".join(f"{line}\n" for line in sorted(lines.to_pylist()))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _lists(self) -> pa.ListArray:
+        flat = np.concatenate([sets.ravel() for sets, _ in self.levels] or [np.empty(0, np.int32)])
+        lengths = np.concatenate([np.full(len(sets), sets.shape[1], np.int64) for sets, _ in self.levels] or [[]])
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        values = pa.array(self.items, pa.string()).take(pa.array(flat))
+        return pa.ListArray.from_arrays(offsets, values)

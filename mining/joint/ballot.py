@@ -1,0 +1,106 @@
+"""Which candidates are frequent: the sums of all parties' counts, opened to the learners and compared with c.
+
+Everything that decides on candidates passes through `Ballot.decide`, so how it decides can change and the strategies
+need not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from crypto.protocols.set_union import set_union
+from numpy.typing import NDArray
+
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.secure_sum import secure_sum
+from link.session import Session
+from mining.joint.parameters import HorizontalMining
+from mining.thresholds import local_threshold, minimum_count
+
+Counts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The parties' common means to decide on candidates.
+
+    Attributes:
+        session: The lane of the mining run.
+        secrets: Pairwise secrets of this session.
+        task: The public parameters.
+        n_rows: Transactions of all parties.
+        min_count: c, the least support of a frequent itemset.
+        threshold: τ, this party's local threshold: an itemset of support ≥ c reaches some party's.
+    """
+
+    session: Session
+    secrets: PairwiseSecrets
+    task: HorizontalMining
+    n_rows: int
+    min_count: int
+    threshold: int
+
+    @classmethod
+    async def convene(cls, session: Session, secrets: PairwiseSecrets, task: HorizontalMining, rows: int) -> Ballot:
+        """Opens the number of all transactions and derives the thresholds from it.
+
+        Raises:
+            ConfigurationError: min_support is a count above the number of transactions, or there are none.
+        """
+        ours = np.array([rows], np.uint64)
+        total = await secure_sum(session.lane("rows"), secrets, ours, label="rows")
+        if total is None:
+            raise AssertionError("the number of rows is opened to all")
+        n_rows = int(total[0])
+        min_count = minimum_count(task.min_support, n_rows)
+        threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
+        return cls(session, secrets, task, n_rows, min_count, threshold)
+
+    async def decide(self, name: str, counts: Counts) -> tuple[Mask, Counts | None]:
+        """Sums the candidates' local counts and compares with c.
+
+        Args:
+            name: Of the lane, unused so far.
+            counts: Shape (m,), this party's counts of the public sequence of candidates.
+
+        Returns:
+            Which candidates are frequent, and their supports where this party is a learner.
+        """
+        if not len(counts):
+            return np.zeros(0, bool), np.zeros(0, np.int64)
+        lane, learners = self.session.lane(name), self.task.learners
+        totals = await secure_sum(lane, self.secrets, counts.view(np.uint64), label="supports", to=learners)
+        outsiders = [party for party in lane.parties if party not in learners]
+        if totals is None:
+            bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
+            return bits != 0, None
+        supports = totals.view(np.int64)
+        frequent = supports >= self.min_count
+        if outsiders and lane.me == learners[0]:
+            await lane.open("frequent", frequent.view(np.uint8), outsiders)
+        return frequent, supports
+
+    async def all_agree(self, name: str, agreed: bool) -> bool:
+        """The AND over all parties of one bit each, and nothing else: 1 adds 0, 0 adds a uniform non-zero word.
+
+        The sum is 0 when all agreed; otherwise it is uniform, and 0 by accident with probability 2⁻⁶⁴.
+        """
+        lane = self.session.lane(name)
+        word = 0 if agreed else 1 + lane.randomness("disagreement").below(2**64 - 1)
+        total = await secure_sum(lane, self.secrets, np.array([word], np.uint64), label="enumeration_bounded")
+        return total is not None and int(total[0]) == 0
+
+    async def union(self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int) -> list[bytes]:
+        """The union of all parties' elements, in ascending order of bytes."""
+        return await set_union(
+            self.session.lane(name),
+            self.secrets,
+            elements,
+            merger=self.task.merger,
+            bound=self.task.bound,
+            label=label,
+            max_element_bytes=max_element_bytes,
+        )

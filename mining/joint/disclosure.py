@@ -1,0 +1,119 @@
+"""What a joint horizontal mining run opens, and what else its parties learn: as data, for exactly these parameters."""
+
+from __future__ import annotations
+
+from link.disclosure import Declared, Learned
+from mining.joint.one_shot import MAX_LENGTH
+from mining.joint.parameters import HorizontalMining
+
+_MAX_UNION = 100_000_000  # elements, where no public bound is given
+
+
+def may_be_one_shot(task: HorizontalMining) -> bool:
+    """Whether the run may take the one-shot strategy."""
+    return task.strategy != "level-wise" and task.allows(2)
+
+
+def may_be_level_wise(task: HorizontalMining) -> bool:
+    """Whether the run may take the level-wise strategy, for a start or as what follows an unbounded enumeration."""
+    return task.allows(2)
+
+
+def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    everyone = frozenset(parties)
+    learners, outsiders = frozenset(task.learners), everyone - frozenset(task.learners)
+    levels = min(task.max_length or MAX_LENGTH, MAX_LENGTH)
+    sums = task.max_candidates * (levels + 1) + (len(task.catalogue) if task.catalogue else _MAX_UNION)
+    union_size = len(parties) * task.bound if task.bound else _MAX_UNION
+    found = [
+        Declared("rows", everyone, "number of transactions of all parties together", 1, "at the start"),
+        Declared("supports", learners, "sum over all parties of each candidate's count", sums, "once per batch"),
+    ]
+    if outsiders:
+        found.append(Declared("frequent", outsiders, "whether each candidate is frequent", sums, "once per batch"))
+    if task.universe != "catalogue":
+        found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
+    if task.thin and may_be_level_wise(task):
+        what = "candidates that are locally frequent at some party"
+        found.append(Declared("candidates", everyone, what, union_size * levels, "before each level"))
+    if may_be_one_shot(task):
+        bit = "whether every party's local enumeration is bounded (an AND over all)"
+        found.append(Declared("enumeration_bounded", everyone, bit, 1, "after the local mining"))
+        found.append(
+            Declared("itemsets", everyone, f"{_carried(task)} at some party", union_size, "after the local mining")
+        )
+    return tuple(found)
+
+
+def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    outsiders = tuple(p for p in parties if p not in task.learners)
+    lines = [
+        Learned(parties, "result", "which itemsets are frequent"),
+        Learned(parties, "size", "the number N of all transactions" + _if_two(parties, "; so each the other's number")),
+        Learned(
+            task.learners,
+            "count",
+            "the support of every candidate, frequent or not, summed over all parties"
+            + _if_two(parties, "; so each the other's count of every candidate"),
+        ),
+    ]
+    if outsiders:
+        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
+    if task.universe == "catalogue":
+        lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and the supports above"))
+    else:
+        lines.append(Learned(parties, "membership", f"the names of {_items(task)}, not whose they are"))
+        lines += _of_union(task, parties, "items")
+    if may_be_one_shot(task):
+        lines.append(Learned(parties, "membership", f"if one-shot: {_carried(task)} at some party, not at which"))
+        lines.append(Learned(parties, "membership", "if one-shot: whether all local enumerations are bounded"))
+        lines += _of_union(task, parties, "itemsets")
+    if task.thin and may_be_level_wise(task):
+        lines.append(
+            Learned(parties, "membership", "the candidates that are locally frequent at some party, not at which")
+        )
+        lines += _of_union(task, parties, "candidates")
+    return tuple(lines)
+
+
+def _items(task: HorizontalMining) -> str:
+    if task.universe == "all-items":
+        return "all items that occur at any party, infrequent ones included"
+    return "the items that are locally frequent at some party"
+
+
+def _carried(task: HorizontalMining) -> str:
+    return "the maximal locally frequent itemsets" if task.union == "maximal" else "all locally frequent itemsets"
+
+
+def _if_two(parties: tuple[str, ...], consequence: str) -> str:
+    return consequence if len(parties) == 2 else ""
+
+
+def _of_union(task: HorizontalMining, parties: tuple[str, ...], what: str) -> list[Learned]:
+    """What the secure set union tells beside the union itself; see `crypto.protocols.set_union`."""
+    merger = (task.merger,)
+    lines = [
+        Learned(
+            merger,
+            "count",
+            f"of the union of {what}: how many elements each two other parties have in common, with noise; exactly, "
+            "where it is one of the two, or three or more have them",
+        ),
+        Learned(
+            merger, "size", f"of the union of {what}: the number of elements of all parties together, fakes taken off"
+        ),
+    ]
+    if not task.bound:
+        lines.append(Learned(parties, "size", f"of the union of {what}: the power of two above each party's number"))
+    if len(parties) == 2:
+        lines.append(
+            Learned(
+                parties,
+                "membership",
+                f"of the union of {what}: which are the other's, but not which of one's own it has",
+            )
+        )
+    return lines

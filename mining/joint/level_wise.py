@@ -1,0 +1,95 @@
+"""Level-wise joint mining: the candidates of level k + 1 come from the public frequent itemsets of level k.
+
+Un-thinned, each level is one batch of sums; candidates follow from the output of the level before, so levels above the
+first disclose nothing but what the ballot opens of them. Thinned (Kantarcioglu & Clifton 2004, section 3), each level
+first takes a union of the candidates that are locally frequent somewhere: fewer sums, more disclosed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import ConfigurationError, MalformedMessage
+from mining.candidates import Candidates, join
+from mining.counting import SupportCounter
+from mining.joint.ballot import Ballot, Counts, Mask
+from mining.joint.universe import FrequentItems
+from mining.lattice import Sets
+from mining.limits import EnumerationLimit
+from mining.pairs import n_pairs
+
+Level = tuple[Sets, Counts | None]
+
+_INDEX_BYTES = 4  # of a candidate's position in the public sequence of its level
+
+
+async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
+    """All frequent itemsets of two and more items, with their supports at a learner.
+
+    Raises:
+        ConfigurationError: A level has more candidates than the job allows.
+    """
+    session, task = ballot.session, ballot.task
+    counter = SupportCounter(items.data)
+    levels: list[Level] = []
+    length = 2
+    while task.allows(length):
+        if length == 2:
+            size = n_pairs(items.data.n_items)
+            if size > task.max_candidates:
+                raise _too_many(length, task.max_candidates)
+            counts = await session.compute(counter.count_pairs)
+        else:
+            candidates = await session.compute(_next, levels[-1][0], length, task.max_candidates)
+            size = len(candidates)
+            counts = await session.compute(counter.count, candidates)
+        session.progress(f"itemsets of {length}", 0, size)
+        frequent, supports = await _decide(ballot, f"level-{length}", counts)
+        session.progress(f"itemsets of {length}", size, size)
+        if not frequent.any():
+            break
+        levels.append((counter.keep(frequent), None if supports is None else supports[frequent]))
+        length += 1
+    return levels
+
+
+def _next(frequent: Sets, length: int, limit: int) -> Candidates:
+    try:
+        return join(frequent, limit)
+    except EnumerationLimit:
+        raise _too_many(length, limit) from None
+
+
+async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Counts | None]:
+    if not ballot.task.thin:
+        return await ballot.decide(name, counts)
+    here = np.flatnonzero(counts >= ballot.threshold)
+    elements = [int(position).to_bytes(_INDEX_BYTES, "big") for position in here]
+    union = await ballot.union(f"{name}/thin", elements, "candidates", _INDEX_BYTES)
+    positions = _positions(union, len(counts))
+    among, sums = await ballot.decide(name, counts[positions])
+    frequent = np.zeros(len(counts), bool)
+    frequent[positions] = among
+    if sums is None:
+        return frequent, None
+    supports = np.zeros(len(counts), np.int64)
+    supports[positions] = sums
+    return frequent, supports
+
+
+def _positions(union: list[bytes], size: int) -> NDArray[np.int64]:
+    """The candidates' positions, ascending as their big-endian bytes are."""
+    if any(len(element) != _INDEX_BYTES for element in union):
+        raise MalformedMessage("the union of candidates holds something else; check the versions of all nodes")
+    positions = np.frombuffer(b"".join(union), ">u4").astype(np.int64)
+    if len(positions) and positions[-1] >= size:
+        raise MalformedMessage("the union of candidates names one that does not exist; check the versions of all nodes")
+    return positions
+
+
+def _too_many(length: int, limit: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
+        "or raise [itemsets] max_candidates"
+    )

@@ -1,0 +1,124 @@
+"""One-shot joint mining in a constant number of rounds (Kantarcioglu & Clifton 2004, section 3, with mixed thresholds).
+
+If Σ(τ_i − 1) < c, an itemset of support ≥ c has a local count ≥ τ_i at some party. So every party mines what reaches its
+τ_i, one union collects what is locally frequent somewhere, one batch of sums decides. The union carries the locally
+*maximal* itemsets; their downward closure holds all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from link.errors import MalformedMessage
+from mining.counting import count_itemsets
+from mining.filters import downward_closure, maximal_sets
+from mining.joint.ballot import Ballot
+from mining.joint.level_wise import Level
+from mining.joint.universe import FrequentItems
+from mining.lattice import Sets
+from mining.limits import EnumerationLimit
+from mining.miner import frequent_itemsets
+from mining.transactions import Transactions
+
+MAX_LENGTH = 64  # of an itemset of the union: its closure is enumerated
+_WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
+
+
+async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
+    """All frequent itemsets of two and more items; None where some party's enumeration is unbounded.
+
+    That some party's is, and nothing else, is opened to all: the level-wise strategy follows.
+    """
+    session, task, data = ballot.session, ballot.task, items.data
+    session.progress("local mining", 0, 1)
+    local = await session.compute(_locally_frequent, ballot, data)
+    session.progress("local mining", 1, 1)
+    if not await ballot.all_agree("bounded", local is not None):
+        return None
+    elements = _encode(local or [], data.n_items)
+    width = _index_width(data.n_items)
+    longest = min(MAX_LENGTH, task.max_length or MAX_LENGTH)
+    union = await ballot.union("itemsets", elements, "itemsets", longest * width)
+    found = _decode(union, data.n_items, longest)
+    try:
+        closure = await session.compute(downward_closure, found, task.max_candidates)
+    except EnumerationLimit:
+        return None  # the union is public, so all parties stop here alike
+    levels = [sets for sets in closure if sets.shape[1] > 1]
+    counts = await session.compute(count_itemsets, data, levels)
+    flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
+    frequent, supports = await ballot.decide("one-shot", flat)
+    ends = np.cumsum([len(sets) for sets in levels])[:-1]
+    masks = np.split(frequent, ends) if levels else []
+    sums: Sequence[np.ndarray | None] = (
+        np.split(supports, ends) if levels and supports is not None else [None] * len(masks)
+    )
+    return [
+        (sets[mask], None if total is None else total[mask])
+        for sets, mask, total in zip(levels, masks, sums, strict=True)
+        if mask.any()
+    ]
+
+
+def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
+    """What this party puts into the union, by length from 2 up; None where there is too much of it."""
+    task = ballot.task
+    try:
+        found = frequent_itemsets(
+            data, ballot.threshold, max_length=task.max_length or MAX_LENGTH + 1, limit=task.max_candidates
+        )
+    except EnumerationLimit:
+        return None
+    levels = [sets for sets, _ in found.levels]
+    if len(levels) > MAX_LENGTH:
+        return None
+    chosen = maximal_sets(levels) if task.union == "maximal" else levels
+    return [sets for sets in chosen if sets.shape[1] > 1 and len(sets)]
+
+
+def _index_width(n_items: int) -> int:
+    """Bytes that hold any position among `n_items`, so that nearly every itemset is one block of the union."""
+    return next(width for bound, width in _WIDTHS if n_items <= bound)
+
+
+def _encode(levels: list[Sets], n_items: int) -> list[bytes]:
+    """Itemsets as the big-endian positions of their items in the public dictionary, ascending."""
+    width = _index_width(n_items)
+    elements: list[bytes] = []
+    for sets in levels:
+        packed = np.ascontiguousarray(sets.astype(">u4")).view(np.uint8).reshape(*sets.shape, 4)[:, :, 4 - width :]
+        rows = np.ascontiguousarray(packed).tobytes()
+        step = sets.shape[1] * width
+        elements += [rows[start : start + step] for start in range(0, len(rows), step)]
+    return elements
+
+
+def _decode(union: list[bytes], n_items: int, longest: int) -> list[Sets]:
+    """The itemsets of the union by length; every one is checked, for its closure is enumerated.
+
+    Raises:
+        MalformedMessage: One is not an ascending list of two to `longest` positions of the dictionary.
+    """
+    width = _index_width(n_items)
+    by_size: dict[int, list[bytes]] = {}
+    for element in union:
+        by_size.setdefault(len(element), []).append(element)
+    levels: list[Sets] = []
+    for size, elements in sorted(by_size.items()):
+        length, rest = divmod(size, width)
+        if rest or not 2 <= length <= longest:
+            raise _malformed()
+        packed = np.frombuffer(b"".join(elements), np.uint8).reshape(len(elements), length, width)
+        wide = np.zeros((len(elements), length, 4), np.uint8)
+        wide[:, :, 4 - width :] = packed
+        sets = wide.view(">u4")[:, :, 0].astype(np.int64)
+        if (np.diff(sets, axis=1) <= 0).any() or (sets >= n_items).any():
+            raise _malformed()
+        levels.append(sets.astype(np.int32))
+    return levels
+
+
+def _malformed() -> MalformedMessage:
+    return MalformedMessage("the union of itemsets holds something that is none; check the versions of all nodes")

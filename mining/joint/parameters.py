@@ -1,0 +1,66 @@
+"""The public parameters of joint horizontal mining, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from mining.itemsets import Itemsets
+
+MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
+STRATEGIES = ("auto", "level-wise", "one-shot")
+
+
+@dataclass(frozen=True, slots=True)
+class HorizontalMining:
+    """What all parties agree on before a joint horizontal mining run.
+
+    Attributes:
+        min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
+        learners: The parties that learn the candidates' sums; the others learn only which are frequent.
+        merger: The party that merges the sets of a union.
+        max_length: The most items of an itemset.
+        strategy: How candidates are found.
+        prefer: What `auto` values.
+        thin: Level-wise only: candidates of a level are first thinned to those that are locally frequent somewhere.
+        universe: Where level 1 gets its items from.
+        catalogue: The items of a public catalogue, distinct, in ascending order of UTF-8 bytes.
+        union: Which locally frequent itemsets the union of the one-shot strategy carries.
+        lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
+        max_candidates: The most candidates of one level, and of the one-shot strategy's closure.
+        bound: The public size to which every set of a union is filled up; None: the next power of two, disclosed.
+    """
+
+    min_support: int | Decimal
+    learners: tuple[str, ...]
+    merger: str
+    max_length: int | None = None
+    strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
+    prefer: Literal["disclosure", "speed"] = "disclosure"
+    thin: bool = False
+    universe: Literal["frequent-items", "all-items", "catalogue"] = "frequent-items"
+    catalogue: tuple[str, ...] | None = None
+    union: Literal["maximal", "all"] = "maximal"
+    lambda_: Decimal = Decimal("0.8")
+    max_candidates: int = 5_000_000
+    bound: int | None = None
+
+    def allows(self, length: int) -> bool:
+        """Whether itemsets of this length are asked for."""
+        return self.max_length is None or length <= self.max_length
+
+
+@dataclass(frozen=True, slots=True)
+class JointItemsets:
+    """The outcome at one party.
+
+    Attributes:
+        n_rows: Transactions of all parties together.
+        itemsets: All frequent itemsets with their supports; None at a party that is not a learner.
+        strategy: The strategy that was taken.
+    """
+
+    n_rows: int
+    itemsets: Itemsets | None
+    strategy: str

@@ -1,0 +1,17 @@
+"""The one way by which an enumeration stops before it grows out of hand."""
+
+from __future__ import annotations
+
+
+class EnumerationLimit(Exception):  # noqa: N818 - an outcome that callers expect, not a fault
+    """An enumeration would exceed its limit; nothing partial is returned.
+
+    It is not a `ComineError`: the caller decides whether to change strategy or to tell the user.
+
+    Args:
+        limit: The number of sets that the caller, or this machine's memory, allows.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the enumeration would exceed {limit} itemsets")
+        self.limit = limit

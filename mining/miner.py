@@ -1,0 +1,118 @@
+"""All frequent itemsets of one party's rows, by the algorithm that fits their density."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining import apriori, eclat
+from mining.bitmaps import pack
+from mining.counting import SupportCounter
+from mining.itemsets import Itemsets
+from mining.lattice import Sets
+from mining.limits import EnumerationLimit
+from mining.pairs import count_along_columns, frequent_pairs, pairs_at, prefer_rows
+from mining.transactions import Transactions
+
+__all__ = ["EnumerationLimit", "frequent_itemsets"]
+
+# What this machine is trusted with when the caller names no limit: so many itemsets, or candidates of one length,
+# take about a gigabyte.
+_MOST_SETS = 1 << 24
+# Depth-first search needs a table of item pairs.
+_MOST_ITEMS_DEPTH_FIRST = 1 << 14
+_DENSE = 1 / 50
+
+
+def frequent_itemsets(
+    transactions: Transactions,
+    min_count: int,
+    *,
+    max_length: int | None = None,
+    limit: int | None = None,
+    items: Iterable[str] | None = None,
+) -> Itemsets:
+    """Mine all itemsets that at least `min_count` transactions hold.
+
+    Args:
+        transactions: The rows.
+        min_count: Least number of rows, at least 1.
+        max_length: Longest itemset wanted; by default any.
+        limit: Most itemsets wanted; by default what memory allows.
+        items: The only items to look at; by default all.
+
+    Returns:
+        The itemsets, lexicographically sorted by position in their dictionary, which holds the frequent items in
+        the order of the transactions' dictionary.
+
+    Raises:
+        EnumerationLimit: There are more itemsets than `limit`, or more than memory allows.
+    """
+    if min_count < 1:
+        raise ValueError("min_count must be at least 1")
+    most = _MOST_SETS if limit is None else limit
+    longest = transactions.n_items if max_length is None else max_length
+    counts = transactions.item_counts()
+    wanted = counts >= min_count
+    if items is not None:
+        chosen = set(items)
+        wanted &= np.fromiter((item in chosen for item in transactions.items), bool, transactions.n_items)
+    if longest < 1:
+        wanted[:] = False
+    target = np.where(wanted, np.cumsum(wanted) - 1, -1).astype(np.int32)
+    kept = np.flatnonzero(wanted)
+    dictionary = tuple(transactions.items[index] for index in kept)
+    narrowed = transactions.renumbered(target, dictionary)
+    if len(dictionary) > most or (min_count == 1 and _least(narrowed, longest) > most):
+        raise EnumerationLimit(most)
+    singles = np.arange(len(dictionary), dtype=np.int32)[:, None]
+    levels = [(singles, counts[kept])]
+    if longest > 1 and len(dictionary) > 1:
+        levels += _longer(narrowed, min_count, longest, most - len(dictionary))
+    return Itemsets(dictionary, [level for level in levels if len(level[0])], transactions.n_rows)
+
+
+def _least(transactions: Transactions, longest: int) -> int:
+    """A lower bound on the number of itemsets that occur: the subsets of the longest row."""
+    length = int(transactions.lengths.max(initial=0))
+    if longest >= length:
+        return 2**length - 1
+    return sum(comb(length, k) for k in range(1, longest + 1))
+
+
+def _longer(
+    transactions: Transactions, min_count: int, longest: int, most: int
+) -> list[tuple[Sets, NDArray[np.int64]]]:
+    """Itemsets of two and more items; all items of the transactions are frequent."""
+    if prefer_rows(transactions):
+        pairs, counts = frequent_pairs(transactions, min_count)
+        columns = None
+    else:
+        columns = pack(transactions)
+        all_counts = count_along_columns(columns)
+        frequent = np.flatnonzero(all_counts >= min_count)
+        pairs, counts = pairs_at(frequent, transactions.n_items), all_counts[frequent]
+    if len(pairs) > most:
+        raise EnumerationLimit(most)
+    levels = [(pairs, counts)]
+    most -= len(pairs)
+    if longest > 2 and len(pairs) > 2:
+        if _dense(transactions):
+            columns = pack(transactions) if columns is None else columns
+            levels += eclat.extend_pairs(pairs, columns, min_count, max_length=longest, limit=most)
+        else:
+            counter = SupportCounter(transactions)
+            levels += apriori.extend_pairs(
+                counter, pairs, min_count, max_length=longest, limit=most, max_candidates=_MOST_SETS
+            )
+    return levels
+
+
+def _dense(transactions: Transactions) -> bool:
+    """Whether most candidates can be expected to prove frequent, so that counting beats pruning."""
+    if transactions.n_items > _MOST_ITEMS_DEPTH_FIRST:
+        return False
+    return transactions.n_occurrences >= _DENSE * transactions.n_items * transactions.n_rows

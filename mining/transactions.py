@@ -1,0 +1,155 @@
+"""Transactions in compressed rows: a dictionary of items and, per row, ascending item numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAX_ITEMS = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Transactions:
+    """Rows of items, each row a set.
+
+    Attributes:
+        items: The dictionary; distinct strings. Loaders give it in ascending order of UTF-8 bytes.
+        offsets: Where each row starts in `indices`; n_rows + 1 numbers, the first 0.
+        indices: Item numbers (positions in `items`), ascending and distinct inside a row.
+    """
+
+    items: tuple[str, ...]
+    offsets: NDArray[np.int64]
+    indices: NDArray[np.int32]
+
+    @classmethod
+    def empty(cls) -> Transactions:
+        """No rows and no items."""
+        return cls((), np.zeros(1, np.int64), np.empty(0, np.int32))
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Iterable[str]]) -> Transactions:
+        """Encode rows of item strings; a repeated item counts once, an empty row stays a row.
+
+        The dictionary is in ascending order of UTF-8 bytes, which is the order of Python strings.
+        """
+        distinct = [set(row) for row in rows]
+        items = tuple(sorted(set().union(*distinct)))
+        number = {item: index for index, item in enumerate(items)}
+        lengths = np.fromiter((len(row) for row in distinct), np.int64, len(distinct))
+        flat = (index for row in distinct for index in sorted(number[item] for item in row))
+        return cls(items, _offsets(lengths), np.fromiter(flat, np.int32, int(lengths.sum())))
+
+    @classmethod
+    def from_occurrences(
+        cls, items: Sequence[str], rows: NDArray[np.integer], codes: NDArray[np.integer], n_rows: int
+    ) -> Transactions:
+        """Encode (row, item) occurrences in any order, repeated or not.
+
+        Args:
+            items: Distinct item strings in any order; those that never occur are kept.
+            rows: Row number of each occurrence, in [0, n_rows).
+            codes: Position in `items` of each occurrence.
+            n_rows: Number of rows, empty ones included.
+
+        Returns:
+            The transactions, their dictionary in ascending order of UTF-8 bytes.
+        """
+        n_items = len(items)
+        if n_items > _MAX_ITEMS:
+            raise ValueError(f"{n_items} distinct items do not fit 32-bit item numbers")
+        order = sorted(range(n_items), key=items.__getitem__)
+        rank = np.empty(n_items, np.int64)
+        rank[order] = np.arange(n_items)
+        keys = rows.astype(np.int64) * n_items + rank[codes]
+        if not np.all(keys[1:] > keys[:-1]):
+            keys.sort()
+            keys = keys[np.concatenate([np.ones(min(1, len(keys)), bool), keys[1:] != keys[:-1]])]
+        owner = keys // max(n_items, 1)
+        lengths = np.bincount(owner, minlength=n_rows)
+        indices = (keys - owner * n_items).astype(np.int32)
+        return cls(tuple(items[index] for index in order), _offsets(lengths), indices)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of transactions, empty ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_items(self) -> int:
+        """Size of the dictionary."""
+        return len(self.items)
+
+    @property
+    def n_occurrences(self) -> int:
+        """Number of (row, item) pairs."""
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the encoded rows, the dictionary's strings not counted."""
+        return self.offsets.nbytes + self.indices.nbytes
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of items of each row."""
+        return np.diff(self.offsets)
+
+    def row_numbers(self) -> NDArray[np.int32]:
+        """Row number of each entry of `indices`."""
+        return np.repeat(np.arange(self.n_rows, dtype=np.int32), self.lengths)
+
+    def item_counts(self) -> NDArray[np.int64]:
+        """Number of rows that hold each item of the dictionary."""
+        return np.bincount(self.indices, minlength=self.n_items).astype(np.int64, copy=False)
+
+    def onto(self, dictionary: Sequence[str]) -> Transactions:
+        """Re-encode on another dictionary; items outside it are dropped, rows keep their number.
+
+        Args:
+            dictionary: Distinct items in the order that the result shall have. Items that occur in no row
+                are allowed.
+        """
+        position = {item: index for index, item in enumerate(dictionary)}
+        if len(position) != len(dictionary):
+            raise ValueError("the dictionary holds an item twice")
+        known = (position.get(item, -1) for item in self.items)
+        return self.renumbered(np.fromiter(known, np.int32, self.n_items), tuple(dictionary))
+
+    def renumbered(self, target: NDArray[np.int32], dictionary: tuple[str, ...]) -> Transactions:
+        """Re-encode by a table of new item numbers.
+
+        Args:
+            target: New number of each item of this dictionary, distinct where not negative; negative drops it.
+            dictionary: The new dictionary.
+        """
+        codes = target[self.indices]
+        kept = codes >= 0
+        seen = np.zeros(self.n_occurrences + 1, np.int64)
+        np.cumsum(kept, out=seen[1:])
+        offsets = seen[self.offsets]
+        codes = codes[kept]
+        surviving = target[target >= 0]
+        if not np.all(surviving[1:] > surviving[:-1]):
+            owner = np.repeat(np.arange(self.n_rows, dtype=np.int64), np.diff(offsets))
+            keys = owner * len(dictionary) + codes
+            keys.sort()
+            codes = (keys - owner * len(dictionary)).astype(np.int32)
+        return Transactions(dictionary, offsets, codes)
+
+    def between(self, start: int, stop: int) -> Transactions:
+        """The rows [start, stop), sharing memory with these."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Transactions(self.items, self.offsets[start : stop + 1] - first, self.indices[first:last])
+
+    def __repr__(self) -> str:
+        return f"Transactions(rows={self.n_rows}, items={self.n_items}, occurrences={self.n_occurrences})"
+
+
+def _offsets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
