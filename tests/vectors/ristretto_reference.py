@@ -1,4 +1,4 @@
-"""ristretto255 in plain integers, straight from the formulas of RFC 9496, section 4: slow, and an independent oracle."""
+"""ristretto255 in plain integers, straight from the formulas of RFC 9496, section 4: a slow, independent oracle."""
 
 from __future__ import annotations
 

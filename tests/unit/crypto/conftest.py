@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -35,7 +35,7 @@ def reference() -> ModuleType:
 
 @pytest.fixture
 def random() -> Randomness:
-    return Randomness.from_seed("tests".encode())
+    return Randomness.from_seed(b"tests")
 
 
 @pytest.fixture(scope="session", params=["system", "bundled"])
@@ -47,7 +47,7 @@ def copy_of_sodium(request: pytest.FixtureRequest) -> sodium.Sodium:
 
 
 @pytest.fixture
-def either_sodium(copy_of_sodium: sodium.Sodium, monkeypatch: pytest.MonkeyPatch) -> Iterator[sodium.Sodium]:
+def either_sodium(copy_of_sodium: sodium.Sodium, monkeypatch: pytest.MonkeyPatch) -> sodium.Sodium:
     """Runs a test once with each copy of libsodium."""
     monkeypatch.setattr(ristretto255, "library", lambda: copy_of_sodium)
-    yield copy_of_sodium
+    return copy_of_sodium

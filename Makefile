@@ -1,0 +1,43 @@
+# comine: what one does with a checkout. `make demo` and `make test` do all set-up by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test check bench protos lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP)  ## a virtual environment with comine and its development tools
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup  ## three organisations mine rules together over real data: separate processes, mutual TLS
+	$(BIN)/comine demo
+
+test: check  ## all checks and all tests
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
+
+check: setup  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## benchmarks beside the peers, in one run
+	$(BIN)/python -m benchmarks
+
+protos: setup  ## generate the protobuf modules
+	scripts/protos.sh
+
+lock: setup  ## pin all dependencies with hashes (needs uv)
+	uv pip compile pyproject.toml --group dev --extra demo --extra pandas --generate-hashes --universal \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --upgrade --output-file requirements/dev.txt
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,409 @@
+"""Secure set union: which elements any of n parties holds, and not who holds them.
+
+Every party encrypts every element of every list with a commutative cipher and shuffles it. Fully encrypted, equal
+elements are equal ciphertexts, so one party, the merger, removes duplicates without knowing what they are; then the
+layers come off, again with a shuffle at every party, and only the union is left.
+
+Steps (the ring is the parties' order with the merger taken out and put at both ends):
+    0  announce   the common length class, and the size class where the job fixes no bound
+    1  encrypt    list i starts at its owner and passes all other parties but the merger in the order of the ring; each
+                  raises it to its own fresh key and permutes the tuples; the last one hands it to the merger. The
+                  merger's own list goes around under a one-time wrapping, which the merger takes off in step 2.
+    2  merge      the merger removes duplicates, raises everything to a fresh blind, and permutes
+    3  strip      the merged list passes all other parties; each strips its own key and permutes the tuples
+    4  open       the merger strips the blind, drops fakes, and opens the sorted union
+
+Step 2 stands for the merger's layer and the blind of the classic scheme at once: since the blind never leaves the
+merger before step 3, and every list of step 3 carries it, no value of step 3 occurs in step 1.
+Step 3 cannot be split into parts that go around in different orders: the merger knows which ciphertexts it put into
+which part, so it would learn part by part, in a small union element by element, who holds what. Instead, parties take
+turns: one permutes before it strips and passes on every piece at once, the next strips on arrival and then permutes.
+
+Rounds: 2n + 2. Output: the sorted union, to the receivers and the merger.
+Group operations in all, L_i the length of list i with fakes, U the number of different tuples, m the merger:
+    (n − 1)·ΣL_i + 2·L_m + |∪_{i≠m} list i| + n·U,  that is at most n·(ΣL_i + U) + L_m,  per block.
+
+Adversary: semi-honest. Nothing protects sets, sizes or the result against a party that deviates.
+Collusion: up to n − 1 parties learn no link between an element and its holders while one other party shuffles (decisional
+    Diffie–Hellman); what counts they learn is below.
+Leakage (as data in `union_disclosure.leakage`):
+    the merger learns for every pair of other parties how many elements exactly these two hold, plus a number of fakes
+        that the pair has in common (shifted, truncated discrete Laplace); for every set of parties that contains the
+        merger or has three members the same number exactly.
+    every party learns U and with it, from the union, Σ|S_i| plus the numbers of common fakes of pairs without it.
+    every party learns the length class of every party, and its rung where the job fixes no bound.
+    with n = 2 both so learn the other's set size and the number of common elements; only *which* of a party's own
+        elements the other holds is hidden.
+
+Source: Kantarcioglu and Clifton, "Privacy-Preserving Distributed Mining of Association Rules on Horizontally Partitioned
+Data", IEEE TKDE 16(9), 2004, section 3.2 and protocol 1. Changed: ristretto255 with a reversible embedding instead of
+Pohlig–Hellman, whole tuples shuffled at *every* hop, common fakes, the blind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from crypto.primitives import blocks, embedding
+from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.ristretto255 import Points
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.union_lists import (
+    MAX_BLOCKS,
+    ListSizes,
+    PointTuples,
+    common_fakes,
+    distinct,
+    length_class,
+    padded,
+    room_for_common_fakes,
+    rung,
+)
+from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
+from link.session import Session
+from protos.v1.set_union_pb2 import (
+    EncryptedList,
+    FullyEncryptedList,
+    MergedPiece,
+    MergedSize,
+    UnionAnnouncement,
+    UnionSize,
+)
+
+Power = Callable[[Points], Points]
+
+KERNEL_POINTS: Final = 512  # about 20 ms: long against the hand-over between threads, short against a list
+PIECE_POINTS: Final = 8192  # of a list that is passed on while it is worked on: 256 KiB
+
+
+async def set_union(
+    session: Session,
+    secrets: PairwiseSecrets,
+    elements: Collection[bytes],
+    *,
+    merger: str,
+    max_element_bytes: int,
+    bound: int | None = None,
+    label: str = "union",
+    epsilon_dup: Decimal | float = 1.0,
+    to: Collection[str] | None = None,
+) -> list[bytes]:
+    """Learns the union of all parties' sets.
+
+    Every party calls this with the same arguments but `elements`.
+
+    Args:
+        session: The lane to talk on.
+        secrets: From `pairwise.agree` in this session.
+        elements: This party's set; any byte strings, repeated ones count once.
+        merger: The party that removes duplicates and decrypts last; it learns the most.
+        max_element_bytes: The longest element that the job allows, public.
+        bound: The most elements that any party's set may hold, public. With None each party announces its rung, the
+            least power of two that holds its set.
+        label: A label of the job's statement under which the merger opens the union; one union per label and lane.
+        epsilon_dup: ε of the noise on the number of elements that exactly two parties hold, seen by the merger.
+        to: Who learns the union besides the merger; all parties by default.
+
+    Returns:
+        The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not.
+
+    Raises:
+        ConfigurationError: This party's set is over the bound or has too long an element (told without by how much), or
+            the arguments make no union.
+        MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
+        ProtocolViolation: What came out is no union that contains this party's set.
+    """
+    lane = session.lane(f"union/{label}")
+    ring = _ring(session.parties, merger)
+    own = await session.compute(lambda: sorted(set(elements)))
+    _check_set(session.me, own, label, bound, max_element_bytes)
+    fakes = common_fakes(epsilon_dup)
+    sizes = await _announce(lane, own, bound, room_for_common_fakes(len(ring), fakes), max_element_bytes)
+
+    context = secrets.context(lane, "common fakes")
+    shared = [secrets.stream(peer, context) for peer in lane.others]
+    private = lane.randomness("private fakes")
+    tuples = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private))
+    points = await _apply(lane, embedding.embed, tuples)
+
+    union: list[bytes] = []
+    if lane.me == merger:
+        union = await _merger(lane, ring, sizes, points, max_element_bytes)
+        await _open(lane, label, union, sizes, to)
+    else:
+        await _encryptor(lane, ring, sizes, points)
+        if to is None or lane.me in to:
+            union = await _receive_union(lane, merger, label, sizes, max_element_bytes)
+    if union and not set(own).issubset(union):
+        raise ProtocolViolation(
+            f"the union '{label}' lacks elements of {lane.me}, so a peer sent wrong lists; check all nodes' versions",
+            party=merger if len(ring) == 2 and lane.me != merger else None,
+        )
+    return union
+
+
+# -- the two roles ---------------------------------------------------------------------------------------------------
+async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: PointTuples) -> None:
+    """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
+    key = CommutativeKey.generate(lane.randomness("key"))
+    progress = _Steps(lane, len(ring) + 1)
+
+    async def encrypt(owner: str) -> None:
+        before, after = _neighbours(_route(ring, owner), lane.me)
+        hop = lane.lane(f"list/{owner}")
+        if before is None:
+            points = own
+        else:
+            points = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
+        points = _shuffled(hop, await _raise(hop, key.encrypt, points, before))
+        await hop.send_array(after, FullyEncryptedList if after == ring[0] else EncryptedList, points)  # -> 1
+        progress.tick()
+
+    await _together(encrypt(owner) for owner in ring)
+    await _strip(lane.lane("merged"), ring, sizes, key)
+    progress.tick()
+
+
+async def _merger(
+    lane: Session, ring: Sequence[str], sizes: ListSizes, own: PointTuples, max_element_bytes: int
+) -> list[bytes]:
+    """The party that merges: removes duplicates, blinds, and decrypts last."""
+    wrapping = CommutativeKey.generate(lane.randomness("wrapping"))
+    rest = CommutativeKey.generate(lane.randomness("blind"))
+    blind = wrapping.blinded(rest)  # so the wrapped list needs but the rest to be under the blind like the others
+    progress = _Steps(lane, 4)
+
+    async def around() -> PointTuples:
+        hop = lane.lane(f"list/{lane.me}")
+        wrapped = _shuffled(hop, await _raise(hop, wrapping.encrypt, own, None))
+        await hop.send_array(ring[1], EncryptedList, wrapped)  # -> 1
+        progress.tick()
+        returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
+        return await _raise(hop, rest.encrypt, returned, ring[-1])
+
+    async def receive(owner: str) -> PointTuples:
+        last = _route(ring, owner)[-2]
+        return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape(owner))
+
+    mine, *theirs = await _together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
+    others = await lane.compute(lambda: distinct(theirs))
+    blinded = await _raise(lane, blind.encrypt, others, None)
+    merged = _shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
+    progress.tick()
+
+    hop = lane.lane("merged")
+    await hop.broadcast(MergedSize(tuples=len(merged)))  # -> 3
+    for start, stop in _pieces(len(merged), sizes.blocks):
+        await hop.send(ring[1], MergedPiece(data=merged[start:stop].tobytes()))  # -> 3
+    plain = np.empty_like(merged)
+    for start, stop in _pieces(len(merged), sizes.blocks):
+        piece = await _receive_piece(hop, ring[-1], (stop - start, *merged.shape[1:]))  # <- 3
+        plain[start:stop] = await _raise(hop, blind.decrypt, piece, ring[-1])
+    progress.tick()
+    union = await _read(hop, plain, max_element_bytes)
+    progress.tick()
+    return union
+
+
+async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey) -> None:
+    """One party's turn in step 3; turns alternate, so that two parties work on the merged list at a time."""
+    place = ring.index(hop.me)
+    before, after = ring[place - 1], ring[(place + 1) % len(ring)]
+    least, most = max(map(sizes.length, ring)), sizes.total
+    size = (await hop.recv(ring[0], MergedSize, lambda m: _require(least <= m.tuples <= most, "size"))).tuples  # <- 3
+    order = hop.randomness("permutation").permutation(size)
+    merged = np.empty((size, *sizes.shape(hop.me)[1:]), np.uint8)
+    streams_out = place % 2 == (len(ring) - 1) % 2  # the last one streams to the merger, which strips on arrival
+
+    for start, stop in _pieces(size, sizes.blocks):
+        piece = await _receive_piece(hop, before, (stop - start, *merged.shape[1:]))  # <- 3
+        merged[start:stop] = piece if streams_out else await _raise(hop, key.decrypt, piece, before)
+    for start, stop in _pieces(size, sizes.blocks):
+        piece = merged[order[start:stop]]
+        piece = await _raise(hop, key.decrypt, piece, before) if streams_out else piece
+        await hop.send(after, MergedPiece(data=piece.tobytes()))  # -> 3
+
+
+# -- before and after the encryption ---------------------------------------------------------------------------------
+def _check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int) -> None:
+    if bound is not None and not 1 <= bound <= MAX_BLOCKS:
+        raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
+    if len(own) > (MAX_BLOCKS if bound is None else bound):
+        raise ConfigurationError(
+            f"the set of {me} is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
+            "raise the bound in the job"
+        )
+    if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
+        raise ConfigurationError(
+            f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
+            f"not {max_element_bytes}"
+        )
+    if any(len(element) > max_element_bytes for element in own):
+        raise ConfigurationError(
+            f"the set of {me} has an element of more than {max_element_bytes} bytes, the most that the union '{label}' "
+            "allows; raise the limit in the job"
+        )
+
+
+async def _announce(
+    lane: Session, own: Sequence[bytes], bound: int | None, room: int, max_element_bytes: int
+) -> ListSizes:
+    most_blocks = blocks.blocks_needed(max_element_bytes)
+    mine = UnionAnnouncement(blocks=length_class(own), rung=0 if bound is not None else rung(len(own)))
+
+    def check(message: UnionAnnouncement) -> None:
+        _require(1 <= message.blocks <= most_blocks, "length class")
+        _require(message.rung <= (rung(MAX_BLOCKS) if bound is None else 0), "rung")
+
+    await lane.broadcast(mine)  # -> 0
+    announced = {lane.me: mine} | await lane.gather(UnionAnnouncement, check)  # <- 0
+    sizes = ListSizes(
+        max(message.blocks for message in announced.values()),
+        {party: bound if bound is not None else 1 << announced[party].rung for party in lane.parties},
+        room,
+    )
+    if any(sizes.length(party) * sizes.blocks > MAX_BLOCKS for party in lane.parties):
+        raise ConfigurationError(
+            f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
+            "lower the bound or the longest element of the job, or thin the sets out"
+        )
+    return sizes
+
+
+async def _read(lane: Session, plain: PointTuples, max_element_bytes: int) -> list[bytes]:
+    """The elements of the decrypted list, after checking each; fakes are dropped."""
+    try:
+        tuples = await _apply(lane, embedding.extract, plain)
+        return await lane.compute(partial(_elements, tuples, max_element_bytes, fakes=True))
+    except ValueError:
+        raise ProtocolViolation(
+            f"the merged list holds a tuple that is neither an element nor a fake, so {' or '.join(lane.others)} "
+            "sent a wrong list; check these nodes",
+            party=lane.others[0] if len(lane.others) == 1 else None,
+        ) from None
+
+
+def _elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool) -> list[bytes]:
+    """Sorted elements of tuples of shape (m, b, 30); raises ValueError where one is not as it must be."""
+    decoded = blocks.decode(tuples)
+    elements = sorted(element for element in decoded if element is not None)
+    _require(fakes or len(elements) == len(decoded), "element")
+    _require(all(len(element) <= max_element_bytes for element in elements), "element")
+    _require(all(a != b for a, b in pairwise(elements)), "element")
+    return elements
+
+
+async def _open(
+    lane: Session, label: str, union: Sequence[bytes], sizes: ListSizes, to: Collection[str] | None
+) -> None:
+    receivers = [party for party in lane.others if to is None or party in to]
+    rows = await lane.compute(lambda: blocks.encode(union, sizes.blocks))
+    for party in receivers:
+        await lane.send(party, UnionSize(elements=len(union)))  # -> 4
+    await lane.open(label, rows, receivers)  # -> 4
+
+
+async def _receive_union(
+    lane: Session, merger: str, label: str, sizes: ListSizes, max_element_bytes: int
+) -> list[bytes]:
+    most = sum(sizes.capacity.values())
+    size = (await lane.recv(merger, UnionSize, lambda m: _require(m.elements <= most, "size"))).elements  # <- 4
+    shape = (size, sizes.blocks, blocks.BLOCK_BYTES)
+    rows = await lane.receive_opened(merger, label, np.uint8, shape)  # <- 4
+    try:
+        return await lane.compute(partial(_elements, rows, max_element_bytes, fakes=False))
+    except ValueError:
+        raise MalformedMessage(f"{merger} opened a union with a wrong element; check that node", party=merger) from None
+
+
+# -- the ring --------------------------------------------------------------------------------------------------------
+def _ring(parties: Sequence[str], merger: str) -> tuple[str, ...]:
+    """The parties in the order of the job, turned so that the merger comes first."""
+    if len(parties) < 2 or merger not in parties:
+        raise ConfigurationError(f"a union needs two or more parties with the merger among them, not {merger}")
+    place = parties.index(merger)
+    return (*parties[place:], *parties[:place])
+
+
+def _route(ring: Sequence[str], owner: str) -> tuple[str, ...]:
+    """The parties that `owner`'s list passes: the owner, all others but the merger, then the merger."""
+    place = ring.index(owner)
+    around = (*ring[1:], ring[0]) if place == 0 else (*ring[place + 1 :], *ring[1:place], ring[0])
+    return (owner, *around)
+
+
+def _neighbours(route: Sequence[str], me: str) -> tuple[str | None, str]:
+    place = route.index(me)
+    return (route[place - 1] if place else None), route[place + 1]
+
+
+# -- arrays ----------------------------------------------------------------------------------------------------------
+async def _apply(lane: Session, kernel: Power, tuples: PointTuples) -> PointTuples:
+    """Maps a kernel over all blocks, shape (m, b, x) → (m, b, y), several chunks at a time."""
+    rows = tuples.reshape(-1, tuples.shape[2])
+    chunks = [rows[start : start + KERNEL_POINTS] for start in range(0, len(rows), KERNEL_POINTS)]
+    results = np.concatenate(await lane.map(kernel, chunks))
+    return results.reshape(*tuples.shape[:2], -1)
+
+
+async def _raise(lane: Session, power: Power, tuples: PointTuples, sender: str | None) -> PointTuples:
+    """Adds or strips a layer; what is no group element is laid at the door of its sender."""
+    try:
+        return await _apply(lane, power, tuples)
+    except ValueError:
+        if sender is None:
+            raise
+        raise MalformedMessage(
+            f"{sender} sent a list with something that is no group element; check that node", party=sender
+        ) from None
+
+
+def _shuffled(lane: Session, tuples: PointTuples) -> PointTuples:
+    return tuples[lane.randomness("permutation").permutation(len(tuples))]
+
+
+def _pieces(size: int, width: int) -> Iterator[tuple[int, int]]:
+    step = max(1, PIECE_POINTS // width)
+    return ((start, min(start + step, size)) for start in range(0, size, step))
+
+
+async def _receive_piece(lane: Session, sender: str, shape: tuple[int, ...]) -> PointTuples:
+    expected = int(np.prod(shape))
+    message = await lane.recv(sender, MergedPiece, lambda m: _require(len(m.data) == expected, "length"))
+    return np.frombuffer(message.data, np.uint8).reshape(shape)
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"its {what} is not what this union allows")
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+class _Steps:
+    """Counts the finished steps of one party for those who watch."""
+
+    def __init__(self, lane: Session, total: int) -> None:
+        self._lane, self._total, self._done = lane, total, 0
+
+    def tick(self) -> None:
+        self._done += 1
+        self._lane.progress(self._lane.path, self._done, self._total)
+
+
+async def _together(jobs: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Runs all at once; the first error ends the others and is raised."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -1,0 +1,133 @@
+"""The lists of a secure set union before the first key touches them: public sizes, fakes, encoding.
+
+Pure functions. A party's list holds its elements, the fakes that it has in common with each peer, and private fakes up
+to a length that everybody knows beforehand, all encoded as tuples of equally many blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.params import STANDARD_128
+from crypto.primitives import blocks
+from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
+from link.errors import ConfigurationError
+from link.randomness import RandomStream
+
+DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
+MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
+
+PointTuples = NDArray[np.uint8]
+"""Shape (m, b, 32): m tuples of b points each."""
+
+
+@dataclass(frozen=True)
+class ListSizes:
+    """What all parties know of all lists.
+
+    Attributes:
+        blocks: Blocks per element, the same in all lists.
+        capacity: By party, the most elements that its set may hold: the job's bound, or its rung 2^j.
+        room: Tuples on top of the capacity, so that common fakes always find room.
+    """
+
+    blocks: int
+    capacity: Mapping[str, int]
+    room: int
+
+    def length(self, party: str) -> int:
+        """Tuples in the party's list."""
+        return self.capacity[party] + self.room
+
+    @property
+    def total(self) -> int:
+        """Tuples in all lists together."""
+        return sum(self.length(party) for party in self.capacity)
+
+    def shape(self, party: str) -> tuple[int, int, int]:
+        """Shape of the party's list as points."""
+        return (self.length(party), self.blocks, STANDARD_128.point_bytes)
+
+
+def common_fakes(epsilon: Decimal | float) -> TruncatedDiscreteLaplace:
+    """The distribution of the number of fakes that two parties have in common.
+
+    Args:
+        epsilon: ε of the number of elements that exactly these two hold; a float counts as the decimal it prints as.
+
+    Raises:
+        ConfigurationError: ε is not positive, or so small that the fakes would be too many.
+    """
+    try:
+        exact = Fraction(str(epsilon))
+        if exact <= 0:
+            raise ValueError
+        return TruncatedDiscreteLaplace.for_delta(exact, DELTA)
+    except ValueError:
+        raise ConfigurationError(
+            f"epsilon_dup of a union must be a positive number of at least 0.001, not {epsilon}; change it in the job"
+        ) from None
+
+
+def room_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int:
+    """The most common fakes that one party can have with all its peers."""
+    return (parties - 1) * 2 * fakes.shift
+
+
+def rung(size: int) -> int:
+    """The least j with size ≤ 2^j."""
+    return max(size - 1, 0).bit_length()
+
+
+def length_class(elements: Iterable[bytes]) -> int:
+    """Blocks of the longest element; 1 for an empty set."""
+    return blocks.blocks_needed(max(map(len, elements), default=0))
+
+
+def padded(
+    elements: Sequence[bytes],
+    sizes: ListSizes,
+    me: str,
+    fakes: TruncatedDiscreteLaplace,
+    shared: Iterable[RandomStream],
+    private: RandomStream,
+) -> blocks.Tuples:
+    """A party's list: elements, common fakes, private fakes.
+
+    Args:
+        elements: Different byte strings, at most the party's capacity.
+        sizes: What was agreed.
+        me: The party.
+        fakes: Distribution of the number of fakes in common with a peer.
+        shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
+        private: The party's own stream.
+
+    Returns:
+        Shape (length, blocks, 30), in no secret order: it must be permuted before it leaves.
+    """
+    parts = [blocks.encode(elements, sizes.blocks)]
+    parts += [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
+    missing = sizes.length(me) - sum(map(len, parts))
+    return np.concatenate([*parts, blocks.fake(private, missing, sizes.blocks)])
+
+
+def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
+    """The different tuples of several lists; tuples are equal when all their blocks are.
+
+    Args:
+        tuples: Each of shape (m, b, 32).
+
+    Returns:
+        Shape (distinct, b, 32), ordered by their bytes, which tells nothing of their origin.
+    """
+    joined = np.concatenate(tuples)
+    width = joined.shape[1] * joined.shape[2]
+    rows = np.unique(joined.reshape(len(joined), width).view(np.dtype((np.void, width))))
+    return rows.view(np.uint8).reshape(-1, *joined.shape[1:])

@@ -1,0 +1,133 @@
+"""What the analyst holds after a job: itemsets, rules, costs, disclosure and signed receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from link.session import Costs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mining.itemsets import Itemsets
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A party's signed release, as it came.
+
+    Attributes:
+        release: A serialised `comine.v1.Release`.
+        signature: Of the party, over the release.
+        certificate: PEM; names the party.
+        agrees_with: Peers whose transcript of the session equals this party's.
+    """
+
+    release: bytes
+    signature: bytes
+    certificate: bytes
+    agrees_with: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one job.
+
+    Attributes:
+        spec: What was asked.
+        job_id: Names the job.
+        session_id: Names this run of it.
+        n_rows: Transactions of all parties together.
+        parties: What the job cost each party.
+        receipts: What each party signed.
+        found: The frequent itemsets in canonical order; None where the coordinator is no recipient.
+        seed: The seed of a simulation with repeatable draws.
+        simulated: Whether all parties ran in one process.
+    """
+
+    spec: JobSpec
+    job_id: bytes
+    session_id: bytes
+    n_rows: int
+    parties: Mapping[str, Costs]
+    receipts: Mapping[str, Receipt]
+    found: Itemsets | None
+    seed: int | None = None
+    simulated: bool = False
+
+    @cached_property
+    def itemsets_table(self) -> pa.Table | None:
+        """Columns itemset, length, count, support in the contract's order; None where there is no result here."""
+        return None if self.found is None else self.found.to_arrow()
+
+    @cached_property
+    def rules_table(self) -> pa.Table | None:
+        """The rules with their measures; None where the task has none or there is no result here."""
+        asked = self.spec.rules
+        if asked is None or self.found is None:
+            return None
+        from mining.rules import association_rules
+
+        return association_rules(
+            self.found, asked.min_confidence, consequent=asked.consequent, measures=asked.measures
+        ).to_arrow()
+
+    def itemsets(self) -> Any:
+        """The frequent itemsets: a pandas DataFrame where pandas is installed, a pyarrow Table otherwise.
+
+        Raises:
+            ConfigurationError: The job's recipients do not include the coordinator.
+        """
+        return _frame(self._require(self.itemsets_table))
+
+    def rules(self) -> Any:
+        """The association rules, as `itemsets` gives its table.
+
+        Raises:
+            ConfigurationError: The task was not "rules", or the coordinator is no recipient.
+        """
+        if self.spec.rules is None:
+            raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
+        return _frame(self._require(self.rules_table))
+
+    @property
+    def disclosure(self) -> list[dict[str, Any]]:
+        """Who learnt what, as data."""
+        from jobs.statement import statement
+
+        return statement(self.spec).as_data()
+
+    def save(self, folder: Path | str) -> None:
+        """Writes the result folder: tables, `result.json` and `report.html`; all of it or nothing.
+
+        Raises:
+            ConfigurationError: The folder holds something other than an earlier result.
+            ResourceError: It cannot be written.
+        """
+        from jobs.folder import write_result_folder
+
+        write_result_folder(Path(folder), self)
+
+    def _require(self, table: pa.Table | None) -> pa.Table:
+        if table is None:
+            recipients = ", ".join(self.spec.job.recipients)
+            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no itemsets")
+        return table
+
+    def __repr__(self) -> str:
+        found = "result elsewhere" if self.found is None else f"{len(self.found)} itemsets"
+        return f"Result({self.spec.job.name!r}, {self.n_rows} rows, {found})"
+
+
+def _frame(table: pa.Table) -> Any:
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        return table
+    return table.to_pandas()

@@ -1,0 +1,111 @@
+"""The frequent itemsets of a job in one form that every learner computes alike: on the wire and under signatures.
+
+Layout, little-endian: magic (8 bytes) ‖ n_rows u64 ‖ number of items u32 ‖ number of levels u32 ‖ byte length of each
+item u32 ‖ the items in UTF-8 ‖ per level: length k u32 ‖ number m u64 ‖ sets m·k i32 ‖ counts m i64. Items and itemsets
+are in canonical order and the dictionary holds only items that occur, so equal itemsets give equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.itemsets import Itemsets
+from mining.lattice import Sets
+
+_MAGIC: Final = b"COMITEM1"
+_HEAD: Final = struct.Struct("<8sQII")
+_LEVEL: Final = struct.Struct("<IQ")
+
+
+def pack(itemsets: Itemsets) -> bytes:
+    """The canonical bytes of itemsets; see the module's layout."""
+    ordered = itemsets.canonical()
+    used = np.zeros(len(ordered.items), bool)
+    for sets, _ in ordered.levels:
+        used[sets.ravel()] = True
+    number = (np.cumsum(used) - 1).astype("<i4")
+    names = [ordered.items[index].encode() for index in np.flatnonzero(used)]
+    parts = [
+        _HEAD.pack(_MAGIC, ordered.n_rows, len(names), len(ordered.levels)),
+        np.fromiter(map(len, names), "<u4", len(names)).tobytes(),
+        *names,
+    ]
+    for sets, counts in ordered.levels:
+        parts += [_LEVEL.pack(sets.shape[1], len(sets)), number[sets].tobytes(), counts.astype("<i8").tobytes()]
+    return b"".join(parts)
+
+
+def digest(packed: bytes) -> bytes:
+    """SHA-256 of packed itemsets: what a release signs."""
+    return hashlib.sha256(packed).digest()
+
+
+def unpack(packed: bytes) -> Itemsets:
+    """The itemsets in packed form, which may come from anybody.
+
+    Raises:
+        ValueError: The bytes are not exactly what `pack` gives for some itemsets.
+    """
+    reader = _Reader(packed)
+    magic, n_rows, n_items, n_levels = reader.fields(_HEAD)
+    if magic != _MAGIC or n_rows >= 1 << 63:
+        raise ValueError("these are not packed itemsets")
+    lengths = reader.array("<u4", n_items).tolist()
+    try:
+        items = tuple(reader.take(length).decode() for length in lengths)
+    except UnicodeDecodeError:
+        raise ValueError("an item is not UTF-8") from None
+    if any(later <= earlier for earlier, later in zip(items, items[1:], strict=False)):
+        raise ValueError("the items are not in ascending order")
+    levels: list[tuple[Sets, NDArray[np.int64]]] = []
+    for _ in range(n_levels):
+        length, number = reader.fields(_LEVEL)
+        if length > n_items or number < 1 or length <= (levels[-1][0].shape[1] if levels else 0):
+            raise ValueError("a level has an impossible length")
+        sets = reader.array("<i4", number * length).reshape(number, length).astype(np.int32)
+        counts = reader.array("<i8", number).astype(np.int64)
+        _check_level(sets, counts, n_items, n_rows)
+        levels.append((sets, counts))
+    if reader.left:
+        raise ValueError("bytes follow the last level")
+    return Itemsets(items, levels, n_rows)
+
+
+def _check_level(sets: Sets, counts: NDArray[np.int64], n_items: int, n_rows: int) -> None:
+    if sets.min() < 0 or sets.max() >= n_items or (np.diff(sets, axis=1) <= 0).any():
+        raise ValueError("an itemset names items that do not exist, or not in ascending order")
+    if counts.min() < 0 or counts.max() > n_rows:
+        raise ValueError("a count is not between 0 and the number of rows")
+    differs = sets[1:] != sets[:-1]
+    first = differs.argmax(axis=1)[:, None]
+    rises = np.take_along_axis(sets[1:], first, 1) > np.take_along_axis(sets[:-1], first, 1)
+    if not (differs.any(axis=1).all() and rises.all()):
+        raise ValueError("the itemsets of a level are not distinct or not in ascending order")
+
+
+class _Reader:
+    """Takes pieces off the front of bytes and refuses to go beyond their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, size: int) -> bytes:
+        if size > self.left:
+            raise ValueError("the itemsets are cut off")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
+        return layout.unpack(self.take(layout.size))
+
+    def array(self, dtype: str, number: int) -> NDArray[Any]:
+        return np.frombuffer(self.take(number * np.dtype(dtype).itemsize), dtype)

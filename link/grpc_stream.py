@@ -1,0 +1,283 @@
+"""The frames between two parties of one job, across streams that may break.
+
+Every frame of a direction has an implicit number, counted from 0. A stream begins with both ends saying how many frames
+have reached them (`Resume`); each then goes on from there, so that a renewed stream loses nothing and repeats nothing.
+What was acknowledged is forgotten by its sender.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from link.errors import ComineError, LimitExceeded, MalformedMessage, PeerError, ProtocolViolation
+from link.session import Receiver
+from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
+
+MAX_ENVELOPE_BYTES: Final = 4 << 20
+WINDOW_BYTES: Final = 64 << 20  # sent to a peer and not acknowledged: senders wait above it
+ACKNOWLEDGE_FRAMES: Final = 256
+ACKNOWLEDGE_BYTES: Final = 4 << 20
+ACKNOWLEDGE_S: Final = 0.05  # of silence on this side, after which the rest is acknowledged
+FLUSH_S: Final = 2.0  # without progress, after which a party that leaves waits no longer
+
+
+class Duplex(Protocol):
+    """What a call at the dialling end and a context at the accepting end have in common."""
+
+    async def read(self) -> Any:
+        """The next message, or `grpc.aio.EOF` when the other end has said all."""
+
+    async def write(self, message: bytes) -> None:
+        """Sends one message; waits while the stream is full."""
+
+
+class Conversation:
+    """Both directions between this party and one peer for one job; outlives its streams.
+
+    At any moment it is served by one stream or none. Without one for `patience_s` the peer counts as lost.
+
+    Args:
+        job_id: The job.
+        peer: The other party, as its certificate names it.
+        patience_s: Seconds without a stream that are put up with.
+        receiver: Takes inbound frames, and the error that ends the session.
+    """
+
+    def __init__(self, job_id: bytes, peer: str, patience_s: float, receiver: Receiver) -> None:
+        self.peer, self.trouble = peer, ""
+        self._job_id, self._patience_s, self._receiver = job_id, patience_s, receiver
+        self._unsent: deque[bytes] = deque()
+        self._unacknowledged: deque[bytes] = deque()
+        self._acknowledged = self._pending_bytes = 0
+        self._received = self._quiet_frames = self._quiet_bytes = 0
+        self._acknowledge = self._leaving = self._reached = False
+        self._over = asyncio.Event()
+        self._more, self._moved = asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._acknowledge_timer: asyncio.TimerHandle | None = None
+        self._patience_timer: asyncio.TimerHandle | None = None
+        self._stream: asyncio.Task[bool] | None = None
+        self._wait_for_stream()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will be said: the peer left or was lost, or this party has ended."""
+        return self._over.is_set()
+
+    # -- outbound ----------------------------------------------------------------------------------------------------
+    async def send(self, frame: Frame) -> None:
+        """Accepts a frame; waits while more than `WINDOW_BYTES` are not acknowledged.
+
+        Frames to a peer that has left or was lost are dropped: the session has been told.
+        """
+        if self.over:
+            return
+        envelope = Envelope(frame=frame).SerializeToString()
+        self._unsent.append(envelope)
+        self._pending_bytes += len(envelope)
+        self._more.set()
+        while self._pending_bytes > WINDOW_BYTES and not self.over:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def leave(self, finish_s: float = FLUSH_S) -> None:
+        """Lets the peer get what is under way, as long as it makes progress, and ends the stream in peace."""
+        self._owe(now=True)
+        while (self._unsent or self._unacknowledged) and not self.over:
+            before = self._acknowledged
+            self._moved.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(finish_s):
+                    await self._moved.wait()
+            if self._acknowledged == before:
+                break
+        self._leaving = True
+        self._more.set()
+        if self._stream is not None:
+            await asyncio.wait({self._stream}, timeout=finish_s)
+        self.end()
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+    async def serve(self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Any = None) -> bool:
+        """Talks over one stream until it ends; a stream that was there before is given up.
+
+        Args:
+            duplex: The stream.
+            half_close: Says on a dialled stream that this end has said all; None at the accepting end.
+            resume: The peer's first message, where it has been read already.
+
+        Returns:
+            Whether an end has left in peace, so that no other stream is needed.
+
+        Raises:
+            Exception: Whatever gRPC raises when the stream breaks.
+        """
+        if self._stream is not None:
+            self.cut()
+            await asyncio.wait({self._stream})
+        if self.over:
+            return True
+        stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume))
+        try:
+            await asyncio.wait({stream})
+        finally:
+            stream.cancel()
+            if self._stream is stream:
+                self._stream = None
+                self._wait_for_stream()
+        return stream.result() if not stream.cancelled() else self.over
+
+    def cut(self) -> None:
+        """Breaks the stream, if there is one."""
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def fail(self, error: ComineError) -> None:
+        """Ends the conversation and the session."""
+        if not self.over:
+            self.end()
+            self._receiver.fail(error)
+
+    def end(self) -> None:
+        """Ends the conversation; what is under way is dropped."""
+        self._over.set()
+        self._unsent.clear()
+        self._unacknowledged.clear()
+        for timer in (self._patience_timer, self._acknowledge_timer):
+            if timer is not None:
+                timer.cancel()
+        self._moved.set()
+        self._more.set()
+        self.cut()
+
+    async def ended(self) -> None:
+        """Waits until the conversation is over."""
+        await self._over.wait()
+
+    # -- one stream --------------------------------------------------------------------------------------------------
+    async def _talk(self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Any) -> bool:
+        await duplex.write(Envelope(resume=Resume(job_id=self._job_id, received=self._received)).SerializeToString())
+        try:
+            self._resume(parse(await duplex.read() if resume is None else resume, self.peer))
+        except ComineError as error:
+            self.fail(error)
+            return True
+        reader = asyncio.create_task(self._read(duplex))
+        writer = asyncio.create_task(self._write(duplex))
+        try:
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            if not reader.done() and writer.exception() is None and half_close is not None:
+                await half_close()
+                await asyncio.wait({reader})
+            for task in (reader, writer):
+                if task.done():
+                    task.result()
+        except ComineError as error:
+            self.fail(error)
+        finally:
+            reader.cancel()
+            writer.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
+        return True
+
+    def _resume(self, envelope: Envelope) -> None:
+        if envelope.WhichOneof("content") != "resume" or envelope.resume.job_id != self._job_id:
+            raise ProtocolViolation(f"{self.peer} began a stream without naming this job", party=self.peer)
+        self._settle(envelope.resume.received)
+        self._unsent.extendleft(reversed(self._unacknowledged))
+        self._unacknowledged.clear()
+        self._reached, self._acknowledge = True, False
+        self._more.set()
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+
+    async def _read(self, duplex: Duplex) -> None:
+        while (message := await duplex.read()) is not grpc.aio.EOF:
+            envelope = parse(message, self.peer)
+            match envelope.WhichOneof("content"):
+                case "frame":
+                    self._received += 1
+                    self._quiet_frames += 1
+                    self._quiet_bytes += len(message)
+                    self._receiver.deliver(self.peer, envelope.frame)
+                    self._owe(now=self._quiet_frames >= ACKNOWLEDGE_FRAMES or self._quiet_bytes >= ACKNOWLEDGE_BYTES)
+                case "acknowledge":
+                    self._settle(envelope.acknowledge.received)
+                case _:
+                    raise ProtocolViolation(f"{self.peer} sent an envelope out of place", party=self.peer)
+
+    async def _write(self, duplex: Duplex) -> None:
+        while True:
+            if self._acknowledge:
+                self._acknowledge = False
+                await duplex.write(Envelope(acknowledge=Acknowledge(received=self._received)).SerializeToString())
+            elif self._unsent:
+                envelope = self._unsent.popleft()
+                self._unacknowledged.append(envelope)
+                await duplex.write(envelope)
+            elif self._leaving:
+                return
+            else:
+                self._more.clear()
+                await self._more.wait()
+
+    # -- cursors -----------------------------------------------------------------------------------------------------
+    def _settle(self, received: int) -> None:
+        """Forgets what has reached the peer."""
+        fresh = received - self._acknowledged
+        if not 0 <= fresh <= len(self._unacknowledged):
+            what = "more frames than were sent" if fresh > 0 else "fewer frames than before; was its node restarted?"
+            raise ProtocolViolation(f"{self.peer} says that it has received {what}", party=self.peer)
+        for _ in range(fresh):
+            self._pending_bytes -= len(self._unacknowledged.popleft())
+        self._acknowledged = received
+        if fresh:
+            self._moved.set()
+
+    def _owe(self, *, now: bool) -> None:
+        """Acknowledges at once, or after a moment in which nothing else makes it due."""
+        if now:
+            if self._acknowledge_timer is not None:
+                self._acknowledge_timer.cancel()
+                self._acknowledge_timer = None
+            if self._quiet_frames:
+                self._quiet_frames = self._quiet_bytes = 0
+                self._acknowledge = True
+                self._more.set()
+        elif self._acknowledge_timer is None:
+            self._acknowledge_timer = self._loop.call_later(ACKNOWLEDGE_S, lambda: self._owe(now=True))
+
+    def _wait_for_stream(self) -> None:
+        if not self.over:
+            self._patience_timer = self._loop.call_later(self._patience_s, self._give_up)
+
+    def _give_up(self) -> None:
+        if self._reached:
+            what = f"{self.peer} was lost: the connection broke and did not come back within {self._patience_s:g} s"
+        else:
+            what = f"{self.peer} was not there within {self._patience_s:g} s"
+        why = f" ({self.trouble})" if self.trouble else ""
+        self.fail(PeerError(f"{what}{why}; check its node and the network between", party=self.peer))
+
+
+def parse(message: Any, peer: str) -> Envelope:
+    """Reads an envelope that came from `peer`.
+
+    Raises:
+        ProtocolViolation: It is not one, or too long.
+    """
+    if not isinstance(message, bytes):
+        raise ProtocolViolation(f"{peer} ended a stream before it began", party=peer)
+    if len(message) > MAX_ENVELOPE_BYTES:
+        raise LimitExceeded(f"{peer} sent an envelope of more than {MAX_ENVELOPE_BYTES} bytes", party=peer)
+    try:
+        return Envelope.FromString(message)
+    except DecodeError:
+        raise MalformedMessage(f"{peer} sent an envelope that cannot be read", party=peer) from None

@@ -1,0 +1,153 @@
+"""Measures of a rule A => C, each from the three counts of A and C together, of A and of C among N transactions.
+
+P(A) is the share of transactions that hold all items of A. Where a formula divides by zero the convention is stated
+in the measure's docstring. Surveys: Tan, Kumar & Srivastava 2004, "Selecting the right objective measure for
+association analysis"; Hahsler 2015, "A probabilistic comparison of commonly used interest measures".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+DEFAULT_MEASURES = ("confidence", "lift", "leverage", "conviction")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RuleCounts:
+    """Counts of rules.
+
+    Attributes:
+        both: Transactions that hold A and C, at least 1.
+        antecedent: Transactions that hold A.
+        consequent: Transactions that hold C.
+        n_rows: All transactions.
+    """
+
+    both: NDArray[np.int64]
+    antecedent: NDArray[np.int64]
+    consequent: NDArray[np.int64]
+    n_rows: int
+
+    @property
+    def support(self) -> Floats:
+        """P(A and C)."""
+        return self.both / self.n_rows
+
+
+def confidence(counts: RuleCounts) -> Floats:
+    """P(C | A); Agrawal, Imielinski & Swami 1993."""
+    return counts.both / counts.antecedent
+
+
+def coverage(counts: RuleCounts) -> Floats:
+    """P(A), the share of transactions to which the rule applies."""
+    return counts.antecedent / counts.n_rows
+
+
+def lift(counts: RuleCounts) -> Floats:
+    """P(A and C) / (P(A) P(C)); Brin et al. 1997 (there "interest"). 1 means independence."""
+    return confidence(counts) / (counts.consequent / counts.n_rows)
+
+
+def leverage(counts: RuleCounts) -> Floats:
+    """P(A and C) - P(A) P(C); Piatetsky-Shapiro 1991."""
+    return counts.support - coverage(counts) * (counts.consequent / counts.n_rows)
+
+
+def conviction(counts: RuleCounts) -> Floats:
+    """P(A) P(not C) / P(A and not C); Brin et al. 1997. Infinite for a rule without exception."""
+    exceptions = (counts.antecedent - counts.both).astype(np.float64)
+    expected = counts.antecedent * ((counts.n_rows - counts.consequent) / counts.n_rows)
+    never = np.full(len(exceptions), np.inf)
+    return np.divide(expected, exceptions, out=never, where=exceptions > 0)
+
+
+def jaccard(counts: RuleCounts) -> Floats:
+    """P(A and C) / P(A or C); Jaccard 1901."""
+    return counts.both / (counts.antecedent + counts.consequent - counts.both)
+
+
+def kulczynski(counts: RuleCounts) -> Floats:
+    """(P(C | A) + P(A | C)) / 2; Kulczynski 1927, as in Wu, Chen & Han 2010."""
+    return (counts.both / counts.antecedent + counts.both / counts.consequent) / 2
+
+
+def cosine(counts: RuleCounts) -> Floats:
+    """P(A and C) / sqrt(P(A) P(C)); Tan, Kumar & Srivastava 2004."""
+    return counts.both / (np.sqrt(counts.antecedent) * np.sqrt(counts.consequent))
+
+
+def imbalance_ratio(counts: RuleCounts) -> Floats:
+    """|P(A) - P(C)| / P(A or C); Wu, Chen & Han 2010."""
+    return np.abs(counts.antecedent - counts.consequent) / (counts.antecedent + counts.consequent - counts.both)
+
+
+def all_confidence(counts: RuleCounts) -> Floats:
+    """min(P(C | A), P(A | C)), the rule seen as a pair; Omiecinski 2003."""
+    return counts.both / np.maximum(counts.antecedent, counts.consequent)
+
+
+def max_confidence(counts: RuleCounts) -> Floats:
+    """max(P(C | A), P(A | C)); Wu, Chen & Han 2010."""
+    return counts.both / np.minimum(counts.antecedent, counts.consequent)
+
+
+def added_value(counts: RuleCounts) -> Floats:
+    """P(C | A) - P(C); Sahar & Mansour 1999."""
+    return confidence(counts) - counts.consequent / counts.n_rows
+
+
+def certainty(counts: RuleCounts) -> Floats:
+    """Certainty factor, Berzal et al. 2002: the change from P(C) to P(C | A) as a share of the largest possible change.
+
+    (P(C|A) - P(C)) / P(not C) where positive, (P(C|A) - P(C)) / P(C) where negative, and 0 without a change.
+    """
+    change = added_value(counts)
+    base = counts.consequent / counts.n_rows
+    room = np.where(change > 0, 1 - base, base)
+    return _ratio(change, room, _independent(counts))
+
+
+def zhang(counts: RuleCounts) -> Floats:
+    """Zhang 2000: leverage / max(P(A and C) P(not A), P(A) (P(C) - P(A and C))), from -1 to 1; 0 for independence."""
+    share_both, share_a = counts.support, coverage(counts)
+    share_c = counts.consequent / counts.n_rows
+    largest = np.maximum(share_both * (1 - share_a), share_a * (share_c - share_both))
+    return _ratio(leverage(counts), largest, _independent(counts))
+
+
+def _independent(counts: RuleCounts) -> NDArray[np.bool_]:
+    """Whether A and C are exactly independent, which rounding must not turn into a tiny dependence."""
+    if counts.n_rows < 2**31:
+        return counts.both * counts.n_rows == counts.antecedent * counts.consequent
+    both = counts.both.astype(object) * counts.n_rows
+    return np.asarray(both == counts.antecedent.astype(object) * counts.consequent, bool)
+
+
+def _ratio(numerator: Floats, denominator: Floats, is_zero: NDArray[np.bool_]) -> Floats:
+    usable = ~is_zero & (denominator > 0)
+    return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=usable)
+
+
+MEASURES: dict[str, Callable[[RuleCounts], Floats]] = {
+    "confidence": confidence,
+    "lift": lift,
+    "leverage": leverage,
+    "conviction": conviction,
+    "coverage": coverage,
+    "jaccard": jaccard,
+    "kulczynski": kulczynski,
+    "cosine": cosine,
+    "imbalance_ratio": imbalance_ratio,
+    "all_confidence": all_confidence,
+    "max_confidence": max_confidence,
+    "added_value": added_value,
+    "certainty": certainty,
+    "zhang": zhang,
+}

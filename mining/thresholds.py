@@ -1,0 +1,79 @@
+"""Minimum counts in exact rational arithmetic: of the whole, and of one party in the one-shot strategy."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from link.errors import ConfigurationError
+
+
+def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
+    """The least count of a frequent itemset.
+
+    Args:
+        min_support: A fraction in (0, 1], or a count from 1 on.
+        n_rows: Number of transactions of all parties.
+
+    Returns:
+        The count itself, or ceil(min_support * n_rows), at least 1.
+
+    Raises:
+        ConfigurationError: The support is neither, or the count exceeds the number of transactions.
+    """
+    if isinstance(min_support, int):
+        if isinstance(min_support, bool) or min_support < 1:
+            raise ConfigurationError(
+                f"min_support is {min_support}, but a count must be at least 1; "
+                "give a whole number from 1 on or a fraction above 0 and up to 1."
+            )
+        if min_support > n_rows:
+            raise ConfigurationError(
+                f"min_support asks for {min_support} transactions, but there are only {n_rows}; lower it."
+            )
+        return min_support
+    share = _fraction_of(min_support)
+    scaled = share * n_rows
+    return max(1, -(-scaled.numerator // scaled.denominator))
+
+
+def local_threshold(
+    min_support: Decimal | int,
+    n_rows_local: int,
+    minimum_count: int,
+    n_parties: int,
+    lambda_: Decimal,
+    n_rows: int,
+) -> int:
+    """The count from which on one party calls an itemset locally frequent in the one-shot strategy.
+
+    tau_i = 1 + floor(lambda * s * |DB_i| + (1 - lambda)(c - 1) / n). With lambda < 1 the sum of (tau_i - 1) over all
+    parties stays below c, hence an itemset whose total reaches c reaches tau_i at some party: otherwise its total
+    would be at most that sum.
+
+    Args:
+        min_support: s, the fraction or count of the job; a count c stands for c / N.
+        n_rows_local: |DB_i|, this party's number of transactions.
+        minimum_count: c, the least count over all parties.
+        n_parties: n.
+        lambda_: Public weight in [0, 1) between a threshold by size and an equal one.
+        n_rows: N, the number of transactions over all parties.
+
+    Raises:
+        ConfigurationError: lambda is outside [0, 1), or the support is not valid.
+    """
+    if not lambda_.is_finite() or not 0 <= lambda_ < 1:
+        raise ConfigurationError(f"lambda is {lambda_}, but it must be at least 0 and below 1.")
+    weight = Fraction(lambda_)
+    support = Fraction(min_support, max(n_rows, 1)) if isinstance(min_support, int) else _fraction_of(min_support)
+    threshold = weight * support * n_rows_local + (1 - weight) * Fraction(minimum_count - 1, n_parties)
+    return 1 + threshold.numerator // threshold.denominator
+
+
+def _fraction_of(min_support: Decimal) -> Fraction:
+    if not min_support.is_finite() or not 0 < min_support <= 1:
+        raise ConfigurationError(
+            f"min_support is {min_support}, but a fraction must be above 0 and up to 1; "
+            "a number of transactions is written as a whole number, without a point."
+        )
+    return Fraction(min_support)

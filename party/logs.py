@@ -1,0 +1,138 @@
+"""Structured logs that cannot hold data: JSON lines whose every value is checked against the kind of its key.
+
+A key that is not in `KINDS`, and a value that is not of its key's kind, does not reach the log; the line says which keys
+were withheld. Errors are told by their code and sentence where comine raised them on purpose (such sentences hold no data
+values), and otherwise by their type and the place in the code, never by their message.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import structlog
+
+from link.errors import ComineError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _./-]{0,99}")
+_ADDRESS = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,270}")
+_HEX = re.compile(r"[0-9a-f]{0,64}")
+_CODE = re.compile(r"E[0-9]{3}")
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+EVENTS: Final = frozenset(
+    {
+        "ready",
+        "stopping",
+        "stopped",
+        "source missing",
+        "proposal accepted",
+        "proposal refused",
+        "call refused",
+        "call failed",
+        "job started",
+        "job succeeded",
+        "job failed",
+        "job cancelled",
+        "result written",
+        "library",
+    }
+)
+
+KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "event": lambda value: value in EVENTS,
+    "level": _matches(_NAME),
+    "time": _matches(re.compile(r"[0-9T:.Z-]{20,27}")),
+    "party": _matches(_NAME),
+    "peer": _matches(_NAME),
+    "caller": _matches(_NAME),
+    "dataset": _matches(_NAME),
+    "task": _matches(_NAME),
+    "call": _matches(_NAME),
+    "library": _matches(_NAME),
+    "software": _matches(_NAME),
+    "address": _matches(_ADDRESS),
+    "job": _matches(_HEX),
+    "session": _matches(_HEX),
+    "code": _matches(_CODE),
+    "peers": _is_number,
+    "jobs": _is_number,
+    "bytes_sent": _is_number,
+    "bytes_received": _is_number,
+    "rounds": _is_number,
+    "seconds": _is_number,
+    "opened": _is_number,
+}
+
+
+def only_allowed(logger: object, method: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    """A structlog processor: lets through what `KINDS` allows, tells errors safely, and names what it withheld."""
+    kept: dict[str, Any] = {}
+    withheld: list[str] = []
+    for key, value in event.items():
+        if key == "error" and isinstance(value, BaseException):
+            kept |= _told(value)
+        elif key in KINDS and KINDS[key](value):
+            kept[key] = value
+        else:
+            withheld.append(key)
+    if withheld:
+        kept["withheld"] = sorted(withheld)
+    return kept
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, ComineError):
+        told: dict[str, Any] = {"code": error.code, "sentence": error.message}
+        if error.party is not None:
+            told["error_party"] = error.party
+        return told
+    frames = traceback.extract_tb(error.__traceback__)[-12:]
+    places = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+    return {"code": "E700", "type": type(error).__qualname__, "places": places}
+
+
+Log = structlog.typing.FilteringBoundLogger
+
+
+def open_log(party: str, stream: TextIO = sys.stderr) -> Log:
+    """A node's log: one JSON object a line on `stream`."""
+    bound: Log = structlog.wrap_logger(
+        structlog.PrintLogger(stream),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            only_allowed,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        party=party,
+    )
+    return bound
+
+
+class LibraryLines(logging.Handler):
+    """Takes what libraries log through `logging` (asyncio, grpc): their name and the error's type, not their words."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one line."""
+        error = record.exc_info[1] if record.exc_info else None
+        told: dict[str, Any] = {} if error is None else {"error": error}
+        self._log.warning("library", library=record.name, **told)

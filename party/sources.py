@@ -1,0 +1,82 @@
+"""The datasets of a node, read when a job needs them and kept as long as their files do not change."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from link.errors import InputDataError
+from link.executor import Executor
+from mining.loading import load_transactions
+from mining.transactions import Transactions
+from party.config import DatasetSection
+
+_Stamp = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The last reading of one dataset; the lock keeps two jobs from reading it at once."""
+
+    stamp: _Stamp | None = None
+    data: Transactions | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Sources:
+    """Reads datasets off the event loop and keeps the last reading of each, which is the most that stays in memory.
+
+    Args:
+        datasets: As in `party.toml`, with absolute sources.
+        executor: Where files are read.
+    """
+
+    def __init__(self, datasets: Iterable[DatasetSection], executor: Executor) -> None:
+        self._datasets = {dataset.name: dataset for dataset in datasets}
+        self._executor = executor
+        self._kept = {name: _Kept() for name in self._datasets}
+
+    def missing(self) -> list[str]:
+        """Names of the datasets whose file cannot be found now."""
+        return [
+            name for name, dataset in self._datasets.items() if not dataset.is_url and not Path(dataset.source).exists()
+        ]
+
+    async def load(self, name: str) -> Transactions:
+        """The transactions of a dataset, read anew where its file has changed; a database is read for every job.
+
+        Raises:
+            InputDataError: The source is missing, corrupt or not in the declared format.
+        """
+        dataset, kept = self._datasets[name], self._kept[name]
+        async with kept.lock:
+            stamp = None if dataset.is_url else _stamp(Path(dataset.source))
+            if kept.data is not None and stamp is not None and kept.stamp == stamp:
+                return kept.data
+            kept.data = kept.stamp = None  # before the new reading, so that the two never lie in memory together
+            (data,) = await self._executor.map(_read, [dataset])
+            if stamp is not None:
+                kept.data, kept.stamp = data, stamp
+            return data
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise InputDataError(f"{path} cannot be read ({error.strerror}); check [[dataset]] source") from None
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _read(dataset: DatasetSection) -> Transactions:
+    return load_transactions(
+        dataset.source if dataset.is_url else Path(dataset.source),
+        dataset.format,
+        separator=dataset.separator,
+        query=dataset.query,
+        id_column=dataset.id,
+        item_column=dataset.item,
+    )

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.primitives.randomness import Randomness
+from crypto.primitives.sharing import AdditiveShare, reconstruct, share
+
+words = st.lists(st.integers(0, (1 << 64) - 1), min_size=1, max_size=10)
+NAMES = ("north", "south", "east")
+
+
+def vector(values: list[int]) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+@given(words, st.integers(2, 5))
+def test_shares_add_up_to_the_secret(values: list[int], n: int) -> None:
+    shares = share(vector(values), [f"p{i}" for i in range(n)], Randomness.from_seed(n))
+    assert len(shares) == n
+    assert reconstruct(shares).tolist() == values
+    assert reconstruct(shares[::-1]).tolist() == values
+
+
+@given(words, st.integers(-(1 << 70), 1 << 70), st.integers(-(1 << 70), 1 << 70))
+def test_arithmetic_on_shares_is_arithmetic_on_secrets(values: list[int], constant: int, factor: int) -> None:
+    random = Randomness.from_seed(1)
+    others = list(reversed(values))
+    a, b = share(vector(values), NAMES, random), share(vector(others), NAMES, random)
+    modulus = 1 << 64
+    pairs = list(zip(values, others, strict=True))
+    assert reconstruct([x + y for x, y in zip(a, b, strict=True)]).tolist() == [(x + y) % modulus for x, y in pairs]
+    assert reconstruct([x - y for x, y in zip(a, b, strict=True)]).tolist() == [(x - y) % modulus for x, y in pairs]
+    assert reconstruct([-x for x in a]).tolist() == [-x % modulus for x in values]
+    assert reconstruct([x.plus_public(constant) for x in a]).tolist() == [(x + constant) % modulus for x in values]
+    assert reconstruct([x.times_public(factor) for x in a]).tolist() == [x * factor % modulus for x in values]
+    assert reconstruct([x.plus_public(vector(others)) for x in a]).tolist() == [(x + y) % modulus for x, y in pairs]
+
+
+def test_any_but_all_shares_look_the_same() -> None:
+    for secret in (0, (1 << 64) - 1):
+        shares = share(np.full(4000, secret, dtype=np.uint64), NAMES, Randomness.from_os())
+        for subset in ([0, 1], [0, 2], [1, 2], [0]):
+            total = np.sum([shares[i].values for i in subset], axis=0, dtype=np.uint64)
+            ones = int(np.bitwise_count(total).sum())
+            assert abs(ones - 128_000) < 8 * 253  # 8 standard deviations: fails once in 10^14 runs
+
+
+def test_the_input_is_left_alone_and_shares_cannot_be_written() -> None:
+    values = vector([1, 2, 3])
+    shares = share(values, NAMES, Randomness.from_os())
+    assert values.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="read-only"):
+        shares[0].values[0] = 5
+
+
+def test_parts_are_taken_as_shares() -> None:
+    shares = share(vector([1, 2, 3, 4]), NAMES, Randomness.from_os())
+    assert reconstruct([part[1:3] for part in shares]).tolist() == [2, 3]
+    assert reconstruct([part[np.array([3, 0])] for part in shares]).tolist() == [4, 1]
+    with pytest.raises(TypeError, match="slice or an array"):
+        shares[0][0]  # type: ignore[index]
+
+
+def test_misuse_is_a_type_error() -> None:
+    a, b, _ = share(vector([1, 2]), NAMES, Randomness.from_os())
+    acts = [
+        lambda: bool(a),
+        lambda: int(a),  # type: ignore[call-overload]
+        lambda: float(a),  # type: ignore[arg-type]
+        lambda: len(a),
+        lambda: list(a),  # type: ignore[call-overload]
+        lambda: range(a),  # type: ignore[call-overload]
+        lambda: 1 in a,
+        lambda: a == a,
+        lambda: a != 1,
+        lambda: a < a,
+        lambda: hash(a),
+        lambda: np.asarray(a),
+        lambda: np.array([1], dtype=np.uint64) + a,
+        lambda: a + 1,
+        lambda: 1 + a,
+        lambda: a - np.array([1], dtype=np.uint64),
+        lambda: a + b,
+        lambda: a.plus_public(np.array([1, 2])),
+        lambda: a.times_public(np.array([1.5, 2])),
+    ]
+    for act in acts:
+        with pytest.raises(TypeError):
+            act()
+
+
+def test_mismatches_are_refused() -> None:
+    random = Randomness.from_os()
+    shares = share(vector([1, 2]), NAMES, random)
+    short = share(vector([1]), NAMES, random)
+    with pytest.raises(ValueError, match="length"):
+        shares[0] + short[0]
+    for wrong in ([], shares[:2], [*shares, shares[0]], [shares[0], shares[0], shares[1]], [*shares[:2], short[2]]):
+        with pytest.raises(ValueError, match="shares|share of each|different vectors"):
+            reconstruct(wrong)
+    with pytest.raises(ValueError, match="two holders"):
+        share(vector([1]), ["alone"], random)
+    with pytest.raises(ValueError, match="holder"):
+        AdditiveShare(vector([1]), "west", NAMES)
+    with pytest.raises(ValueError, match="holder"):
+        AdditiveShare(vector([1]), "a", ("a", "a"))
+    with pytest.raises(TypeError, match="uint64"):
+        AdditiveShare(np.array([1]), "a", ("a", "b"))  # type: ignore[arg-type]
+
+
+def test_a_share_shows_only_its_length() -> None:
+    shown = share(vector([123456789]), NAMES, Randomness.from_os())[0]
+    assert repr(shown) == str(shown) == "<AdditiveShare of length 1>"
