@@ -8,6 +8,7 @@ are in canonical order and the dictionary holds only items that occur, so equal 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ def unpack(packed: bytes) -> Itemsets:
         items = tuple(reader.take(length).decode() for length in lengths)
     except UnicodeDecodeError:
         raise ValueError("an item is not UTF-8") from None
-    if any(later <= earlier for earlier, later in zip(items, items[1:], strict=False)):
+    if any(later <= earlier for earlier, later in itertools.pairwise(items)):
         raise ValueError("the items are not in ascending order")
     levels: list[tuple[Sets, NDArray[np.int64]]] = []
     for _ in range(n_levels):

@@ -57,13 +57,14 @@ class Conversation:
         self._unacknowledged: deque[bytes] = deque()
         self._acknowledged = self._pending_bytes = 0
         self._received = self._quiet_frames = self._quiet_bytes = 0
-        self._acknowledge = self._leaving = self._reached = False
+        self._acknowledge = self._leaving = self._reached = self._peace = False
+        self._generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._acknowledge_timer: asyncio.TimerHandle | None = None
         self._patience_timer: asyncio.TimerHandle | None = None
-        self._stream: asyncio.Task[bool] | None = None
+        self._stream: asyncio.Task[None] | None = None
         self._wait_for_stream()
 
     @property
@@ -88,7 +89,10 @@ class Conversation:
             await self._moved.wait()
 
     async def leave(self, finish_s: float = FLUSH_S) -> None:
-        """Lets the peer get what is under way, as long as it makes progress, and ends the stream in peace."""
+        """Lets the peer get what is under way, as long as it makes progress, and ends the stream.
+
+        A stream that ends in peace tells the peer that it has got everything; otherwise the stream breaks.
+        """
         self._owe(now=True)
         while (self._unsent or self._unacknowledged) and not self.over:
             before = self._acknowledged
@@ -97,15 +101,17 @@ class Conversation:
                 async with asyncio.timeout(finish_s):
                     await self._moved.wait()
             if self._acknowledged == before:
-                break
+                self.end()
         self._leaving = True
         self._more.set()
-        if self._stream is not None:
+        if self._stream is not None and not self.over:
             await asyncio.wait({self._stream}, timeout=finish_s)
         self.end()
 
     # -- streams -----------------------------------------------------------------------------------------------------
-    async def serve(self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Any = None) -> bool:
+    async def serve(
+        self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Envelope | None = None
+    ) -> bool:
         """Talks over one stream until it ends; a stream that was there before is given up.
 
         Args:
@@ -119,20 +125,24 @@ class Conversation:
         Raises:
             Exception: Whatever gRPC raises when the stream breaks.
         """
-        if self._stream is not None:
-            self.cut()
-            await asyncio.wait({self._stream})
+        self.cut()
         if self.over:
-            return True
-        stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume))
+            return self._peace
+        self._generation += 1
+        stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume, self._generation))
         try:
             await asyncio.wait({stream})
+            if not stream.cancelled():
+                stream.result()
+                self.end(peace=True)
+        except ComineError as error:
+            self.fail(error)
         finally:
             stream.cancel()
             if self._stream is stream:
                 self._stream = None
                 self._wait_for_stream()
-        return stream.result() if not stream.cancelled() else self.over
+        return self._peace
 
     def cut(self) -> None:
         """Breaks the stream, if there is one."""
@@ -145,47 +155,51 @@ class Conversation:
             self.end()
             self._receiver.fail(error)
 
-    def end(self) -> None:
+    def end(self, *, peace: bool = False) -> None:
         """Ends the conversation; what is under way is dropped."""
+        self._peace |= peace and not self.over
         self._over.set()
         self._unsent.clear()
         self._unacknowledged.clear()
         for timer in (self._patience_timer, self._acknowledge_timer):
             if timer is not None:
                 timer.cancel()
+        self._acknowledge = False
         self._moved.set()
         self._more.set()
         self.cut()
 
-    async def ended(self) -> None:
-        """Waits until the conversation is over."""
-        await self._over.wait()
+    async def wait_until_over(self, timeout_s: float) -> None:
+        """Waits until the conversation is over, for a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._over.wait()
 
-    # -- one stream --------------------------------------------------------------------------------------------------
-    async def _talk(self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Any) -> bool:
+    # -- one stream; one that is no longer the current one touches nothing ---------------------------------------------
+    async def _talk(
+        self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Envelope | None, generation: int
+    ) -> None:
         await duplex.write(Envelope(resume=Resume(job_id=self._job_id, received=self._received)).SerializeToString())
-        try:
-            self._resume(parse(await duplex.read() if resume is None else resume, self.peer))
-        except ComineError as error:
-            self.fail(error)
-            return True
-        reader = asyncio.create_task(self._read(duplex))
-        writer = asyncio.create_task(self._write(duplex))
+        if resume is None:
+            message = await duplex.read()
+            if message is grpc.aio.EOF or generation != self._generation:
+                return
+            resume = parse(message, self.peer)
+        self._resume(resume)
+        reader = asyncio.create_task(self._read(duplex, generation))
+        writer = asyncio.create_task(self._write(duplex, generation))
         try:
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
-            if not reader.done() and writer.exception() is None and half_close is not None:
+            if half_close is not None and not reader.done() and writer.exception() is None:
                 await half_close()
                 await asyncio.wait({reader})
             for task in (reader, writer):
                 if task.done():
                     task.result()
-        except ComineError as error:
-            self.fail(error)
         finally:
             reader.cancel()
             writer.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
-        return True
 
     def _resume(self, envelope: Envelope) -> None:
         if envelope.WhichOneof("content") != "resume" or envelope.resume.job_id != self._job_id:
@@ -194,12 +208,12 @@ class Conversation:
         self._unsent.extendleft(reversed(self._unacknowledged))
         self._unacknowledged.clear()
         self._reached, self._acknowledge = True, False
-        self._more.set()
         if self._patience_timer is not None:
             self._patience_timer.cancel()
+            self._patience_timer = None
 
-    async def _read(self, duplex: Duplex) -> None:
-        while (message := await duplex.read()) is not grpc.aio.EOF:
+    async def _read(self, duplex: Duplex, generation: int) -> None:
+        while (message := await duplex.read()) is not grpc.aio.EOF and generation == self._generation:
             envelope = parse(message, self.peer)
             match envelope.WhichOneof("content"):
                 case "frame":
@@ -213,8 +227,8 @@ class Conversation:
                 case _:
                     raise ProtocolViolation(f"{self.peer} sent an envelope out of place", party=self.peer)
 
-    async def _write(self, duplex: Duplex) -> None:
-        while True:
+    async def _write(self, duplex: Duplex, generation: int) -> None:
+        while generation == self._generation:
             if self._acknowledge:
                 self._acknowledge = False
                 await duplex.write(Envelope(acknowledge=Acknowledge(received=self._received)).SerializeToString())
@@ -255,7 +269,7 @@ class Conversation:
             self._acknowledge_timer = self._loop.call_later(ACKNOWLEDGE_S, lambda: self._owe(now=True))
 
     def _wait_for_stream(self) -> None:
-        if not self.over:
+        if self._patience_timer is None and not self.over:
             self._patience_timer = self._loop.call_later(self._patience_s, self._give_up)
 
     def _give_up(self) -> None:
@@ -267,14 +281,12 @@ class Conversation:
         self.fail(PeerError(f"{what}{why}; check its node and the network between", party=self.peer))
 
 
-def parse(message: Any, peer: str) -> Envelope:
+def parse(message: bytes, peer: str) -> Envelope:
     """Reads an envelope that came from `peer`.
 
     Raises:
         ProtocolViolation: It is not one, or too long.
     """
-    if not isinstance(message, bytes):
-        raise ProtocolViolation(f"{peer} ended a stream before it began", party=peer)
     if len(message) > MAX_ENVELOPE_BYTES:
         raise LimitExceeded(f"{peer} sent an envelope of more than {MAX_ENVELOPE_BYTES} bytes", party=peer)
     try:

@@ -19,7 +19,7 @@ from mining.measures import DEFAULT_MEASURES, MEASURES, RuleCounts
 
 Consequent = Literal["any", "single"]
 
-# Rules that may be under examination at one time.
+# Splits that may be examined at one time.
 _FRONTIER = 1 << 20
 _LONGEST = 62
 
@@ -131,6 +131,9 @@ class _Family:
         self.counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in levels)])
         self.flat = np.concatenate([np.empty(0, np.int32), *(sets.ravel() for sets, _ in levels)])
         self.first = np.concatenate([[0], np.cumsum(self.length)])
+        self.single = np.full(len(itemsets.items), -1, np.int64)
+        if levels:
+            self.single[levels[0][0][:, 0]] = np.arange(len(levels[0][0]))
         self._texts = pa.array(itemsets.items, pa.string())
 
     def below(self) -> NDArray[np.int64]:
@@ -175,14 +178,34 @@ class _Found:
     consequent: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Frontier:
+    """Rules under examination, all of itemsets of one length and with consequents of one size.
+
+    Attributes:
+        whole: Number of the itemset that each rule splits.
+        antecedent: Number of its antecedent.
+        moved: Bit d tells that the d-th item of the whole stands in the consequent.
+        lowest: The lowest such d; only lower items are moved next, so that each consequent is met once.
+    """
+
+    whole: NDArray[np.int64]
+    antecedent: NDArray[np.int64]
+    moved: NDArray[np.int64]
+    lowest: NDArray[np.int64]
+
+    def part(self, rows: slice) -> _Frontier:
+        return _Frontier(self.whole[rows], self.antecedent[rows], self.moved[rows], self.lowest[rows])
+
+
 class _Search:
-    """Grows consequents from the frequent itemsets, some thousand itemsets at a time."""
+    """Grows consequents item by item, so many rules at a time as memory allows."""
 
     def __init__(self, family: _Family, min_confidence: Fraction, consequent: str, max_rules: int) -> None:
         self._family = family
         self._below = family.below()
         self._needed = _needed_counts(family.counts, min_confidence)
-        self._grow = consequent == "any"
+        self._every_size = consequent == "any"
         self._max_rules = max_rules
         self._n_rules = 0
         self._found: list[_Found] = []
@@ -197,11 +220,7 @@ class _Search:
                 raise ConfigurationError(
                     f"Rules of more than {_LONGEST} items are not supported; set max_length in the job."
                 )
-            # The widest step of one itemset is that of consequents of half its items; an estimate is enough.
-            rows_at_once = max(1, _FRONTIER >> min(width, 20))
-            for start in range(0, len(sets), rows_at_once):
-                stop = min(start + rows_at_once, len(sets))
-                self._split(family.starts[level] + np.arange(start, stop), width)
+            self._split(family.starts[level] + np.arange(len(sets)), width)
         empty = [np.empty(0, np.int64)]
         return _Found(
             np.concatenate(empty + [part.whole for part in self._found]),
@@ -211,40 +230,49 @@ class _Search:
 
     def _split(self, whole: NDArray[np.int64], width: int) -> None:
         """Find all rules of some itemsets of one length."""
-        family = self._family
-        antecedent = whole
-        taken = np.zeros(len(whole), np.int64)  # bit d: the whole's d-th item stands in the consequent
-        lowest = np.full(len(whole), width)  # lowest such d; only lower items are taken next, each set once
-        for size in range(1, width if self._grow else 2):
-            # All items below `lowest` are still in the antecedent, so the d-th of the whole is its d-th too.
-            parent = np.repeat(np.arange(len(whole)), lowest)
-            position = np.arange(len(parent)) - np.repeat(np.cumsum(lowest) - lowest, lowest)
-            smaller = self._below[family.first[antecedent[parent]] + position]
-            holds = np.flatnonzero(family.counts[whole[parent]] >= self._needed[smaller])
-            parent, lowest = parent[holds], position[holds]
-            whole, antecedent = whole[parent], smaller[holds]
-            taken = taken[parent] | np.left_shift(1, lowest)
-            self._n_rules += len(whole)
+        root = _Frontier(whole, whole, np.zeros(len(whole), np.int64), np.full(len(whole), width))
+        pending = [(1, root)]
+        while pending:
+            size, frontier = pending.pop()
+            if len(frontier.whole) > 1 and int(frontier.lowest.sum()) > _FRONTIER:
+                middle = len(frontier.whole) // 2
+                pending += [(size, frontier.part(slice(middle, None))), (size, frontier.part(slice(middle)))]
+                continue
+            rules = self._grown(frontier)
+            if not len(rules.whole):
+                continue
+            self._n_rules += len(rules.whole)
             if self._n_rules > self._max_rules:
                 raise ConfigurationError(
                     f"More than {self._max_rules} rules reach min_confidence; raise it or min_support, or set "
                     'max_length or consequent = "single".'
                 )
-            if not len(whole):
-                return
-            self._found.append(_Found(whole, antecedent, self._rest(whole, taken, width, size)))
+            self._found.append(_Found(rules.whole, rules.antecedent, self._consequents(rules, width, size)))
+            if self._every_size and size + 1 < width:
+                pending.append((size + 1, rules))
 
-    def _rest(self, whole: NDArray[np.int64], taken: NDArray[np.int64], width: int, size: int) -> NDArray[np.int64]:
-        """Number of the itemset of the taken items."""
-        rest = whole.copy()
+    def _grown(self, frontier: _Frontier) -> _Frontier:
+        """Move one more item, lower than all moved so far, from each antecedent to its consequent; keep what holds."""
+        family = self._family
+        parent = np.repeat(np.arange(len(frontier.whole)), frontier.lowest)
+        position = np.arange(len(parent)) - np.repeat(np.cumsum(frontier.lowest) - frontier.lowest, frontier.lowest)
+        # All items below the lowest moved one are still there, so the d-th item of the whole is the antecedent's d-th.
+        antecedent = self._below[family.first[frontier.antecedent[parent]] + position]
+        holds = np.flatnonzero(family.counts[frontier.whole[parent]] >= self._needed[antecedent])
+        parent, position = parent[holds], position[holds]
+        moved = frontier.moved[parent] | np.left_shift(1, position)
+        return _Frontier(frontier.whole[parent], antecedent[holds], moved, position)
+
+    def _consequents(self, rules: _Frontier, width: int, size: int) -> NDArray[np.int64]:
+        """Number of the itemset of the moved items of each rule."""
+        family = self._family
         if size == 1:
-            position = np.bitwise_count(taken - 1).astype(np.int64)
-            items = self._family.flat[self._family.first[whole] + position]
-            return items.astype(np.int64)
+            return family.single[family.flat[family.first[rules.whole] + rules.lowest]]
+        rest = rules.whole.copy()
         for d in range(width - 1, -1, -1):
             # Going downwards, the d-th item of the whole is still the d-th of what is left.
-            left_out = np.flatnonzero((taken >> d) & 1 == 0)
-            rest[left_out] = self._below[self._family.first[rest[left_out]] + d]
+            stays = np.flatnonzero((rules.moved >> d) & 1 == 0)
+            rest[stays] = self._below[family.first[rest[stays]] + d]
         return rest
 
 

@@ -194,7 +194,8 @@ def random_scalar(random: RandomStream) -> bytes:
 
 def random_scalars(random: RandomStream, size: int) -> Points:
     """`size` uniform non-zero scalars, shape (size, 32)."""
-    return np.frombuffer(b"".join(random_scalar(random) for _ in range(size)), dtype=np.uint8).reshape(-1, SCALAR_BYTES)
+    joined = bytearray().join(random_scalar(random) for _ in range(size))
+    return np.frombuffer(joined, dtype=np.uint8).reshape(-1, SCALAR_BYTES)
 
 
 def check_scalar(scalar: bytes) -> None:

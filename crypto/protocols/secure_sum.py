@@ -83,9 +83,9 @@ async def secure_sum(
         Shape (m,), the sum modulo 2^64; None to a party that is no receiver.
 
     Raises:
-        UndeclaredDisclosure: The statement does not allow the opening; where it does not name the label or a receiver,
-            nothing has left for that receiver.
-        MalformedMessage: A peer's vector has another length.
+        UndeclaredDisclosure: The statement does not name the label, a receiver or enough values.
+        MalformedMessage: A peer's vector has another length. In slices not every receiver sees it, but one that does
+            ends the job before anybody has the whole sum.
     """
     receivers = _receivers(session, to)
     _check(values)
@@ -111,16 +111,16 @@ async def _open_sliced(
 ) -> NDArray[np.uint64] | None:
     """Receiver j adds up slice j and opens it to the other receivers: 2 rounds."""
     parts = dict(zip(receivers, slices(len(masked), len(receivers)), strict=True))
+    others = [r for r in receivers if r != session.me]
     # All is sent before anything is taken, so that a frame counts as round 1 whatever has already arrived; the
     # transport receives meanwhile.
-    await _together(session.open(label, masked[parts[r]], [r]) for r in receivers)  # -> 1
+    await _together(session.open(label, masked[parts[r]], [r]) for r in others)  # -> 1
     if session.me not in receivers:
         return None
 
     total = masked  # in place: what has been sent is a copy
     mine = total[parts[session.me]]
     await _add_opened(session, mine, label)  # <- 1
-    others = [r for r in receivers if r != session.me]
     await _together(session.open(label, mine, [r]) for r in others)  # -> 2
     for receiver in others:
         part = total[parts[receiver]]

@@ -1,8 +1,8 @@
-"""One-shot joint mining in a constant number of rounds (Kantarcioglu & Clifton 2004, section 3, with mixed thresholds).
+"""One-shot joint mining in a constant number of rounds (Kantarcioglu & Clifton 2004, section 3; mixed thresholds).
 
-If Σ(τ_i − 1) < c, an itemset of support ≥ c has a local count ≥ τ_i at some party. So every party mines what reaches its
-τ_i, one union collects what is locally frequent somewhere, one batch of sums decides. The union carries the locally
-*maximal* itemsets; their downward closure holds all others.
+If Σ(τ_i − 1) < c, an itemset of support ≥ c has a local count ≥ τ_i at some party. So every party mines what reaches
+its τ_i, one union collects what is locally frequent somewhere, one batch of sums decides. The union carries the
+locally *maximal* itemsets; their downward closure holds all others.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
     if len(levels) > MAX_LENGTH:
         return None
     chosen = maximal_sets(levels) if task.union == "maximal" else levels
-    return [sets for sets in chosen if sets.shape[1] > 1 and len(sets)]
+    position = {item: index for index, item in enumerate(data.items)}
+    public = np.array([position[item] for item in found.items], np.int32)
+    return [np.sort(public[sets], axis=1) for sets in chosen if sets.shape[1] > 1 and len(sets)]
 
 
 def _index_width(n_items: int) -> int:

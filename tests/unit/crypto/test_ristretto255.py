@@ -102,7 +102,7 @@ def test_operations_agree_with_the_oracle(random: Randomness, reference) -> None
 
 
 def test_validity_agrees_with_the_oracle(random: Randomness, reference) -> None:
-    candidates = packed([random.bytes(32) for _ in range(200)])
+    candidates = packed([random.bytes(32) for _ in range(200)]).copy()
     candidates[::2, 0] &= 0xFE
     candidates[::2, 31] &= 0x7F
     valid = group.is_valid_points(candidates)
@@ -157,7 +157,7 @@ def test_operands_of_a_wrong_length_are_refused() -> None:
 
 
 def test_a_zero_among_many_scalars_is_named(random: Randomness) -> None:
-    scalars = group.random_scalars(random, 4).copy()
+    scalars = group.random_scalars(random, 4)
     scalars[2] = 0
     for act in (
         lambda: group.base_multiply(scalars),

@@ -99,7 +99,7 @@ def test_mismatches_are_refused() -> None:
     with pytest.raises(ValueError, match="length"):
         shares[0] + short[0]
     for wrong in ([], shares[:2], [*shares, shares[0]], [shares[0], shares[0], shares[1]], [*shares[:2], short[2]]):
-        with pytest.raises(ValueError, match="shares|share of each|different vectors"):
+        with pytest.raises(ValueError, match=r"shares|share of each|different vectors"):
             reconstruct(wrong)
     with pytest.raises(ValueError, match="two holders"):
         share(vector([1]), ["alone"], random)

@@ -1,0 +1,135 @@
+"""`result.json`: the machine-readable account of a job, as models from which its published schema is made."""
+
+from __future__ import annotations
+
+import base64
+import math
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field
+
+from crypto.params import STANDARD_128
+from jobs.findings import Result
+from link.session import WIRE_VERSION
+
+_HEX_DIGEST = r"^[0-9a-f]{64}$"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PartyCosts(_Part):
+    """What the job cost one party."""
+
+    bytes_sent: int = Field(ge=0, description="Bytes of protocol frames that this party sent to its peers.")
+    bytes_received: int = Field(ge=0, description="Bytes of protocol frames that this party got from its peers.")
+    rounds: int = Field(ge=0, description="Longest chain of messages that waited for each other.")
+    seconds: float = Field(ge=0, description="From the greeting of the peers to the result.")
+
+
+class SignedRelease(_Part):
+    """What one party signed about the job."""
+
+    party: str
+    agrees_with: list[str] = Field(description="Peers whose transcript of the session equals this party's.")
+    release: str = Field(description="A serialised comine.v1.Release, in base64.")
+    signature: str = Field(description="ECDSA with SHA-256 over the purpose and the release, in base64.")
+    certificate: str = Field(description="The signer's certificate in PEM form.")
+
+
+class Software(_Part):
+    """What the coordinator ran."""
+
+    comine: str
+    python: str
+    wire: str = Field(description="Version of the protocol between parties.")
+    suite: str = Field(description="Cryptographic parameter set.")
+
+
+class ResultDocument(_Part):
+    """The whole of `result.json`."""
+
+    schema_: Literal["comine.result/1"] = Field(alias="schema")
+    job: str = Field(description="Name of the job.")
+    job_id: str = Field(pattern=_HEX_DIGEST)
+    session_id: str = Field(pattern=_HEX_DIGEST)
+    spec_digest: str = Field(pattern=_HEX_DIGEST, description="SHA-256 of the canonical job specification.")
+    task: str
+    simulated: bool = Field(description="Whether all parties ran in one process.")
+    seed: int | None = Field(description="Seed of a repeatable simulation; such a run keeps no secrets.")
+    n_rows: int = Field(ge=0, description="Transactions of all parties together.")
+    n_itemsets: int | None = Field(ge=0, description="Null where the coordinator is not a recipient.")
+    n_rules: int | None = Field(ge=0, description="Null where the task has no rules or they went elsewhere.")
+    parties: dict[str, PartyCosts]
+    disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
+    parameters: dict[str, Any] = Field(description="The job specification in canonical form.")
+    receipts: list[SignedRelease]
+    software: Software
+    itemsets: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
+    rules: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The contents of `result.json`, without the tables."""
+    itemsets, rules = result.itemsets_table, result.rules_table
+    contents = ResultDocument(
+        schema="comine.result/1",
+        job=result.spec.job.name,
+        job_id=result.job_id.hex(),
+        session_id=result.session_id.hex(),
+        spec_digest=result.spec.digest.hex(),
+        task=result.spec.job.task,
+        simulated=result.simulated,
+        seed=result.seed,
+        n_rows=result.n_rows,
+        n_itemsets=None if itemsets is None else len(itemsets),
+        n_rules=None if rules is None else len(rules),
+        parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},
+        disclosure=result.disclosure,
+        parameters=result.spec.model_dump(mode="json", by_alias=True),
+        receipts=[
+            SignedRelease(
+                party=name,
+                agrees_with=list(receipt.agrees_with),
+                release=base64.b64encode(receipt.release).decode(),
+                signature=base64.b64encode(receipt.signature).decode(),
+                certificate=receipt.certificate.decode(),
+            )
+            for name, receipt in result.receipts.items()
+        ],
+        software=Software(
+            comine=software_version(),
+            python=platform.python_version(),
+            wire=WIRE_VERSION,
+            suite=STANDARD_128.suite,
+        ),
+    )
+    return contents.model_dump(mode="json", by_alias=True, exclude={"itemsets", "rules"})
+
+
+def json_rows(table: Any) -> list[dict[str, Any]]:
+    """The rows of a table as JSON values: what JSON cannot say, an infinite measure, becomes null."""
+    return [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def software_version() -> str:
+    """The version of comine that runs."""
+    try:
+        return version("comine")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def schema(model: type[BaseModel], name: str) -> Mapping[str, Any]:
+    """The JSON Schema of a model, as published under `jobs/schema/`."""
+    contents = pydantic.TypeAdapter(model).json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:comine:schema:{name}:1", **contents}

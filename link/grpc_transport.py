@@ -1,0 +1,274 @@
+"""The transport between organisations: gRPC streams under mutual TLS.
+
+A node has one `NodeLink` for its whole life. It answers `comine.v1.Link/Exchange` on the node's server, keeps one TLS
+connection to each peer that it dials, and hands out one `GrpcTransport` per job. For each pair of parties and job there
+is one bidirectional stream, dialled by the party whose name sorts first; see `link.grpc_stream` for what goes over it.
+
+Who the other end is comes from its certificate alone. The accepting end reads the certificate's name; the dialling end
+makes TLS check that the server's certificate has the peer's name as a DNS name, which only a party's has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, Final, cast
+
+import grpc
+
+from link.errors import ComineError, IdentityError, PeerError
+from link.grpc_stream import Conversation, Duplex, parse
+from link.identity import Identity, peer_of
+from link.session import Receiver
+from protos.v1.link_pb2 import Envelope, Frame
+
+SERVICE: Final = "comine.v1.Link"
+PATIENCE_S: Final = 20.0
+FIRST_BACKOFF_S: Final = 0.05
+MAX_BACKOFF_S: Final = 1.0
+GRACE_S: Final = 5.0  # how long a stream may be earlier than the job it belongs to
+MAX_EARLY_STREAMS: Final = 64  # per peer
+_MAX_MESSAGE_BYTES: Final = 8 << 20  # above MAX_ENVELOPE_BYTES, so that an envelope too long is told from a cut stream
+
+OPTIONS: Final[tuple[tuple[str, int], ...]] = (
+    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+SERVER_OPTIONS: Final = (*OPTIONS, ("grpc.http2.min_ping_interval_without_data_ms", 10_000), ("grpc.so_reuseport", 0))
+_CHANNEL_OPTIONS: Final = (
+    *OPTIONS,
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+)
+
+
+def server_credentials(identity: Identity) -> grpc.ServerCredentials:
+    """Mutual TLS for a node's server: callers without a certificate of the authority are refused."""
+    pair = (identity.key_pem, identity.certificate_pem)
+    return grpc.ssl_server_credentials([pair], identity.ca_pem, require_client_auth=True)
+
+
+def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
+    """Mutual TLS for calls to nodes."""
+    return grpc.ssl_channel_credentials(identity.ca_pem, identity.key_pem, identity.certificate_pem)
+
+
+def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:
+    """A connection to the party called `peer`, whatever name its address has; refused where another one answers."""
+    options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
+    return grpc.aio.secure_channel(address, channel_credentials(identity), options)
+
+
+class NodeLink:
+    """A node's end of all its jobs.
+
+    Args:
+        identity: This party.
+        addresses: "host:port" by name of each peer.
+        patience_s: Seconds for which a peer may be away before it counts as lost.
+    """
+
+    def __init__(self, identity: Identity, addresses: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> None:
+        self.identity, self.patience_s = identity, patience_s
+        self.addresses = dict(addresses)
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._jobs: dict[bytes, GrpcTransport] = {}
+        self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
+        self._early: dict[str, int] = {}
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Lets `server` answer this link's streams."""
+        method: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._exchange)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Exchange": method}),))
+
+    def open(self, job_id: bytes, parties: Iterable[str]) -> GrpcTransport:
+        """The transport of one job; its streams begin when a session is attached.
+
+        Raises:
+            PeerError: A party of the job has no address here, or the job is open already.
+        """
+        others = tuple(party for party in parties if party != self.identity.name)
+        for party in others:
+            if party not in self.addresses:
+                raise PeerError(f"{party} has no address here; add it to the federation file", party=party)
+        if job_id in self._jobs:
+            raise PeerError(f"job {job_id.hex()[:12]} runs here already; wait for its end")
+        self._jobs[job_id] = GrpcTransport(self, job_id, others)
+        return self._jobs[job_id]
+
+    async def close(self) -> None:
+        """Ends all jobs and connections."""
+        await asyncio.gather(*(transport.close() for transport in list(self._jobs.values())))
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        self._channels.clear()
+
+    # -- for the transports ------------------------------------------------------------------------------------------
+    def channel(self, peer: str) -> grpc.aio.Channel:
+        """The one connection to `peer`."""
+        if peer not in self._channels:
+            self._channels[peer] = dial(self.identity, peer, self.addresses[peer])
+        return self._channels[peer]
+
+    def began(self, job_id: bytes, transport: GrpcTransport) -> None:
+        """Lets the streams in that were earlier than the job."""
+        for arrival in self._awaited.pop(job_id, []):
+            if not arrival.done():
+                arrival.set_result(transport)
+
+    def ended(self, job_id: bytes) -> None:
+        """Forgets a job."""
+        self._jobs.pop(job_id, None)
+
+    # -- the service -------------------------------------------------------------------------------------------------
+    async def _exchange(self, _: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        try:
+            role, peer = peer_of(context.auth_context())
+        except IdentityError as error:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, error.message)
+        if role != "party":
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only parties exchange frames")
+        if not peer < self.identity.name:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is dialled and does not dial here")
+        resume = await self._first(context, peer)
+        transport = await self._opened(resume.resume.job_id, peer)
+        if transport is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "the job is not open here")
+        conversation = transport.conversations.get(peer)
+        if conversation is None:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is not a party of the job")
+        with contextlib.suppress(grpc.aio.BaseError):  # the stream broke: its end is the dialling party's concern
+            if await conversation.serve(cast(Duplex, context), None, resume):
+                return
+        await context.abort(grpc.StatusCode.ABORTED, "the stream was given up")
+
+    async def _first(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> Envelope:
+        with contextlib.suppress(TimeoutError, ComineError):
+            async with asyncio.timeout(GRACE_S):
+                message = await context.read()
+            if message is not grpc.aio.EOF and (first := parse(message, peer)).HasField("resume"):
+                return first
+        return await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a stream begins with its job")
+
+    async def _opened(self, job_id: bytes, peer: str) -> GrpcTransport | None:
+        """The job's transport, or None if it is not opened soon."""
+        transport = self._jobs.get(job_id)
+        if transport is not None and transport.conversations:
+            return transport
+        if self._early.get(peer, 0) >= MAX_EARLY_STREAMS:
+            return None
+        arrival: asyncio.Future[GrpcTransport] = asyncio.get_running_loop().create_future()
+        waiting = self._awaited.setdefault(job_id, [])
+        waiting.append(arrival)
+        self._early[peer] = self._early.get(peer, 0) + 1
+        try:
+            async with asyncio.timeout(min(GRACE_S, self.patience_s)):
+                return await arrival
+        except TimeoutError:
+            return None
+        finally:
+            self._early[peer] -= 1
+            waiting.remove(arrival)
+            if not waiting and self._awaited.get(job_id) is waiting:
+                del self._awaited[job_id]
+
+
+class GrpcTransport:
+    """One job's frames; implements `link.session.Transport`.
+
+    Attributes:
+        conversations: By peer, from the moment a session is attached.
+    """
+
+    def __init__(self, link: NodeLink, job_id: bytes, others: tuple[str, ...]) -> None:
+        self.conversations: dict[str, Conversation] = {}
+        self._link, self._job_id, self._others = link, job_id, others
+        self._dialling: list[asyncio.Task[None]] = []
+
+    def attach(self, receiver: Receiver) -> None:
+        """Begins to dial and to accept; `receiver` takes what comes."""
+        for peer in self._others:
+            self.conversations[peer] = Conversation(self._job_id, peer, self._link.patience_s, receiver)
+        self._link.began(self._job_id, self)
+        for peer, conversation in self.conversations.items():
+            if self._link.identity.name < peer:
+                self._dialling.append(asyncio.create_task(self._dial(peer, conversation)))
+
+    async def send(self, to: str, frame: Frame) -> None:
+        """Accepts a frame; waits only while too much is under way to `to`."""
+        await self.conversations[to].send(frame)
+
+    async def close(self) -> None:
+        """Flushes what peers have not got yet, as long as that makes progress, and ends the streams."""
+        await asyncio.gather(*(conversation.leave() for conversation in self.conversations.values()))
+        await self._stop()
+
+    def cut(self, peer: str) -> None:
+        """Breaks the live stream with `peer`, as a network fault would; it is renewed."""
+        self.conversations[peer].cut()
+
+    async def crash(self) -> None:
+        """Ends everything without a word, as the death of the process would."""
+        for conversation in self.conversations.values():
+            conversation.end()
+        await self._stop()
+
+    async def _stop(self) -> None:
+        self._link.ended(self._job_id)
+        for task in self._dialling:
+            task.cancel()
+        await asyncio.gather(*self._dialling, return_exceptions=True)
+
+    async def _dial(self, peer: str, conversation: Conversation) -> None:
+        exchange: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self._link.channel(peer).stream_stream(
+            f"/{SERVICE}/Exchange"
+        )
+        backoff_s = FIRST_BACKOFF_S
+        while not conversation.over:
+            call = exchange()
+            began = asyncio.get_running_loop().time()
+            try:
+                await conversation.serve(cast(Duplex, call), call.done_writing)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await self._explain(conversation, call)
+            finally:
+                call.cancel()
+            if asyncio.get_running_loop().time() - began > MAX_BACKOFF_S:
+                backoff_s = FIRST_BACKOFF_S
+            await conversation.wait_until_over(backoff_s)
+            backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
+
+    async def _explain(self, conversation: Conversation, call: grpc.aio.Call) -> None:
+        """Notes why a stream broke, and ends the session where dialling again cannot help."""
+        peer, address = conversation.peer, self._link.addresses[conversation.peer]
+        code, details = await cast(Awaitable[grpc.StatusCode], call.code()), str(await call.details() or "")
+        if code is grpc.StatusCode.PERMISSION_DENIED:
+            me = self._link.identity.name
+            conversation.fail(
+                IdentityError(f"{peer} refused {me} by its certificate; check that both have the same job and parties")
+            )
+        elif "CERTIFICATE_VERIFY_FAILED" in details or "Hostname Verification" in details:
+            why = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].partition(":")[0]
+            why = "its certificate does not name it" if "Hostname" in details else why
+            conversation.fail(
+                IdentityError(
+                    f"what answers at {address} cannot prove to be {peer} ({why}); check the address, and that its "
+                    "certificate was issued to that name by this federation's authority and is still valid",
+                    party=peer,
+                )
+            )
+        elif code is grpc.StatusCode.NOT_FOUND:
+            conversation.trouble = f"its node at {address} does not have the job"
+        elif "Connection refused" in details:
+            conversation.trouble = f"nothing answers at {address}"
+        elif "Socket closed" in details:
+            conversation.trouble = f"{address} closed the connection; perhaps it refuses this party's certificate"
+        else:
+            conversation.trouble = f"{address} gave {code.name}"

@@ -1,0 +1,168 @@
+"""One job as its node knows it: legal moves between states, and events for whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs.spec import JobSpec
+from link.errors import ComineError, JobCancelled
+from link.session import Costs
+from protos.v1.control_pb2 import (
+    APPROVED,
+    CANCELLED,
+    FAILED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    JobEvent,
+    JobState,
+    ResultHeader,
+)
+
+MOVES: Final[Mapping[int, frozenset[int]]] = {
+    APPROVED: frozenset({RUNNING, FAILED, CANCELLED}),
+    RUNNING: frozenset({RELEASING, FAILED, CANCELLED}),
+    RELEASING: frozenset({SUCCEEDED, FAILED, CANCELLED}),
+    SUCCEEDED: frozenset(),
+    FAILED: frozenset(),
+    CANCELLED: frozenset(),
+}
+PROGRESS_S: Final = 0.05  # between two events of progress: they must cost a job nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What the coordinator may fetch of a job that succeeded.
+
+    Attributes:
+        header: The signed release.
+        table: The result, packed; empty where the coordinator gets none from this party.
+    """
+
+    header: ResultHeader
+    table: bytes
+
+
+@dataclass(slots=True, eq=False)
+class _Watcher:
+    """Events that one watcher has not seen; of one step's progress it keeps only the latest."""
+
+    unseen: deque[JobEvent]
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, event: JobEvent) -> None:
+        if self.unseen and (self.unseen[-1].state, self.unseen[-1].step) == (event.state, event.step):
+            self.unseen.pop()
+        self.unseen.append(event)
+        self.more.set()
+
+
+class Job:
+    """A job that this party has agreed to. To be used on the event loop only.
+
+    Args:
+        job_id: 32 bytes.
+        spec: What is to be done.
+        coordinator: Who proposed it; nobody else may ask for it.
+        costs: What the job has cost so far.
+
+    Attributes:
+        task: The running part; None until the start.
+        released: What may be fetched, once it succeeded.
+        cancelled_by: Why the job was cancelled here, for people.
+    """
+
+    def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str) -> None:
+        self.id, self.spec, self.coordinator = job_id, spec, coordinator
+        self.task: asyncio.Task[None] | None = None
+        self.released: Released | None = None
+        self.cancelled_by = ""
+        self.costs: Callable[[], Costs] = lambda: Costs(0, 0, 0, 0.0)
+        self._event = JobEvent(state=APPROVED)
+        self._watchers: set[_Watcher] = set()
+        self._told = 0.0
+        self._held: asyncio.TimerHandle | None = None
+
+    @property
+    def state(self) -> JobState:
+        """Where the job stands."""
+        return self._event.state
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended, one way or another."""
+        return not MOVES[self.state]
+
+    def move(self, state: JobState) -> None:
+        """Goes on to the next state of a job that fares well.
+
+        Raises:
+            RuntimeError: The move is not legal.
+        """
+        self._move(JobEvent(state=state, step=self._event.step, done=self._event.done, total=self._event.total))
+
+    def end(self, error: ComineError, me: str) -> None:
+        """Ends the job early; `error` says why, `me` is where it arose unless the error names another party."""
+        state = CANCELLED if isinstance(error, JobCancelled) else FAILED
+        event = JobEvent(state=state, step=self._event.step, done=self._event.done, total=self._event.total)
+        event.error_code, event.error_message, event.error_party = error.code, error.message, error.party or me
+        self._move(event)
+
+    def progress(self, step: str, done: int, total: int) -> None:
+        """Tells watchers how far a step has come: at once where the last word is `PROGRESS_S` old, otherwise soon."""
+        if self.over:
+            return
+        self._event = JobEvent(state=self.state, step=step, done=done, total=total)
+        if self._held is not None:
+            return
+        wait = self._told + PROGRESS_S - time.monotonic()
+        if wait <= 0:
+            self._tell()
+        else:
+            self._held = asyncio.get_running_loop().call_later(wait, self._tell)
+
+    async def watch(self) -> AsyncIterator[JobEvent]:
+        """The job as it stands and everything that follows, up to its end."""
+        watcher = _Watcher(deque([self._priced()]))
+        watcher.more.set()
+        self._watchers.add(watcher)
+        try:
+            while True:
+                await watcher.more.wait()
+                while watcher.unseen:
+                    event = watcher.unseen.popleft()
+                    yield event
+                    if not MOVES[event.state]:
+                        return
+                watcher.more.clear()
+        finally:
+            self._watchers.discard(watcher)
+
+    def _move(self, event: JobEvent) -> None:
+        if event.state not in MOVES[self.state]:
+            raise RuntimeError(f"a job cannot go from {JobState.Name(self.state)} to {JobState.Name(event.state)}")
+        if self._held is not None:
+            self._tell()
+        self._event = event
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._held is not None:
+            self._held.cancel()
+            self._held = None
+        self._told = time.monotonic()
+        self._event = self._priced()
+        for watcher in self._watchers:
+            watcher.tell(self._event)
+
+    def _priced(self) -> JobEvent:
+        event, costs = JobEvent(), self.costs()
+        event.CopyFrom(self._event)
+        event.bytes_sent, event.bytes_received = costs.bytes_sent, costs.bytes_received
+        event.rounds, event.seconds = costs.rounds, costs.seconds
+        return event

@@ -1,0 +1,90 @@
+"""A job's transport as its node sees it: open before the session begins, and metered while it runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from link.errors import ComineError, LimitExceeded
+from link.session import Costs, Receiver, Transport
+from protos.v1.link_pb2 import Abort, Frame
+
+MAX_EARLY_BYTES: Final = 16 << 20  # what peers may send before this party's session begins; greetings are far smaller
+
+
+class JobTransport:
+    """Keeps the streams of a job alive while its data is read, and counts what passes.
+
+    A session attaches only once the data is in memory, which may take longer than peers are patient. So this attaches
+    to the transport at once, and hands over to the session what came before it.
+
+    Args:
+        transport: Carries the frames.
+        job_id: The job.
+        me: This party.
+
+    Attributes:
+        aborted: Whether the peers have been told that this party ends the job.
+    """
+
+    def __init__(self, transport: Transport, job_id: bytes, me: str) -> None:
+        self._transport, self._job_id, self._me = transport, job_id, me
+        self._receiver: Receiver | None = None
+        self._early: list[tuple[str, Frame]] = []
+        self._early_bytes = 0
+        self._failure: ComineError | None = None
+        self._started = time.monotonic()
+        self._sent = self._received = self._rounds = 0
+        self.aborted = False
+        transport.attach(self)
+
+    def costs(self) -> Costs:
+        """What has passed so far."""
+        return Costs(self._sent, self._received, self._rounds, time.monotonic() - self._started)
+
+    def attach(self, receiver: Receiver) -> None:
+        """Names the session, and hands over what came before it."""
+        self._receiver = receiver
+        early, self._early = self._early, []
+        for peer, frame in early:
+            receiver.deliver(peer, frame)
+        if self._failure is not None:
+            receiver.fail(self._failure)
+
+    def deliver(self, peer: str, frame: Frame) -> None:
+        """Takes a frame from the transport."""
+        size = frame.ByteSize()
+        self._received += size
+        self._rounds = max(self._rounds, frame.round)
+        if self._receiver is not None:
+            self._receiver.deliver(peer, frame)
+            return
+        self._early_bytes += size
+        if self._early_bytes > MAX_EARLY_BYTES:
+            self.fail(LimitExceeded(f"{peer} sent too much before {self._me} was ready", party=peer))
+        else:
+            self._early.append((peer, frame))
+
+    def fail(self, error: ComineError) -> None:
+        """Takes the transport's word that the session is at its end."""
+        self._failure = self._failure or error
+        if self._receiver is not None:
+            self._receiver.fail(error)
+
+    async def send(self, to: str, frame: Frame) -> None:
+        """Hands a frame to the transport."""
+        self._sent += frame.ByteSize()
+        self.aborted |= frame.type == Abort.DESCRIPTOR.full_name
+        await self._transport.send(to, frame)
+
+    async def abort(self, error: ComineError, peers: tuple[str, ...]) -> None:
+        """Tells the peers that this party ends the job, for the time in which there is no session that could."""
+        body = Abort(code=error.code, message=error.message).SerializeToString()
+        for peer in peers:
+            frame = Frame(session=self._job_id, sender=self._me, receiver=peer, lane="abort", last=True, body=body)
+            frame.type = Abort.DESCRIPTOR.full_name
+            await self.send(peer, frame)
+
+    async def close(self) -> None:
+        """Flushes and closes the transport."""
+        await self._transport.close()

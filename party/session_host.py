@@ -1,0 +1,229 @@
+"""Runs the jobs of a node: from an accepted proposal to a signed release, several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from crypto.primitives.randomness import Randomness
+from jobs.folder import write_result_folder
+from jobs.release import release_of, sign
+from jobs.result import digest, pack
+from jobs.run import PartyRun, run_party
+from jobs.spec import JobSpec
+from link.errors import (
+    ComineError,
+    DeadlineExceeded,
+    InputDataError,
+    InternalError,
+    JobCancelled,
+    ResourceError,
+    UnexpectedMessage,
+)
+from link.executor import Executor
+from link.grpc_transport import NodeLink
+from link.identity import Identity
+from mining.transactions import Transactions
+from party.config import PolicySection
+from party.job import Job, Released
+from party.job_transport import JobTransport
+from party.logs import Log
+from party.policy import check_rows
+from party.sources import Sources
+from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED
+
+KEEP_S: Final = 3600.0  # for which a job that has ended can be asked about
+MAX_KEPT: Final = 256  # jobs in memory, whatever their state
+MAX_REASON: Final = 200  # characters of a coordinator's reason for cancelling
+BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
+CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What all jobs of a node share.
+
+    Attributes:
+        identity: This party.
+        policy: Its rules.
+        sources: Its data.
+        link: Its streams to peers.
+        executor: Where heavy work runs.
+        results: Folder for the results that this party receives.
+        max_running: Jobs at once.
+        log: The node's log.
+    """
+
+    identity: Identity
+    policy: PolicySection
+    sources: Sources
+    link: NodeLink
+    executor: Executor
+    results: Path
+    max_running: int
+    log: Log
+
+
+class SessionHost:
+    """The jobs that this node has agreed to.
+
+    Args:
+        room: What they share.
+        now: Unix seconds.
+    """
+
+    def __init__(self, room: Room, *, now: Callable[[], float] = time.time) -> None:
+        self._room, self._now = room, now
+        self._me = room.identity.name
+        self._jobs: dict[bytes, Job] = {}
+        self._accepted: dict[bytes, int] = {}
+        self._closing = False
+
+    @property
+    def running(self) -> int:
+        """Jobs whose part here has begun and not ended."""
+        return sum(job.task is not None and not job.task.done() for job in self._jobs.values())
+
+    def propose(self, spec: JobSpec, nonce: bytes, expiry: int, coordinator: str) -> Job:
+        """Agrees to a job that the policy allows. Its id is accepted once, also after the job is forgotten.
+
+        Raises:
+            UnexpectedMessage: The very same proposal was accepted before.
+            ResourceError: Too many jobs are kept.
+        """
+        now = self._now()
+        self._accepted = {job_id: until for job_id, until in self._accepted.items() if until >= now}
+        job_id = spec.job_id(nonce, expiry)
+        if job_id in self._accepted:
+            raise UnexpectedMessage(f"{self._me} has accepted this very proposal before; make a new one", party=self._me)
+        if len(self._jobs) >= MAX_KEPT:
+            raise ResourceError(f"{self._me} keeps {MAX_KEPT} jobs already; propose the job later", party=self._me)
+        self._accepted[job_id] = expiry
+        job = self._jobs[job_id] = Job(job_id, spec, coordinator)
+        asyncio.get_running_loop().call_later(max(0.0, expiry - now), self._expire, job)
+        return job
+
+    def find(self, job_id: bytes, coordinator: str) -> Job:
+        """The job, for the coordinator that proposed it.
+
+        Raises:
+            UnexpectedMessage: There is none; whose else it may be is not told.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.coordinator != coordinator:
+            raise UnexpectedMessage(
+                f"{self._me} has no such job of {coordinator}; jobs are forgotten an hour after their end",
+                party=self._me,
+            )
+        return job
+
+    def start(self, job: Job, attempt: int) -> None:
+        """Begins this party's part; once in the life of a job.
+
+        Raises:
+            UnexpectedMessage: The job has begun or ended.
+            ResourceError: As many jobs as may run at once are running.
+        """
+        if job.task is not None or job.over:
+            raise UnexpectedMessage(f"this job was started at {self._me} before; propose it anew", party=self._me)
+        if attempt < 1:
+            raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
+        if self._closing or self.running >= self._room.max_running:
+            why = "is stopping" if self._closing else f"runs {self.running} jobs, the most that its max_running allows"
+            raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
+        job.move(RUNNING)
+        self._room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator)
+        job.task = asyncio.create_task(self._host(job, attempt))
+
+    async def cancel(self, job: Job, reason: str) -> None:
+        """Ends a job and tells its peers; does nothing where it has ended."""
+        if job.over:
+            return
+        told = f": {reason[:MAX_REASON]}" if reason else ""
+        job.cancelled_by = f"the job was cancelled at {self._me}{told}"
+        if job.task is None:
+            self._end(job, JobCancelled(job.cancelled_by, party=self._me))
+            return
+        job.task.cancel()
+        await asyncio.wait({job.task}, timeout=CANCEL_S)
+
+    async def close(self) -> None:
+        """Cancels all jobs at all parties; returns once the peers have been told."""
+        self._closing = True
+        await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in list(self._jobs.values())))
+        tasks = {job.task for job in self._jobs.values() if job.task is not None and not job.task.done()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_S)
+
+    # -- one job -----------------------------------------------------------------------------------------------------
+    async def _host(self, job: Job, attempt: int) -> None:
+        try:
+            transport = JobTransport(self._room.link.open(job.id, job.spec.job.parties), job.id, self._me)
+        except ComineError as error:
+            self._end(job, error)
+            return
+        job.costs = transport.costs
+        try:
+            await self._take_part(job, attempt, transport)
+        except (Exception, asyncio.CancelledError) as error:
+            told = self._public(job, error)
+            if not transport.aborted:
+                await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
+            self._end(job, told, error)
+        finally:
+            await transport.close()
+
+    async def _take_part(self, job: Job, attempt: int, transport: JobTransport) -> None:
+        room = self._room
+        async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
+            data = await self._load(job)
+            check_rows(room.policy, job.spec, me=self._me, n_rows=data.n_rows)
+            run = await run_party(
+                job.spec,
+                data,
+                transport,
+                job_id=job.id,
+                attempt=attempt,
+                identity=room.identity,
+                random=Randomness.from_os(),
+                executor=room.executor,
+                progress=job.progress,
+            )
+        job.costs = lambda: run.costs
+        job.move(RELEASING)
+        job.released = await self._release(job, run)
+        job.move(SUCCEEDED)
+        room.log.info(
+            "job succeeded", job=job.id.hex(), session=run.session_id.hex(), opened=len(run.opened), **run.costs._asdict()
+        )
+        self._forget_later(job)
+
+    async def _load(self, job: Job) -> Transactions:
+        """The job's data; why it cannot be read stays in this node's log."""
+        name = job.spec.job.dataset
+        try:
+            return await self._room.sources.load(name)
+        except InputDataError as error:
+            self._room.log.error("source unreadable", job=job.id.hex(), dataset=name, error=error)
+            raise InputDataError(
+                f"{self._me} cannot read its dataset '{name}'; the log of {self._me} has the reason", party=self._me
+            ) from error
+
+    async def _release(self, job: Job, run: PartyRun) -> Released:
+        room, spec, itemsets = self._room, job.spec, run.outcome.itemsets
+        table = b""
+        if itemsets is not None:
+            table = await self._aside(lambda: pack(itemsets))
+        header = sign(
+            release_of(run, job_id=job.id, party=self._me, result_digest=digest(table) if table else b""), room.identity
+        )
+        return Released(header, table if spec.to_coordinator else b"")
+
+    async def _aside(self, function: Callable[[], Any]) -> Any:
+        """Runs heavy local work off the event loop."""
+        (result,) = await self._room.executor.map(lambda _: function(), [None])
+        return result
