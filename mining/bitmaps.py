@@ -60,8 +60,10 @@ def intersect(
     """AND pairs of bitmaps and count the result, block by block.
 
     Args:
-        left, right: Bitmaps of the same width.
-        left_rows, right_rows: The pairs, c positions in each.
+        left: Bitmaps.
+        left_rows: Position in `left` of each of the c pairs' first members.
+        right: Bitmaps of the same width.
+        right_rows: Position in `right` of the second members.
         out: Where to keep the c intersections; by default only the counts are kept.
 
     Returns:
@@ -96,4 +98,5 @@ def _row_sums(ones: NDArray[np.uint8]) -> NDArray[np.uint32]:
     if ones.shape[1] < _NARROW:
         narrow: NDArray[np.uint32] = np.einsum("ij->i", ones, dtype=np.uint32)
         return narrow
-    return ones.sum(axis=1, dtype=np.uint32)
+    wide: NDArray[np.uint32] = ones.sum(axis=1, dtype=np.uint32)
+    return wide

@@ -72,12 +72,11 @@ class Itemsets:
 
         Rows and items stand in the order of this object; see `canonical`.
         """
-        lengths = np.concatenate([np.full(len(sets), sets.shape[1], np.int32) for sets, _ in self.levels] or [[]])
-        counts = np.concatenate([counts for _, counts in self.levels] or [np.empty(0, np.int64)])
+        counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in self.levels)])
         return pa.table(
             {
                 "itemset": self._lists(),
-                "length": pa.array(lengths, pa.int32()),
+                "length": pa.array(self._lengths(), pa.int32()),
                 "count": pa.array(counts, pa.int64()),
                 "support": pa.array(counts / max(self.n_rows, 1), pa.float64()),
             }
@@ -95,9 +94,13 @@ class Itemsets:
         text = "".join(f"{line}\n" for line in sorted(lines.to_pylist()))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def _lengths(self) -> NDArray[np.int32]:
+        return np.repeat(
+            np.array([sets.shape[1] for sets, _ in self.levels], np.int32), [len(sets) for sets, _ in self.levels]
+        )
+
     def _lists(self) -> pa.ListArray:
-        flat = np.concatenate([sets.ravel() for sets, _ in self.levels] or [np.empty(0, np.int32)])
-        lengths = np.concatenate([np.full(len(sets), sets.shape[1], np.int64) for sets, _ in self.levels] or [[]])
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        flat = np.concatenate([np.empty(0, np.int32), *(sets.ravel() for sets, _ in self.levels)])
+        offsets = np.concatenate([[0], np.cumsum(self._lengths())]).astype(np.int32)
         values = pa.array(self.items, pa.string()).take(pa.array(flat))
         return pa.ListArray.from_arrays(offsets, values)

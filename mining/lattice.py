@@ -7,6 +7,7 @@ items are in play, a number in base (items) while that fits 62 bits, and otherwi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,8 +29,8 @@ class SetKeys:
     """
 
     def __init__(self, family: Sets) -> None:
-        self._width = family.shape[1]
-        self._n_known = int(family.max()) + 1 if family.size else 0
+        self._width: int = family.shape[1]
+        self._n_known: int = int(family.max()) + 1 if family.size else 0
         self._renumber: NDArray[np.int64] | None = None
         if not (self._masks or self._fits_base):
             # Few items take part in long itemsets, so numbering only those makes most keys scalar again.
@@ -50,7 +51,7 @@ class SetKeys:
 
     @property
     def _fits_base(self) -> bool:
-        return (self._n_known + 1) ** self._width < 2**_KEY_BITS
+        return self._width * math.log2(self._n_known + 1) < _KEY_BITS
 
     def of(self, sets: Sets) -> Keys:
         """Keys of rows of the family's length; ascending keys mean lexicographically ascending rows.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class EnumerationLimit(Exception):  # noqa: N818 - an outcome that callers expect, not a fault
+class EnumerationLimit(Exception):
     """An enumeration would exceed its limit; nothing partial is returned.
 
     It is not a `ComineError`: the caller decides whether to change strategy or to tell the user.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,102 +38,101 @@ class RuleCounts:
     @property
     def support(self) -> Floats:
         """P(A and C)."""
-        return self.both / self.n_rows
+        return np.divide(self.both, self.n_rows)
 
 
 def confidence(counts: RuleCounts) -> Floats:
     """P(C | A); Agrawal, Imielinski & Swami 1993."""
-    return counts.both / counts.antecedent
+    return np.divide(counts.both, counts.antecedent)
 
 
 def coverage(counts: RuleCounts) -> Floats:
     """P(A), the share of transactions to which the rule applies."""
-    return counts.antecedent / counts.n_rows
+    return np.divide(counts.antecedent, counts.n_rows)
 
 
 def lift(counts: RuleCounts) -> Floats:
     """P(A and C) / (P(A) P(C)); Brin et al. 1997 (there "interest"). 1 means independence."""
-    return confidence(counts) / (counts.consequent / counts.n_rows)
+    return np.divide(counts.both * float(counts.n_rows), counts.antecedent * counts.consequent.astype(np.float64))
 
 
 def leverage(counts: RuleCounts) -> Floats:
     """P(A and C) - P(A) P(C); Piatetsky-Shapiro 1991."""
-    return counts.support - coverage(counts) * (counts.consequent / counts.n_rows)
+    return _dependence(counts) / float(counts.n_rows) ** 2
 
 
 def conviction(counts: RuleCounts) -> Floats:
     """P(A) P(not C) / P(A and not C); Brin et al. 1997. Infinite for a rule without exception."""
-    exceptions = (counts.antecedent - counts.both).astype(np.float64)
-    expected = counts.antecedent * ((counts.n_rows - counts.consequent) / counts.n_rows)
-    never = np.full(len(exceptions), np.inf)
-    return np.divide(expected, exceptions, out=never, where=exceptions > 0)
+    exceptions = (counts.antecedent - counts.both) * float(counts.n_rows)
+    expected = counts.antecedent * (counts.n_rows - counts.consequent).astype(np.float64)
+    return np.divide(expected, exceptions, out=np.full(len(exceptions), np.inf), where=exceptions > 0)
 
 
 def jaccard(counts: RuleCounts) -> Floats:
     """P(A and C) / P(A or C); Jaccard 1901."""
-    return counts.both / (counts.antecedent + counts.consequent - counts.both)
+    return np.divide(counts.both, counts.antecedent + counts.consequent - counts.both)
 
 
 def kulczynski(counts: RuleCounts) -> Floats:
     """(P(C | A) + P(A | C)) / 2; Kulczynski 1927, as in Wu, Chen & Han 2010."""
-    return (counts.both / counts.antecedent + counts.both / counts.consequent) / 2
+    return (np.divide(counts.both, counts.antecedent) + np.divide(counts.both, counts.consequent)) / 2
 
 
 def cosine(counts: RuleCounts) -> Floats:
     """P(A and C) / sqrt(P(A) P(C)); Tan, Kumar & Srivastava 2004."""
-    return counts.both / (np.sqrt(counts.antecedent) * np.sqrt(counts.consequent))
+    return np.divide(counts.both, np.sqrt(counts.antecedent) * np.sqrt(counts.consequent))
 
 
 def imbalance_ratio(counts: RuleCounts) -> Floats:
     """|P(A) - P(C)| / P(A or C); Wu, Chen & Han 2010."""
-    return np.abs(counts.antecedent - counts.consequent) / (counts.antecedent + counts.consequent - counts.both)
+    apart = np.abs(counts.antecedent - counts.consequent)
+    return np.divide(apart, counts.antecedent + counts.consequent - counts.both)
 
 
 def all_confidence(counts: RuleCounts) -> Floats:
     """min(P(C | A), P(A | C)), the rule seen as a pair; Omiecinski 2003."""
-    return counts.both / np.maximum(counts.antecedent, counts.consequent)
+    return np.divide(counts.both, np.maximum(counts.antecedent, counts.consequent))
 
 
 def max_confidence(counts: RuleCounts) -> Floats:
     """max(P(C | A), P(A | C)); Wu, Chen & Han 2010."""
-    return counts.both / np.minimum(counts.antecedent, counts.consequent)
+    return np.divide(counts.both, np.minimum(counts.antecedent, counts.consequent))
 
 
 def added_value(counts: RuleCounts) -> Floats:
     """P(C | A) - P(C); Sahar & Mansour 1999."""
-    return confidence(counts) - counts.consequent / counts.n_rows
+    return _dependence(counts) / (counts.antecedent * float(counts.n_rows))
 
 
 def certainty(counts: RuleCounts) -> Floats:
     """Certainty factor, Berzal et al. 2002: the change from P(C) to P(C | A) as a share of the largest possible change.
 
-    (P(C|A) - P(C)) / P(not C) where positive, (P(C|A) - P(C)) / P(C) where negative, and 0 without a change.
+    (P(C|A) - P(C)) / P(not C) where positive, (P(C|A) - P(C)) / P(C) where negative, and 0 for independence.
     """
-    change = added_value(counts)
-    base = counts.consequent / counts.n_rows
-    room = np.where(change > 0, 1 - base, base)
-    return _ratio(change, room, _independent(counts))
+    dependence = _dependence(counts)
+    room = np.where(dependence > 0, counts.n_rows - counts.consequent, counts.consequent)
+    return _share(dependence, counts.antecedent * room.astype(np.float64))
 
 
 def zhang(counts: RuleCounts) -> Floats:
     """Zhang 2000: leverage / max(P(A and C) P(not A), P(A) (P(C) - P(A and C))), from -1 to 1; 0 for independence."""
-    share_both, share_a = counts.support, coverage(counts)
-    share_c = counts.consequent / counts.n_rows
-    largest = np.maximum(share_both * (1 - share_a), share_a * (share_c - share_both))
-    return _ratio(leverage(counts), largest, _independent(counts))
+    together = counts.both * (counts.n_rows - counts.antecedent).astype(np.float64)
+    apart = counts.antecedent * (counts.consequent - counts.both).astype(np.float64)
+    return _share(_dependence(counts), np.maximum(together, apart))
 
 
-def _independent(counts: RuleCounts) -> NDArray[np.bool_]:
-    """Whether A and C are exactly independent, which rounding must not turn into a tiny dependence."""
+def _dependence(counts: RuleCounts) -> Floats:
+    """N^2 (P(A and C) - P(A) P(C)), in whole numbers so that independence gives exactly 0."""
     if counts.n_rows < 2**31:
-        return counts.both * counts.n_rows == counts.antecedent * counts.consequent
-    both = counts.both.astype(object) * counts.n_rows
-    return np.asarray(both == counts.antecedent.astype(object) * counts.consequent, bool)
+        return (counts.both * counts.n_rows - counts.antecedent * counts.consequent).astype(np.float64)
+    both, antecedent = counts.both.astype(object), counts.antecedent.astype(object)
+    return (both * counts.n_rows - antecedent * counts.consequent.astype(object)).astype(np.float64)
 
 
-def _ratio(numerator: Floats, denominator: Floats, is_zero: NDArray[np.bool_]) -> Floats:
-    usable = ~is_zero & (denominator > 0)
-    return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=usable)
+def _share(part: Floats, whole: NDArray[Any]) -> Floats:
+    """Part / whole, and 0 where the part is 0 (the only case in which the whole can be)."""
+    quotient: Floats = np.divide(part, whole, out=np.zeros(len(part)), where=part != 0)
+    return quotient
 
 
 MEASURES: dict[str, Callable[[RuleCounts], Floats]] = {

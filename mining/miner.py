@@ -79,7 +79,7 @@ def _least(transactions: Transactions, longest: int) -> int:
     """A lower bound on the number of itemsets that occur: the subsets of the longest row."""
     length = int(transactions.lengths.max(initial=0))
     if longest >= length:
-        return 2**length - 1
+        return (1 << length) - 1
     return sum(comb(length, k) for k in range(1, longest + 1))
 
 

@@ -56,9 +56,7 @@ class Rules:
         """
         family = _Family(self.itemsets)
         counts = family.counts
-        numbers = RuleCounts(
-            counts[self.whole], counts[self.antecedent], counts[self.consequent], self.itemsets.n_rows
-        )
+        numbers = RuleCounts(counts[self.whole], counts[self.antecedent], counts[self.consequent], self.itemsets.n_rows)
         columns = {
             "antecedent": family.lists(self.antecedent),
             "consequent": family.lists(self.consequent),
@@ -267,8 +265,9 @@ class _Search:
         """Number of the itemset of the moved items of each rule."""
         family = self._family
         if size == 1:
-            return family.single[family.flat[family.first[rules.whole] + rules.lowest]]
-        rest = rules.whole.copy()
+            moved = family.flat[family.first[rules.whole] + rules.lowest]
+            return np.take(family.single, moved)
+        rest: NDArray[np.int64] = rules.whole.copy()
         for d in range(width - 1, -1, -1):
             # Going downwards, the d-th item of the whole is still the d-th of what is left.
             stays = np.flatnonzero((rules.moved >> d) & 1 == 0)

@@ -24,7 +24,7 @@ from protos.v1.control_pb2 import (
     ResultHeader,
 )
 
-MOVES: Final[Mapping[int, frozenset[int]]] = {
+MOVES: Final[Mapping[JobState.ValueType, frozenset[JobState.ValueType]]] = {
     APPROVED: frozenset({RUNNING, FAILED, CANCELLED}),
     RUNNING: frozenset({RELEASING, FAILED, CANCELLED}),
     RELEASING: frozenset({SUCCEEDED, FAILED, CANCELLED}),
@@ -89,7 +89,7 @@ class Job:
         self._held: asyncio.TimerHandle | None = None
 
     @property
-    def state(self) -> JobState:
+    def state(self) -> JobState.ValueType:
         """Where the job stands."""
         return self._event.state
 
@@ -98,7 +98,7 @@ class Job:
         """Whether the job has ended, one way or another."""
         return not MOVES[self.state]
 
-    def move(self, state: JobState) -> None:
+    def move(self, state: JobState.ValueType) -> None:
         """Goes on to the next state of a job that fares well.
 
         Raises:

@@ -1,8 +1,8 @@
 """Structured logs that cannot hold data: JSON lines whose every value is checked against the kind of its key.
 
-A key that is not in `KINDS`, and a value that is not of its key's kind, does not reach the log; the line says which keys
-were withheld. Errors are told by their code and sentence where comine raised them on purpose (such sentences hold no data
-values), and otherwise by their type and the place in the code, never by their message.
+A key that is not in `KINDS`, and a value that is not of its key's kind, does not reach the log; the line says which
+keys were withheld. Errors are told by their code and sentence where comine raised them on purpose (such sentences hold
+no data values), and otherwise by their type and the place in the code, never by their message.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from link.errors import ComineError
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _./-]{0,99}")
 _ADDRESS = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,270}")
 _HEX = re.compile(r"[0-9a-f]{0,64}")
+MAX_SENTENCE: Final = 500
+
 _CODE = re.compile(r"E[0-9]{3}")
 
 
@@ -39,6 +41,7 @@ EVENTS: Final = frozenset(
         "stopping",
         "stopped",
         "source missing",
+        "source unreadable",
         "proposal accepted",
         "proposal refused",
         "call refused",
@@ -78,7 +81,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
 }
 
 
-def only_allowed(logger: object, method: str, event: Mapping[str, Any]) -> dict[str, Any]:
+def only_allowed(_: object, __: str, event: Mapping[str, Any]) -> dict[str, Any]:
     """A structlog processor: lets through what `KINDS` allows, tells errors safely, and names what it withheld."""
     kept: dict[str, Any] = {}
     withheld: list[str] = []
@@ -96,7 +99,7 @@ def only_allowed(logger: object, method: str, event: Mapping[str, Any]) -> dict[
 
 def _told(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ComineError):
-        told: dict[str, Any] = {"code": error.code, "sentence": error.message}
+        told: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
         if error.party is not None:
             told["error_party"] = error.party
         return told

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from crypto.primitives.randomness import Randomness
+from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
 from jobs.release import release_of, sign
 from jobs.result import digest, pack
@@ -35,6 +36,8 @@ from party.logs import Log
 from party.policy import check_rows
 from party.sources import Sources
 from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED
+
+T = TypeVar("T")
 
 KEEP_S: Final = 3600.0  # for which a job that has ended can be asked about
 MAX_KEPT: Final = 256  # jobs in memory, whatever their state
@@ -99,7 +102,9 @@ class SessionHost:
         self._accepted = {job_id: until for job_id, until in self._accepted.items() if until >= now}
         job_id = spec.job_id(nonce, expiry)
         if job_id in self._accepted:
-            raise UnexpectedMessage(f"{self._me} has accepted this very proposal before; make a new one", party=self._me)
+            raise UnexpectedMessage(
+                f"{self._me} has accepted this very proposal before; make a new one", party=self._me
+            )
         if len(self._jobs) >= MAX_KEPT:
             raise ResourceError(f"{self._me} keeps {MAX_KEPT} jobs already; propose the job later", party=self._me)
         self._accepted[job_id] = expiry
@@ -198,7 +203,11 @@ class SessionHost:
         job.released = await self._release(job, run)
         job.move(SUCCEEDED)
         room.log.info(
-            "job succeeded", job=job.id.hex(), session=run.session_id.hex(), opened=len(run.opened), **run.costs._asdict()
+            "job succeeded",
+            job=job.id.hex(),
+            session=run.session_id.hex(),
+            opened=len(run.opened),
+            **run.costs._asdict(),
         )
         self._forget_later(job)
 
@@ -214,16 +223,56 @@ class SessionHost:
             ) from error
 
     async def _release(self, job: Job, run: PartyRun) -> Released:
-        room, spec, itemsets = self._room, job.spec, run.outcome.itemsets
+        """Signs what this party says about the run, and writes the result where this party is a recipient."""
+        spec, found = job.spec, run.outcome.itemsets
         table = b""
-        if itemsets is not None:
-            table = await self._aside(lambda: pack(itemsets))
-        header = sign(
-            release_of(run, job_id=job.id, party=self._me, result_digest=digest(table) if table else b""), room.identity
-        )
+        if found is not None:
+            found = await self._aside(found.canonical)
+            table = await self._aside(lambda: pack(found))
+        release = release_of(run, job_id=job.id, party=self._me, result_digest=digest(table) if table else b"")
+        header = sign(release, self._room.identity)
+        if found is not None and (self._me in spec.job.recipients or "all" in spec.job.recipients):
+            receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
+            result = Result(
+                spec, job.id, run.session_id, run.outcome.n_rows, {self._me: run.costs}, {self._me: receipt}, found
+            )
+            await self._aside(lambda: write_result_folder(self._room.results / job.id.hex(), result))
+            self._room.log.info("result written", job=job.id.hex())
         return Released(header, table if spec.to_coordinator else b"")
 
-    async def _aside(self, function: Callable[[], Any]) -> Any:
+    async def _aside(self, function: Callable[[], T]) -> T:
         """Runs heavy local work off the event loop."""
         (result,) = await self._room.executor.map(lambda _: function(), [None])
         return result
+
+    def _public(self, job: Job, error: BaseException) -> ComineError:
+        """What coordinator and peers are told of an error: a fault of comine itself is not described to them."""
+        match error:
+            case ComineError():
+                return error
+            case asyncio.CancelledError():
+                return JobCancelled(job.cancelled_by or f"the job was cancelled at {self._me}", party=self._me)
+            case TimeoutError():
+                return DeadlineExceeded(
+                    f"{self._me} was not done when the job's deadline of {job.spec.job.deadline_s} s had passed; "
+                    "allow more time",
+                    party=self._me,
+                )
+            case _:
+                return InternalError(
+                    f"{self._me} met a fault of its own; the log of {self._me} has the details", party=self._me
+                )
+
+    def _end(self, job: Job, told: ComineError, error: BaseException | None = None) -> None:
+        job.end(told, self._me)
+        event = "job cancelled" if isinstance(told, JobCancelled) else "job failed"
+        cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
+        self._room.log.warning(event, job=job.id.hex(), error=cause)
+        self._forget_later(job)
+
+    def _expire(self, job: Job) -> None:
+        if job.task is None and not job.over:
+            self._end(job, DeadlineExceeded("the proposal expired before the job was started", party=self._me))
+
+    def _forget_later(self, job: Job) -> None:
+        asyncio.get_running_loop().call_later(KEEP_S, self._jobs.pop, job.id, None)

@@ -6,8 +6,8 @@ on; back at the starter the mask comes off and the sum is opened to all.
 Rounds: n + 1 (n hops and the opening). Output: the sum modulo 2^64, to all parties.
 
 Adversary: semi-honest, and NO TWO PARTIES COLLUDE. The two neighbours of a party on the ring recover its vector by one
-subtraction: what it sent less what it received. `secure_sum` stands up to n − 2 colluders at the same payload per link,
-in 1 or 2 rounds; this protocol is here because papers on distributed mining build on it.
+subtraction: what it sent less what it received. `secure_sum` stands up to n − 2 colluders, in 1 or 2 rounds and with
+less payload for long vectors; this protocol is here because papers on distributed mining build on it.
 Leakage: the public m, and that the parties took part. Every party learns the sum. The starter learns it first.
 
 Source: Clifton, Kantarcioglu, Vaidya, Lin and Zhu, "Tools for Privacy Preserving Distributed Data Mining", SIGKDD

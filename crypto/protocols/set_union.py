@@ -24,8 +24,8 @@ Group operations in all, L_i the length of list i with fakes, U the number of di
     (n − 1)·ΣL_i + 2·L_m + |∪_{i≠m} list i| + n·U,  that is at most n·(ΣL_i + U) + L_m,  per block.
 
 Adversary: semi-honest. Nothing protects sets, sizes or the result against a party that deviates.
-Collusion: up to n − 1 parties learn no link between an element and its holders while one other party shuffles (decisional
-    Diffie–Hellman); what counts they learn is below.
+Collusion: up to n − 1 parties learn no link between an element and its holders while one other party shuffles
+    (decisional Diffie–Hellman); what counts they learn is below.
 Leakage (as data in `union_disclosure.leakage`):
     the merger learns for every pair of other parties how many elements exactly these two hold, plus a number of fakes
         that the pair has in common (shifted, truncated discrete Laplace); for every set of parties that contains the
@@ -35,9 +35,9 @@ Leakage (as data in `union_disclosure.leakage`):
     with n = 2 both so learn the other's set size and the number of common elements; only *which* of a party's own
         elements the other holds is hidden.
 
-Source: Kantarcioglu and Clifton, "Privacy-Preserving Distributed Mining of Association Rules on Horizontally Partitioned
-Data", IEEE TKDE 16(9), 2004, section 3.2 and protocol 1. Changed: ristretto255 with a reversible embedding instead of
-Pohlig–Hellman, whole tuples shuffled at *every* hop, common fakes, the blind.
+Source: Kantarcioglu and Clifton, "Privacy-Preserving Distributed Mining of Association Rules on Horizontally
+Partitioned Data", IEEE TKDE 16(9), 2004, section 3. Changed: ristretto255 with a reversible embedding instead of
+Pohlig–Hellman over a prime field, whole tuples shuffled at *every* hop, common fakes, the blind.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives import blocks, embedding
 from crypto.primitives.commutative import CommutativeKey
-from crypto.primitives.ristretto255 import Points
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
     MAX_BLOCKS,
@@ -77,9 +77,9 @@ from protos.v1.set_union_pb2 import (
     UnionSize,
 )
 
-Power = Callable[[Points], Points]
+Kernel = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 
-KERNEL_POINTS: Final = 512  # about 20 ms: long against the hand-over between threads, short against a list
+KERNEL_POINTS: Final = 256  # about 10 ms: long against the hand-over between threads, short against a list
 PIECE_POINTS: Final = 8192  # of a list that is passed on while it is worked on: 256 KiB
 
 
@@ -131,14 +131,13 @@ async def set_union(
     shared = [secrets.stream(peer, context) for peer in lane.others]
     private = lane.randomness("private fakes")
     tuples = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private))
-    points = await _apply(lane, embedding.embed, tuples)
 
     union: list[bytes] = []
     if lane.me == merger:
-        union = await _merger(lane, ring, sizes, points, max_element_bytes)
+        union = await _merger(lane, ring, sizes, tuples, max_element_bytes)
         await _open(lane, label, union, sizes, to)
     else:
-        await _encryptor(lane, ring, sizes, points)
+        await _encryptor(lane, ring, sizes, tuples)
         if to is None or lane.me in to:
             union = await _receive_union(lane, merger, label, sizes, max_element_bytes)
     if union and not set(own).issubset(union):
@@ -150,7 +149,7 @@ async def set_union(
 
 
 # -- the two roles ---------------------------------------------------------------------------------------------------
-async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: PointTuples) -> None:
+async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples) -> None:
     """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
     key = CommutativeKey.generate(lane.randomness("key"))
     progress = _Steps(lane, len(ring) + 1)
@@ -159,11 +158,12 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(_route(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
-            points = own
+            encrypted = await _apply(hop, lambda chunk: key.encrypt(embedding.embed(chunk)), own)
         else:
-            points = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
-        points = _shuffled(hop, await _raise(hop, key.encrypt, points, before))
-        await hop.send_array(after, FullyEncryptedList if after == ring[0] else EncryptedList, points)  # -> 1
+            received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
+            encrypted = await _raise(hop, key.encrypt, received, before)
+        kind = FullyEncryptedList if after == ring[0] else EncryptedList
+        await hop.send_array(after, kind, _shuffled(hop, encrypted))  # -> 1
         progress.tick()
 
     await _together(encrypt(owner) for owner in ring)
@@ -172,7 +172,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
 
 
 async def _merger(
-    lane: Session, ring: Sequence[str], sizes: ListSizes, own: PointTuples, max_element_bytes: int
+    lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, max_element_bytes: int
 ) -> list[bytes]:
     """The party that merges: removes duplicates, blinds, and decrypts last."""
     wrapping = CommutativeKey.generate(lane.randomness("wrapping"))
@@ -182,8 +182,8 @@ async def _merger(
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = _shuffled(hop, await _raise(hop, wrapping.encrypt, own, None))
-        await hop.send_array(ring[1], EncryptedList, wrapped)  # -> 1
+        wrapped = await _apply(hop, lambda chunk: wrapping.encrypt(embedding.embed(chunk)), own)
+        await hop.send_array(ring[1], EncryptedList, _shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
         return await _raise(hop, rest.encrypt, returned, ring[-1])
@@ -194,7 +194,12 @@ async def _merger(
 
     mine, *theirs = await _together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
     others = await lane.compute(lambda: distinct(theirs))
-    blinded = await _raise(lane, blind.encrypt, others, None)
+    try:
+        blinded = await _apply(lane, blind.encrypt, others)
+    except ValueError:
+        for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
+            await _raise(lane, blind.encrypt, received, _route(ring, owner)[-2])
+        raise
     merged = _shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
     progress.tick()
 
@@ -202,10 +207,10 @@ async def _merger(
     await hop.broadcast(MergedSize(tuples=len(merged)))  # -> 3
     for start, stop in _pieces(len(merged), sizes.blocks):
         await hop.send(ring[1], MergedPiece(data=merged[start:stop].tobytes()))  # -> 3
-    plain = np.empty_like(merged)
+    plain = np.empty((*merged.shape[:2], blocks.BLOCK_BYTES), np.uint8)
     for start, stop in _pieces(len(merged), sizes.blocks):
         piece = await _receive_piece(hop, ring[-1], (stop - start, *merged.shape[1:]))  # <- 3
-        plain[start:stop] = await _raise(hop, blind.decrypt, piece, ring[-1])
+        plain[start:stop] = await _raise(hop, lambda chunk: embedding.extract(blind.decrypt(chunk)), piece, ring[-1])
     progress.tick()
     union = await _read(hop, plain, max_element_bytes)
     progress.tick()
@@ -277,11 +282,10 @@ async def _announce(
     return sizes
 
 
-async def _read(lane: Session, plain: PointTuples, max_element_bytes: int) -> list[bytes]:
+async def _read(lane: Session, plain: blocks.Tuples, max_element_bytes: int) -> list[bytes]:
     """The elements of the decrypted list, after checking each; fakes are dropped."""
     try:
-        tuples = await _apply(lane, embedding.extract, plain)
-        return await lane.compute(partial(_elements, tuples, max_element_bytes, fakes=True))
+        return await lane.compute(partial(_elements, plain, max_element_bytes, fakes=True))
     except ValueError:
         raise ProtocolViolation(
             f"the merged list holds a tuple that is neither an element nor a fake, so {' or '.join(lane.others)} "
@@ -345,7 +349,7 @@ def _neighbours(route: Sequence[str], me: str) -> tuple[str | None, str]:
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
-async def _apply(lane: Session, kernel: Power, tuples: PointTuples) -> PointTuples:
+async def _apply(lane: Session, kernel: Kernel, tuples: PointTuples) -> PointTuples:
     """Maps a kernel over all blocks, shape (m, b, x) → (m, b, y), several chunks at a time."""
     rows = tuples.reshape(-1, tuples.shape[2])
     chunks = [rows[start : start + KERNEL_POINTS] for start in range(0, len(rows), KERNEL_POINTS)]
@@ -353,13 +357,11 @@ async def _apply(lane: Session, kernel: Power, tuples: PointTuples) -> PointTupl
     return results.reshape(*tuples.shape[:2], -1)
 
 
-async def _raise(lane: Session, power: Power, tuples: PointTuples, sender: str | None) -> PointTuples:
+async def _raise(lane: Session, kernel: Kernel, received: PointTuples, sender: str) -> PointTuples:
     """Adds or strips a layer; what is no group element is laid at the door of its sender."""
     try:
-        return await _apply(lane, power, tuples)
+        return await _apply(lane, kernel, received)
     except ValueError:
-        if sender is None:
-            raise
         raise MalformedMessage(
             f"{sender} sent a list with something that is no group element; check that node", party=sender
         ) from None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
+from link.errors import InputDataError
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
 from mining.thresholds import local_threshold, minimum_count
@@ -48,13 +49,16 @@ class Ballot:
         """Opens the number of all transactions and derives the thresholds from it.
 
         Raises:
-            ConfigurationError: min_support is a count above the number of transactions, or there are none.
+            ConfigurationError: min_support is a count above the number of transactions.
+            InputDataError: There are no transactions.
         """
         ours = np.array([rows], np.uint64)
         total = await secure_sum(session.lane("rows"), secrets, ours, label="rows")
         if total is None:
             raise AssertionError("the number of rows is opened to all")
         n_rows = int(total[0])
+        if n_rows == 0:
+            raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
         min_count = minimum_count(task.min_support, n_rows)
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, task, n_rows, min_count, threshold)
@@ -69,9 +73,9 @@ class Ballot:
         Returns:
             Which candidates are frequent, and their supports where this party is a learner.
         """
-        if not len(counts):
-            return np.zeros(0, bool), np.zeros(0, np.int64)
         lane, learners = self.session.lane(name), self.task.learners
+        if not len(counts):
+            return np.zeros(0, bool), counts if lane.me in learners else None
         totals = await secure_sum(lane, self.secrets, counts.view(np.uint64), label="supports", to=learners)
         outsiders = [party for party in lane.parties if party not in learners]
         if totals is None:

@@ -1,0 +1,1 @@
+"""Plain pooled algorithms: oracles for the fast and the joint ones."""

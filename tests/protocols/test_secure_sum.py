@@ -608,15 +608,15 @@ def test_payload_and_rounds_of_a_shared_sum(n: int, m: int) -> None:
 
 # SHA-256 over all frames of a seeded run, agreement included, sorted by what names a frame.
 TRANSCRIPTS = {
-    "direct": "",
-    "sliced": "",
-    "shared": "",
+    "direct": "5ba7f79b0b38bd651057cf0a58745eff3e0d4479fa5bd1747bc5103c6cb7d1b6",
+    "sliced": "1eb4f6bfaf91b938562a2f291d72fdce8ff402d73378649d6c003519ec3cd178",
+    "shared": "8f65dc4d4273bf3a02b65c2981b9408e3e867d8ec27cf5a139bb23d944c8c667",
 }
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_known_answer_of_a_seeded_transcript(name: str) -> None:
-    vectors = {name: np.arange(i, i + 20, dtype=np.uint64) for i, name in enumerate(THREE)}
+    vectors = {party: np.arange(i, i + 20, dtype=np.uint64) for i, party in enumerate(THREE)}
     frames: list[Frame] = []
     with form("sliced" if name == "sliced" else "direct"):
         run(sharing(vectors, ("p0", "p1")) if name == "shared" else summing(vectors), frames=frames)

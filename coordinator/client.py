@@ -1,0 +1,193 @@
+"""The coordinator's end of the control service of one party."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Final, TypeVar
+
+import grpc
+
+from link.errors import (
+    ComineError,
+    IdentityError,
+    InternalError,
+    LimitExceeded,
+    PeerError,
+    ProtocolViolation,
+    from_code,
+)
+from link.grpc_transport import dial
+from link.identity import Identity
+from protos.v1.control_pb2 import (
+    CancelRequest,
+    Description,
+    DescribeRequest,
+    JobEvent,
+    Proposal,
+    ResultHeader,
+    ResultRequest,
+    StartRequest,
+    WatchRequest,
+)
+from protos.v1.control_pb2_grpc import ControlStub
+
+T = TypeVar("T")
+
+REACH_S: Final = 5.0  # for the first answer of a party
+ANSWER_S: Final = 60.0  # for answers that may need the party's data
+CANCEL_S: Final = 2.0
+MAX_TABLE_BYTES: Final = 4 << 30
+_MAX_SENTENCE: Final = 500
+
+
+class PartyClient:
+    """Calls one party; every fault comes out as a `ComineError` that names it.
+
+    Args:
+        identity: The coordinator.
+        party: Whom the other end must prove to be.
+        address: HOST:PORT.
+    """
+
+    def __init__(self, identity: Identity, party: str, address: str) -> None:
+        self.party, self.address = party, address
+        self.channel = dial(identity, party, address)
+        self._control: Any = ControlStub(self.channel)
+
+    async def describe(self) -> Description:
+        """What the party says of itself.
+
+        Raises:
+            PeerError: It cannot be reached.
+            IdentityError: What answers is not this party, or it does not trust the coordinator.
+            ProtocolViolation: It answers in another name.
+        """
+        description: Description = await self._call(self._control.Describe(DescribeRequest(), timeout=REACH_S))
+        if description.name != self.party:
+            raise ProtocolViolation(f"{self.party} calls itself {description.name[:64]}", party=self.party)
+        return description
+
+    async def propose(self, proposal: Proposal) -> bytes:
+        """The id of the job to which the party agrees.
+
+        Raises:
+            PolicyDenied: Its policy refuses the job.
+        """
+        job_id: bytes = (await self._call(self._control.Propose(proposal, timeout=ANSWER_S))).job_id
+        return job_id
+
+    async def start(self, job_id: bytes, attempt: int) -> None:
+        """Begins the party's part."""
+        await self._call(self._control.Start(StartRequest(job_id=job_id, attempt=attempt), timeout=ANSWER_S))
+
+    async def watch(self, job_id: bytes) -> AsyncIterator[JobEvent]:
+        """The job at this party, as it stands and as it goes on."""
+        call = self._control.Watch(WatchRequest(job_id=job_id))
+        try:
+            while (event := await self._call(call.read())) is not grpc.aio.EOF:
+                yield event
+        finally:
+            call.cancel()
+
+    async def result(self, job_id: bytes, *, table: bool) -> tuple[ResultHeader, bytes]:
+        """The signed release and, where asked for, the packed itemsets.
+
+        Raises:
+            LimitExceeded: The party sends more than a result can hold.
+            ProtocolViolation: It does not begin with its release.
+        """
+        call = self._control.Result(ResultRequest(job_id=job_id))
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                first = await self._call(call.read())
+            if first is grpc.aio.EOF or first.WhichOneof("content") != "header":
+                raise ProtocolViolation(f"{self.party} sent a result without its release", party=self.party)
+            pieces: list[bytes] = []
+            size = 0
+            while table and (part := await self._call(call.read())) is not grpc.aio.EOF:
+                pieces.append(part.table)
+                size += len(part.table)
+                if size > MAX_TABLE_BYTES:
+                    raise LimitExceeded(f"{self.party} sent a result of more than 4 GiB", party=self.party)
+            return first.header, b"".join(pieces)
+        except TimeoutError:
+            raise PeerError(self._silent(ANSWER_S), party=self.party) from None
+        finally:
+            call.cancel()
+
+    async def cancel(self, job_id: bytes, reason: str) -> None:
+        """Asks the party to end the job; whatever hinders it is ignored, since the job has failed already."""
+        try:
+            await self._control.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=CANCEL_S)
+        except grpc.aio.AioRpcError:
+            return
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        await self.channel.close()
+
+    async def _call(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            raise self.explain(error) from None
+
+    def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
+        """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
+        metadata = {key: value for key, value in error.trailing_metadata() or ()}
+        code, details = metadata.get("comine-code"), _one_line(error.details() or "")
+        if isinstance(code, str):
+            where = metadata.get("comine-party")
+            return from_code(code, details, party=where if isinstance(where, str) and where else self.party)
+        return self._unanswered(error.code(), details)
+
+    def _unanswered(self, status: grpc.StatusCode, details: str) -> ComineError:
+        name, address = self.party, self.address
+        match status:
+            case grpc.StatusCode.DEADLINE_EXCEEDED:
+                return PeerError(self._silent(REACH_S), party=name)
+            case grpc.StatusCode.UNIMPLEMENTED:
+                return PeerError(f"what answers at {address} is no party node of comine; check {name}", party=name)
+            case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
+                return IdentityError(f"{name} at {address} refuses the coordinator's certificate: {details}", party=name)
+            case grpc.StatusCode.UNAVAILABLE:
+                return self._unreachable(details)
+            case _:
+                return InternalError(f"{name} at {address} failed with {status.name}; see its log", party=name)
+
+    def _unreachable(self, details: str) -> PeerError:
+        name, address = self.party, self.address
+        if "CERTIFICATE_VERIFY_FAILED" in details:
+            reason = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].partition(":")[0] or "not trusted"
+            return IdentityError(
+                f"the certificate shown at {address} is not good for {name} ({reason}); check that its node and the "
+                "coordinator use the same ca.crt and that it has not expired",
+                party=name,
+            )
+        if "Hostname Verification" in details or "is not in peer certificate" in details:
+            return IdentityError(
+                f"what answers at {address} is not {name}: its certificate names another party; check the federation "
+                "file",
+                party=name,
+            )
+        if "WRONG_VERSION_NUMBER" in details or "Ssl handshake failed" in details:
+            return IdentityError(f"what answers at {address} does not speak TLS as {name} should", party=name)
+        for words, what in (
+            ("Connection refused", "nothing listens there; is its node running?"),
+            ("DNS resolution failed", "its host name is not known"),
+            ("Domain name not found", "its host name is not known"),
+            ("Socket closed", "the connection was closed; its node stopped, or does not trust this certificate"),
+            ("reset by peer", "the connection was closed; its node stopped, or does not trust this certificate"),
+        ):
+            if words in details:
+                return PeerError(f"{name} at {address} cannot be reached: {what}", party=name)
+        return PeerError(f"{name} at {address} cannot be reached; check its node and the network", party=name)
+
+    def _silent(self, seconds: float) -> str:
+        return f"{self.party} at {self.address} did not answer within {seconds:g} s; check its node and the network"
+
+
+def _one_line(text: str) -> str:
+    """What another machine said, fit for one line of a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]

@@ -1,0 +1,40 @@
+"""Why a job failed: of the errors that all parties report, the one from which the others follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
+
+
+class Failure(NamedTuple):
+    """An error and who reported it, in the order in which the reports came."""
+
+    reporter: str
+    error: BaseException
+
+
+def root_cause(failures: Sequence[Failure]) -> BaseException:
+    """The error that began it.
+
+    A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
+    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
+
+    Raises:
+        ValueError: There is no failure.
+    """
+    if not failures:
+        raise ValueError("nothing has failed")
+    return min(failures, key=_distance).error
+
+
+def _distance(failure: Failure) -> tuple[int, bool]:
+    error = failure.error
+    if not isinstance(error, ComineError):
+        return 0, False
+    rank = 1
+    for later, kind in ((2, PeerError), (3, JobCancelled), (4, DeadlineExceeded)):
+        if isinstance(error, kind):
+            rank = later
+    return rank, error.party not in (None, failure.reporter)

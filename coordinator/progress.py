@@ -1,0 +1,16 @@
+"""What a job tells of itself while it runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Watcher(Protocol):
+    """Told how far each party has come. Sizes and steps only, never a value."""
+
+    def __call__(self, party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:
+        """`done` of `total` parts of `step` are finished at `party`; it has sent and received so many bytes."""
+
+
+def unwatched(party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:  # noqa: ARG001
+    """A watcher that looks away."""

@@ -1,0 +1,127 @@
+"""Reads transactions from files and databases: text byte for byte, every failure one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from link.errors import ConfigurationError, InputDataError
+from mining import table_sources, text_sources
+from mining.transactions import Transactions
+
+FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def load_transactions(
+    source: str | Path,
+    format: str,  # noqa: A002 - the word of the configuration file
+    *,
+    separator: str | None = None,
+    query: str | None = None,
+    id_column: str = "id",
+    item_column: str = "item",
+) -> Transactions:
+    """Load transactions.
+
+    Items are text, byte for byte: `007` stays `007`, nothing is trimmed, an empty cell gives no item, and an item
+    repeated in a transaction counts once. Text files are UTF-8, with or without byte order mark, lines ending in
+    LF or CR LF, and may be compressed with gzip.
+
+    Args:
+        source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
+            one makes four slashes) or `postgres://...`.
+        format:
+            - basket: one transaction a line, items separated by blanks (any run of ASCII white space) or by
+              `separator`; blank lines are ignored.
+            - csv: one transaction a line as a CSV record whose cells are items, quoted where they hold the
+              separator, quotes or line ends; blank lines are ignored.
+            - long: CSV with a header and a line per transaction and item, in the columns `id_column` and
+              `item_column`; an empty item makes a transaction without items where it is the only line of its id.
+            - wide: CSV with a header and a line per transaction; every column but `id_column` is an item, its cells
+              0 or 1 (or false and true).
+            - parquet: a table in the long form where it has both columns; otherwise with exactly one column of
+              lists of items; otherwise in the wide form.
+            - sql: a query that returns the long form.
+        separator: What separates the items of a basket, or the cells of CSV (a comma by default).
+        query: The query for format "sql".
+        id_column: Name of the column of transaction ids.
+        item_column: Name of the column of items.
+
+    Returns:
+        The transactions in the order of the source (the long form: of each id's first line), their dictionary in
+        ascending order of UTF-8 bytes.
+
+    Raises:
+        ConfigurationError: The format is unknown, or an option does not fit it.
+        InputDataError: The source cannot be read, or is not what the format says.
+    """
+    if format not in FORMATS:
+        raise ConfigurationError(f'There is no format "{format}"; known formats are {", ".join(FORMATS)}.')
+    if format == "sql":
+        if query is None:
+            raise ConfigurationError('A source of format "sql" needs a query that returns the columns id and item.')
+        return table_sources.from_sql(str(source), query, id_column, item_column)
+    if query is not None:
+        raise ConfigurationError(f'A query is only for sources of format "sql", not "{format}".')
+    path = Path(source)
+    if format == "parquet":
+        return table_sources.from_parquet(existing(path), id_column, item_column)
+    if format == "basket":
+        if separator is not None and (not separator or "\n" in separator or "\r" in separator):
+            raise ConfigurationError("The separator of a basket file must be text without line ends.")
+        return text_sources.from_baskets(read_text(path), separator)
+    separator = "," if separator is None else separator
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
+        raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")
+    data = read_text(path)
+    if format == "csv":
+        return text_sources.from_records(data, separator, path)
+    if format == "long":
+        return text_sources.from_long(data, separator, id_column, item_column, path)
+    return text_sources.from_wide(data, separator, id_column, path)
+
+
+def existing(path: Path) -> Path:
+    """The path, if a file is there.
+
+    Raises:
+        InputDataError: There is none, or it is a folder.
+    """
+    if path.is_dir():
+        raise InputDataError(f"{path} is a folder; name a file.")
+    if not path.exists():
+        raise InputDataError(f"There is no file {path}; check the path in the dataset's source.")
+    return path
+
+
+def read_text(path: Path) -> bytes:
+    """The bytes of a text file, decompressed, checked to be UTF-8 and without a byte order mark.
+
+    Raises:
+        InputDataError: The file is missing, unreadable, damaged or not UTF-8 text.
+    """
+    try:
+        data = existing(path).read_bytes()
+    except OSError as error:
+        raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
+    if data.startswith(_GZIP_MAGIC) or path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
+    if data.startswith(_BYTE_ORDER_MARK):
+        data = data[len(_BYTE_ORDER_MARK) :]
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.") from None
+    zero = data.find(b"\0")
+    if zero >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise InputDataError(f"{path} is not text: line {line} holds a zero byte; check the format and encoding.")
+    return data

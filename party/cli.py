@@ -1,0 +1,36 @@
+"""`comine party …`: commands of the organisation that runs a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
+
+
+@app.callback()
+def party() -> None:
+    """Run the node of one organisation."""
+
+
+@app.command()
+def serve(
+    party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
+) -> None:
+    """Serve one party's data to joint jobs, within its policy, until SIGTERM or Ctrl-C."""
+    import asyncio
+    import os
+    import sys
+    import threading
+
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what grpc has to say is said again in this node's own words
+    from party.server import serve as serve_node
+
+    asyncio.run(serve_node(party_toml))
+    if any(thread.name.startswith("comine") for thread in threading.enumerate()):
+        # A thread cannot be cancelled, and the interpreter would wait for the work of a job that has ended.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

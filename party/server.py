@@ -1,0 +1,167 @@
+"""Wires a node together: one port for coordinators and peers, health and reflection, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+from grpc_reflection.v1alpha import reflection
+
+from jobs.document import software_version
+from jobs.federation import Federation
+from link.errors import IdentityError, ResourceError
+from link.executor import ThreadExecutor
+from link.grpc_transport import PATIENCE_S, SERVER_OPTIONS, NodeLink, server_credentials
+from link.grpc_transport import SERVICE as LINK_SERVICE
+from link.identity import Identity
+from party.config import PartyConfig
+from party.interceptors import ControlGate
+from party.logs import LibraryLines, Log, open_log
+from party.service import ControlService
+from party.session_host import Room, SessionHost
+from party.sources import Sources
+from protos.v1 import control_pb2_grpc
+
+CONTROL_SERVICE: Final = "comine.v1.Control"
+GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
+
+
+class Node:
+    """A party's node. `start` it, and `stop` it in the same event loop.
+
+    Args:
+        config: The node's file.
+        log: Where it tells what it does.
+        patience_s: Seconds for which a peer may be away before it counts as lost.
+
+    Raises:
+        ConfigurationError: The federation file is wrong, or does not know this party.
+        IdentityError: The certificate is not this party's, or not valid.
+        ResourceError: The state folder cannot be written.
+    """
+
+    def __init__(self, config: PartyConfig, log: Log, *, patience_s: float = PATIENCE_S) -> None:
+        federation = Federation.load(config.party.federation)
+        config.check_federation(federation)
+        identity = Identity.load(config.tls.ca, config.tls.certificate, config.tls.key)
+        _check_identity(identity, config)
+        self.name, self._listen, self._log = config.party.name, config.party.listen, log
+        self._executor = ThreadExecutor()
+        self._sources = Sources(config.dataset, self._executor)
+        self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
+        self.host = SessionHost(
+            Room(
+                identity=identity,
+                policy=config.policy,
+                sources=self._sources,
+                link=self._link,
+                executor=self._executor,
+                results=_writable(config.party.state_dir / "results"),
+                max_running=config.party.max_running,
+                log=log,
+            )
+        )
+        self._health = health.HealthServicer()
+        self._control = ControlService(config, tuple(federation.addresses), self.host, log)
+        self._credentials = server_credentials(identity)
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> str:
+        """Begins to answer, and returns the address.
+
+        Raises:
+            ResourceError: The port is taken.
+        """
+        server = self._server = grpc.aio.server(
+            interceptors=[ControlGate(self.name, self._log)], options=list(SERVER_OPTIONS)
+        )
+        self._link.register(server)
+        control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (CONTROL_SERVICE, LINK_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        host = self._listen.rpartition(":")[0]
+        try:
+            port = server.add_secure_port(self._listen, self._credentials)
+        except RuntimeError:
+            raise ResourceError(
+                f"{self.name} cannot listen at {self._listen}: another process holds the port, or the address is not "
+                "this machine's; stop that process or change [party] listen"
+            ) from None
+        await server.start()
+        for name in self._sources.missing():
+            self._log.warning("source missing", dataset=name)
+        await self._tell_health(health_pb2.HealthCheckResponse.SERVING)
+        address = f"{host}:{port}"
+        self._log.info("ready", address=address, software=software_version())
+        return address
+
+    async def stop(self) -> None:
+        """Cancels running jobs at all parties, lets calls end, and closes all connections."""
+        self._log.info("stopping", jobs=self.host.running)
+        await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self.host.close()
+        await self._link.close()
+        if self._server is not None:
+            await self._server.stop(GRACE_S)
+        self._executor.close()
+        self._log.info("stopped")
+
+    async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
+        for service in ("", CONTROL_SERVICE, LINK_SERVICE):
+            await self._health.set(service, status)
+
+
+async def serve(path: Path) -> None:
+    """Runs the node of a `party.toml` until SIGTERM or SIGINT.
+
+    Raises:
+        ComineError: The node cannot start; the sentence says why.
+    """
+    config = PartyConfig.load(path)
+    log = open_log(config.party.name)
+    logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(config, log)
+    try:
+        address = await node.start()
+        print(f"{node.name} is ready at {address}", file=sys.stderr, flush=True)  # noqa: T201
+        await stop.wait()
+    finally:
+        await node.stop()
+
+
+def _check_identity(identity: Identity, config: PartyConfig) -> None:
+    name, certificate = config.party.name, config.tls.certificate
+    if identity.role != "party":
+        raise IdentityError(
+            f"{certificate} is a {identity.role}'s certificate; issue one with: comine pki issue {name} --role party"
+        )
+    if identity.name != name:
+        raise IdentityError(
+            f"{certificate} names '{identity.name}', but [party] name is '{name}'; use the certificate of {name}"
+        )
+
+
+def _writable(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise ResourceError(
+            f"the state folder {folder.parent} cannot be written ({error.strerror}); change [party] state_dir"
+        ) from None
+    return folder

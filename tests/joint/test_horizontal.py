@@ -1,0 +1,151 @@
+"""Joint horizontal mining equals the pooled oracle, for every strategy, split and threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from link.errors import ConfigurationError, InputDataError
+from mining.joint.disclosure import openings
+from mining.joint.horizontal import mine
+from mining.joint.parameters import HorizontalMining, JointItemsets
+from mining.transactions import Transactions
+from tests.joint.oracle import Rows, least_count, pooled_supports
+from tests.world import run_parties
+
+ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40]
+
+
+def task_for(data: Mapping[str, Rows], min_support: int | Decimal, **parameters: object) -> HorizontalMining:
+    parties = tuple(data)
+    return replace(HorizontalMining(min_support, learners=parties, merger=parties[0]), **parameters)  # type: ignore[arg-type]
+
+
+def run(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0, **world: object) -> dict[str, JointItemsets]:
+    async def role(session):
+        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
+
+    return run_parties(list(data), role, declared=openings(task, tuple(data)), seed=seed, **world)  # type: ignore[arg-type]
+
+
+def supports(result: JointItemsets) -> dict[frozenset[str], int]:
+    assert result.itemsets is not None
+    return {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
+
+
+rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=8)
+datasets = (
+    st.lists(rows, min_size=2, max_size=5)
+    .filter(lambda d: any(d))
+    .map(lambda d: {f"p{i}": party for i, party in enumerate(d)})
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
+    data = draw(datasets)
+    n_rows = sum(map(len, data.values()))
+    fractions = st.decimals("0.0001", "1", places=4)
+    min_support: int | Decimal = draw(st.integers(1, n_rows) | fractions)
+    parties = list(data)
+    task = task_for(
+        data,
+        min_support,
+        strategy=draw(st.sampled_from(["auto", "level-wise", "one-shot"])),
+        prefer=draw(st.sampled_from(["disclosure", "speed"])),
+        thin=draw(st.booleans()),
+        universe=draw(st.sampled_from(["frequent-items", "all-items"])),
+        union=draw(st.sampled_from(["maximal", "all"])),
+        lambda_=draw(st.decimals("0", "0.99", places=2)),
+        max_length=draw(st.none() | st.integers(1, 4)),
+        merger=draw(st.sampled_from(parties)),
+        learners=tuple(draw(st.lists(st.sampled_from(parties), min_size=1, unique=True))),
+    )
+    return data, task
+
+
+@given(cases())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
+    data, task = case
+    expected = pooled_supports(data, task.min_support, task.max_length)
+    results = run(data, task)
+    assert {r.n_rows for r in results.values()} == {sum(map(len, data.values()))}
+    for party, result in results.items():
+        if party in task.learners:
+            assert supports(result) == expected
+        else:
+            assert result.itemsets is None
+
+
+@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
+def test_threshold_so_low_that_a_small_party_counts_everything(strategy: str) -> None:
+    """τ falls to 1 at the party with one long basket: its 2^30 subsets must neither be enumerated nor missed."""
+    long = [f"i{k:02}" for k in range(30)]
+    data = {"small": [long], "big": [["i00", "i01"], *([item] for item in long)], "empty": []}
+    task = task_for(data, 2, strategy=strategy, lambda_=Decimal("0.99"))
+    results = run(data, task)
+    assert supports(results["empty"]) == pooled_supports(data, 2)
+    assert results["big"].strategy == "level-wise"
+
+
+def test_a_catalogue_is_the_universe() -> None:
+    data = {"x": [["a", "b"], ["a"]], "y": [["a", "b"]]}
+    task = task_for(data, 2, universe="catalogue", catalogue=("a", "b", "c"))
+    seen: list[str] = []
+    results = run(data, task, observe=lambda frame: seen.append(frame.lane))
+    assert supports(results["x"]) == pooled_supports(data, 2)
+    assert not any("union" in lane for lane in seen)
+
+
+def test_an_item_outside_the_catalogue_ends_the_job() -> None:
+    data = {"x": [["a", "secret item"]], "y": [["a"]]}
+    with pytest.raises(InputDataError, match="the dataset of x has items that the public catalogue does not name") as e:
+        run(data, task_for(data, 1, universe="catalogue", catalogue=("a",)))
+    assert "secret" not in str(e.value)
+
+
+def test_no_rows_anywhere() -> None:
+    data: dict[str, Rows] = {"x": [], "y": []}
+    with pytest.raises(InputDataError, match="no party"):
+        run(data, task_for(data, Decimal("0.5")))
+
+
+def test_count_above_all_rows() -> None:
+    data = {"x": [["a"]], "y": [["a"]]}
+    with pytest.raises(ConfigurationError, match="3"):
+        run(data, task_for(data, 3))
+
+
+@pytest.mark.parametrize("prefer", ["disclosure", "speed"])
+def test_too_many_candidates(prefer: str) -> None:
+    data = {"x": [[f"i{k}" for k in range(40)]] * 2, "y": [["i0"]]}
+    with pytest.raises(ConfigurationError, match="more than 100 candidates of 2 items"):
+        run(data, task_for(data, 2, max_candidates=100, prefer=prefer))
+
+
+def test_rounds_of_one_shot_do_not_grow_with_the_length_of_itemsets() -> None:
+    def rounds(length: int) -> set[int]:
+        row = [f"i{k}" for k in range(length)]
+        data = {p: [row] * 20 for p in ("x", "y", "z")}
+        task = task_for(data, Decimal("0.9"), strategy="one-shot")
+        async def role(session):
+            lane = session.lane("task")
+            await mine(lane, Transactions.from_rows(data[session.me]), task)
+            return session.costs.rounds
+
+        return set(run_parties(list(data), role, declared=openings(task, tuple(data))).values())
+
+    assert rounds(2) == rounds(10)
+
+
+def test_exact_fractions() -> None:
+    """0.07 · 100 is 7 exactly, though 0.07 * 100 is above 7 in binary floating point."""
+    data = {"x": [["a"]] * 7 + [[]] * 40, "y": [["b"]] * 6 + [[]] * 47}
+    assert least_count(Decimal("0.07"), 100) == 7
+    assert set(supports(run(data, task_for(data, Decimal("0.07")))["x"])) == {frozenset("a")}
