@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
+from crypto.params import STANDARD_128
 from link.errors import (
     ComineError,
     IdentityError,
@@ -15,14 +16,16 @@ from link.errors import (
     LimitExceeded,
     PeerError,
     ProtocolViolation,
+    VersionMismatch,
     from_code,
 )
 from link.grpc_transport import dial
 from link.identity import Identity
+from link.session import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
-    Description,
     DescribeRequest,
+    Description,
     JobEvent,
     Proposal,
     ResultHeader,
@@ -39,6 +42,10 @@ ANSWER_S: Final = 60.0  # for answers that may need the party's data
 CANCEL_S: Final = 2.0
 MAX_TABLE_BYTES: Final = 4 << 30
 _MAX_SENTENCE: Final = 500
+
+
+class ConnectionBroken(PeerError):
+    """A connection could not be made or broke, as this end sees it; not a party's own word about a peer."""
 
 
 class PartyClient:
@@ -63,7 +70,7 @@ class PartyClient:
             IdentityError: What answers is not this party, or it does not trust the coordinator.
             ProtocolViolation: It answers in another name.
         """
-        description: Description = await self._call(self._control.Describe(DescribeRequest(), timeout=REACH_S))
+        description: Description = await self.call(self._control.Describe(DescribeRequest(), timeout=REACH_S))
         if description.name != self.party:
             raise ProtocolViolation(f"{self.party} calls itself {description.name[:64]}", party=self.party)
         return description
@@ -74,18 +81,18 @@ class PartyClient:
         Raises:
             PolicyDenied: Its policy refuses the job.
         """
-        job_id: bytes = (await self._call(self._control.Propose(proposal, timeout=ANSWER_S))).job_id
+        job_id: bytes = (await self.call(self._control.Propose(proposal, timeout=ANSWER_S))).job_id
         return job_id
 
     async def start(self, job_id: bytes, attempt: int) -> None:
         """Begins the party's part."""
-        await self._call(self._control.Start(StartRequest(job_id=job_id, attempt=attempt), timeout=ANSWER_S))
+        await self.call(self._control.Start(StartRequest(job_id=job_id, attempt=attempt), timeout=ANSWER_S))
 
     async def watch(self, job_id: bytes) -> AsyncIterator[JobEvent]:
         """The job at this party, as it stands and as it goes on."""
         call = self._control.Watch(WatchRequest(job_id=job_id))
         try:
-            while (event := await self._call(call.read())) is not grpc.aio.EOF:
+            while (event := await self.call(call.read())) is not grpc.aio.EOF:
                 yield event
         finally:
             call.cancel()
@@ -100,12 +107,12 @@ class PartyClient:
         call = self._control.Result(ResultRequest(job_id=job_id))
         try:
             async with asyncio.timeout(ANSWER_S):
-                first = await self._call(call.read())
+                first = await self.call(call.read())
             if first is grpc.aio.EOF or first.WhichOneof("content") != "header":
                 raise ProtocolViolation(f"{self.party} sent a result without its release", party=self.party)
             pieces: list[bytes] = []
             size = 0
-            while table and (part := await self._call(call.read())) is not grpc.aio.EOF:
+            while table and (part := await self.call(call.read())) is not grpc.aio.EOF:
                 pieces.append(part.table)
                 size += len(part.table)
                 if size > MAX_TABLE_BYTES:
@@ -127,7 +134,12 @@ class PartyClient:
         """Ends the connection."""
         await self.channel.close()
 
-    async def _call(self, call: Awaitable[T]) -> T:
+    async def call(self, call: Awaitable[T]) -> T:
+        """The answer to a call on this connection.
+
+        Raises:
+            ComineError: There was none; see `explain`.
+        """
         try:
             return await call
         except grpc.aio.AioRpcError as error:
@@ -135,7 +147,7 @@ class PartyClient:
 
     def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
         """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
-        metadata = {key: value for key, value in error.trailing_metadata() or ()}
+        metadata = dict(error.trailing_metadata() or ())
         code, details = metadata.get("comine-code"), _one_line(error.details() or "")
         if isinstance(code, str):
             where = metadata.get("comine-party")
@@ -146,11 +158,13 @@ class PartyClient:
         name, address = self.party, self.address
         match status:
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return PeerError(self._silent(REACH_S), party=name)
+                return ConnectionBroken(self._silent(REACH_S), party=name)
             case grpc.StatusCode.UNIMPLEMENTED:
                 return PeerError(f"what answers at {address} is no party node of comine; check {name}", party=name)
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
-                return IdentityError(f"{name} at {address} refuses the coordinator's certificate: {details}", party=name)
+                return IdentityError(
+                    f"{name} at {address} refuses the coordinator's certificate: {details}", party=name
+                )
             case grpc.StatusCode.UNAVAILABLE:
                 return self._unreachable(details)
             case _:
@@ -181,11 +195,29 @@ class PartyClient:
             ("reset by peer", "the connection was closed; its node stopped, or does not trust this certificate"),
         ):
             if words in details:
-                return PeerError(f"{name} at {address} cannot be reached: {what}", party=name)
-        return PeerError(f"{name} at {address} cannot be reached; check its node and the network", party=name)
+                return ConnectionBroken(f"{name} at {address} cannot be reached: {what}", party=name)
+        return ConnectionBroken(f"{name} at {address} cannot be reached; check its node and the network", party=name)
 
     def _silent(self, seconds: float) -> str:
         return f"{self.party} at {self.address} did not answer within {seconds:g} s; check its node and the network"
+
+
+def check_versions(party: str, description: Description) -> None:
+    """Refuses a party with which this coordinator and its peers cannot talk.
+
+    Raises:
+        VersionMismatch: Its wire protocol or cryptographic suite is another one.
+    """
+    for theirs, mine, what in (
+        (description.wire, WIRE_VERSION, "wire protocol"),
+        (description.suite, STANDARD_128.suite, "cryptographic suite"),
+    ):
+        if theirs != mine:
+            raise VersionMismatch(
+                f"{party} speaks version '{_one_line(theirs[:64])}' of the {what}, the coordinator '{mine}'; bring "
+                "both to the same",
+                party=party,
+            )
 
 
 def _one_line(text: str) -> str:

@@ -7,16 +7,18 @@ there is at least one. MOSHOOFD is the customer main type, by which the househol
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, combinations
 from math import ceil
 from typing import Final
 
-from link.errors import ConfigurationError, InputDataError
+from jobs.findings import Result
+from link.errors import ConfigurationError, InputDataError, InternalError
+from mining.reference.pooled import brute_force
+from mining.reference.rules import Rule
+from mining.reference.rules import rules as every_rule
 
 Basket = tuple[str, ...]
 Itemset = frozenset[str]
@@ -97,11 +99,11 @@ class Found:
 
     Attributes:
         itemsets: Count by itemset.
-        rules: Count of the rule by antecedent and consequent.
+        rules: Rules with their counts.
     """
 
     itemsets: Mapping[Itemset, int]
-    rules: Mapping[tuple[Itemset, Itemset], int]
+    rules: frozenset[Rule]
 
 
 def households() -> dict[str, list[Basket]]:
@@ -136,23 +138,43 @@ def as_file(baskets: Iterable[Basket]) -> str:
     return "".join(SEPARATOR.join(basket) + "\n" for basket in baskets)
 
 
-def by_brute_force(baskets: Sequence[Basket]) -> Found:
+def pooled(baskets: Sequence[Basket]) -> Found:
     """What mining these rows in one place gives, by counting every subset of every basket.
 
     It shares no code with comine's miners, and would take for ever on data less small.
     """
-    counts = Counter(
-        frozenset(subset)
-        for basket in baskets
-        for subset in chain.from_iterable(combinations(basket, size) for size in range(1, len(basket) + 1))
+    frequent = brute_force(baskets, ceil(Fraction(MIN_SUPPORT) * len(baskets)))
+    return Found(frequent, frozenset(every_rule(frequent, Fraction(MIN_CONFIDENCE), single=True)))
+
+
+def found_in(result: Result) -> Found:
+    """A job's result in the same form.
+
+    Raises:
+        InternalError: The result has no itemsets or no rules.
+    """
+    if result.itemsets_table is None or result.rules_table is None:
+        raise InternalError(
+            "the demo's job came back without itemsets or rules; its recipients include the coordinator"
+        )
+    itemsets = {frozenset(row["itemset"]): row["count"] for row in result.itemsets_table.to_pylist()}
+    rules = frozenset(
+        Rule(
+            frozenset(row["antecedent"]),
+            frozenset(row["consequent"]),
+            row["count"],
+            row["antecedent_count"],
+            row["consequent_count"],
+        )
+        for row in result.rules_table.to_pylist()
     )
-    least = ceil(Fraction(MIN_SUPPORT) * len(baskets))
-    frequent = {itemset: count for itemset, count in counts.items() if count >= least}
-    rules = {
-        (itemset - {item}, frozenset({item})): count
-        for itemset, count in frequent.items()
-        if len(itemset) > 1
-        for item in itemset
-        if count >= Fraction(MIN_CONFIDENCE) * frequent[itemset - {item}]
-    }
-    return Found(frequent, rules)
+    return Found(itemsets, rules)
+
+
+def alone(baskets: Mapping[str, Sequence[Basket]], joint: Mapping[Itemset, int]) -> dict[str, tuple[int, int]]:
+    """From its own rows alone: how many of the joint itemsets each insurer misses, and how many it adds."""
+    gaps = {}
+    for name, rows in baskets.items():
+        own = brute_force(rows, ceil(Fraction(MIN_SUPPORT) * len(rows)))
+        gaps[name] = (len(joint.keys() - own.keys()), len(own.keys() - joint.keys()))
+    return gaps

@@ -6,6 +6,7 @@ mutual TLS; only the network between them is short.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -16,11 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from coordinator.doctor import examine
+from jobs.federation import Credentials, Federation
 from link.authority import Authority, write_identity
 from link.errors import InternalError, PeerError, ResourceError
+from link.identity import Identity
 
 COORDINATOR: Final = "coordinator"
 _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
+_READY_S: Final = 30.0
+_RETRY_S: Final = 0.1
 _HOST: Final = "127.0.0.1"
 
 
@@ -66,9 +72,19 @@ class LoopbackFederation:
         """The coordinator's federation file."""
         return self.folder / COORDINATOR / "federation.toml"
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """HOST:PORT by party."""
+        return dict(Federation.load(self.file).addresses)
+
+    def identity(self) -> Identity:
+        """The coordinator's."""
+        files = self._credentials
+        return Identity.load(files.ca, files.certificate, files.key)
+
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Starts all nodes and stops them at the end, whatever happens; wait for readiness with `coordinator`'s check.
+        """Starts all nodes and stops them at the end, whatever happens; `ready` waits for them.
 
         Raises:
             InternalError: A node did not end as it was asked to, or with another exit code than 0.
@@ -85,8 +101,26 @@ class LoopbackFederation:
             name, code = unclean[0]
             raise InternalError(f"the node of {name} ended with exit code {code}; its log is {self.log(name)}")
 
-    def check_alive(self) -> None:
-        """Raises `PeerError` where a node has ended by itself; its log tells why."""
+    async def ready(self, within_s: float = _READY_S) -> None:
+        """Waits until every node is reachable, identified and ready, as `comine doctor` finds out.
+
+        Raises:
+            PeerError: A node ended by itself, or is not ready in time; the sentence says why.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + within_s
+        identity, credentials, addresses = self.identity(), self._credentials, self.addresses
+        while True:
+            checks = await examine(identity, credentials, addresses)
+            if all(check.ready for check in checks):
+                return
+            self._check_alive()
+            if loop.time() > end:
+                party, problem = next((check.party, check.problem) for check in checks if not check.ready)
+                raise PeerError(f"not all nodes were ready after {within_s:g} s: {problem}", party=party)
+            await asyncio.sleep(_RETRY_S)
+
+    def _check_alive(self) -> None:
         for name, node in self.nodes.items():
             if node.poll() is not None:
                 raise PeerError(
@@ -97,6 +131,13 @@ class LoopbackFederation:
     def log(self, party: str) -> Path:
         """Where a node's log goes."""
         return self.folder / party / "node.log"
+
+    @property
+    def _credentials(self) -> Credentials:
+        credentials = Federation.load(self.file).coordinator
+        if credentials is None:
+            raise InternalError(f"{self.file} has no [coordinator] table")
+        return credentials
 
     def _start(self, name: str) -> None:
         home = self.folder / name
@@ -153,7 +194,7 @@ def free_addresses(number: int) -> list[str]:
 
 
 def _party_file(name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None) -> str:
-    between = "" if separator is None else f"separator = {json.dumps(separator)}\n"
+    between = "" if separator is None else f"separator = {json.dumps(separator, ensure_ascii=False)}\n"
     return f"""\
 [party]
 name = "{name}"
@@ -166,7 +207,7 @@ federation = "federation.toml"
 [[dataset]]
 name = "{dataset}"
 kind = "transactions"
-source = {json.dumps(str(source))}
+source = {json.dumps(str(source), ensure_ascii=False)}
 format = "basket"
 {between}
 [policy]

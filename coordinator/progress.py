@@ -12,5 +12,5 @@ class Watcher(Protocol):
         """`done` of `total` parts of `step` are finished at `party`; it has sent and received so many bytes."""
 
 
-def unwatched(party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:  # noqa: ARG001
+def unwatched(party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:
     """A watcher that looks away."""

@@ -63,9 +63,7 @@ def assemble(
             for party, release in releases.items()
         },
         receipts={
-            party: Receipt(
-                header.release, header.signature, header.certificate, tuple(releases[party].receipts_from)
-            )
+            party: Receipt(header.release, header.signature, header.certificate, tuple(releases[party].receipts_from))
             for party, (header, _) in released.items()
         },
         found=found,

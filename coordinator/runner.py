@@ -9,27 +9,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
-from coordinator.client import PartyClient
+from coordinator.client import ConnectionBroken, PartyClient, check_versions
 from coordinator.failures import Failure, root_cause
 from coordinator.progress import Watcher, unwatched
 from coordinator.released import assemble
-from crypto.params import STANDARD_128
 from jobs.findings import Result
 from jobs.spec import JobSpec
 from link.errors import (
     ComineError,
-    ConfigurationError,
     DeadlineExceeded,
-    IdentityError,
-    JobCancelled,
     PeerError,
     ProtocolViolation,
-    VersionMismatch,
     from_code,
 )
 from link.identity import Identity
-from link.session import WIRE_VERSION
-from protos.v1.control_pb2 import CANCELLED, FAILED, SUCCEEDED, Description, Proposal, ResultHeader
+from protos.v1.control_pb2 import CANCELLED, FAILED, SUCCEEDED, Proposal, ResultHeader
 
 T = TypeVar("T")
 
@@ -56,18 +50,13 @@ async def run_job(
     Raises:
         ComineError: The job failed; the error is the one that began it, and all parties have been told.
     """
-    if identity.role != "coordinator":
-        raise ConfigurationError(
-            f"the federation's coordinator certificate names the party {identity.name}; issue one with "
-            "comine pki issue NAME --role coordinator"
-        )
     async with AsyncExitStack() as stack:
         clients = {}
         for party in spec.job.parties:
             clients[party] = PartyClient(identity, party, addresses[party])
             stack.push_async_callback(clients[party].close)
         for party, description in (await _each(clients, lambda client: client.describe())).items():
-            _check_versions(party, description)
+            check_versions(party, description)
         proposal = Proposal(
             spec=spec.canonical(), nonce=secrets.token_bytes(16), expiry=int(time.time()) + START_WITHIN_S
         )
@@ -129,11 +118,8 @@ async def _follow(client: PartyClient, job_id: bytes, watcher: Watcher) -> None:
                     return
                 if event.state in (FAILED, CANCELLED):
                     raise from_code(event.error_code, event.error_message, party=event.error_party or client.party)
-        except IdentityError:
-            raise
-        except PeerError as error:
-            if error.party != client.party or _told(error):
-                raise
+        except ConnectionBroken:
+            pass
         lost_at = loop.time() if lost_at is None else lost_at
         if loop.time() - lost_at > RETURN_S:
             raise PeerError(
@@ -142,11 +128,6 @@ async def _follow(client: PartyClient, job_id: bytes, watcher: Watcher) -> None:
                 party=client.party,
             )
         await asyncio.sleep(RETRY_S)
-
-
-def _told(error: ComineError) -> bool:
-    """Whether a party has said this itself, rather than the connection to it."""
-    return error.__cause__ is None and error.__context__ is None
 
 
 async def _each(
@@ -187,20 +168,3 @@ async def _cancel(clients: Mapping[str, PartyClient], job_id: bytes, reason: str
         await asyncio.wait_for(asyncio.shield(told), CANCEL_S)
     except TimeoutError:
         return
-
-
-def _check_versions(party: str, description: Description) -> None:
-    for theirs, mine, what in (
-        (description.wire, WIRE_VERSION, "wire protocol"),
-        (description.suite, STANDARD_128.suite, "cryptographic suite"),
-    ):
-        if theirs != mine:
-            raise VersionMismatch(
-                f"{party} speaks version '{theirs[:64]}' of the {what}, the coordinator '{mine}'; bring both to the same",
-                party=party,
-            )
-
-
-def cancelled() -> JobCancelled:
-    """What a job ends with that was interrupted at the coordinator."""
-    return JobCancelled("the job was cancelled; all parties that could be reached have been told")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,10 @@ class Result:
     found: Itemsets | None
     seed: int | None = None
     simulated: bool = False
+
+    def of_simulation(self, seed: int | None) -> Result:
+        """The same, marked as the result of a simulation."""
+        return replace(self, seed=seed, simulated=True)
 
     @cached_property
     def itemsets_table(self) -> pa.Table | None:
@@ -126,8 +130,14 @@ class Result:
 
 
 def _frame(table: pa.Table) -> Any:
+    import pyarrow as pa
+
     try:
-        import pandas  # noqa: F401
+        import pandas
     except ImportError:
         return table
-    return table.to_pandas()
+    columns = {
+        field.name: column.to_pylist() if pa.types.is_list(field.type) else column.to_numpy()
+        for field, column in zip(table.schema, table.columns, strict=True)
+    }
+    return pandas.DataFrame(columns)

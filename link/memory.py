@@ -64,3 +64,7 @@ class MemoryTransport:
 
     async def close(self) -> None:
         """Nothing is under way."""
+
+    async def crash(self) -> None:
+        """Takes this party away as if its process had died."""
+        self._hub.crash(self._name)

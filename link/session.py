@@ -7,6 +7,7 @@ in a unit test, in a simulation and between organisations.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections import deque
@@ -47,6 +48,11 @@ MAX_BUFFERED_BYTES = 2 << 30  # what a peer may send ahead of what the protocol 
 MAX_AHEAD = 4096  # frames out of order per lane
 MAX_LANES = 4096  # lanes that a peer may write to
 
+MAX_ROUND = 1 << 30
+MAX_REASON = 1000  # characters of a peer's reason to end the job
+ABORT_S = 2.0  # for telling a peer that the job has ended
+
+_FRAME_OVERHEAD_BYTES = 24  # tags, lengths and numbers of a frame
 _HELLO_LANE = "hello"
 _ABORT_LANE = "abort"
 
@@ -109,13 +115,20 @@ class Costs(NamedTuple):
     seconds: float
 
 
+class _Arrived(NamedTuple):
+    """A frame and its body, which protobuf copies each time it is asked for."""
+
+    frame: Frame
+    body: bytes
+
+
 @dataclass(slots=True)
 class _Inbound:
     """Frames of one peer and lane, put back into order."""
 
     next_seq: int = 0
-    ahead: dict[int, Frame] = field(default_factory=dict)
-    ready: deque[Frame] = field(default_factory=deque)
+    ahead: dict[int, _Arrived] = field(default_factory=dict)
+    ready: deque[_Arrived] = field(default_factory=deque)
     waiter: asyncio.Future[None] | None = None
 
 
@@ -147,6 +160,7 @@ class _Core:
         self.next_out: dict[tuple[str, str], int] = {}
         self.streams: dict[str, int] = {}
         self._early: list[tuple[str, Frame]] = []
+        self._early_bytes = 0
 
     # -- Receiver ----------------------------------------------------------------------------------------------------
     def deliver(self, peer: str, frame: Frame) -> None:
@@ -168,25 +182,27 @@ class _Core:
             raise IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
         if frame.receiver != self.me or peer not in self.terms.parties:
             raise UnexpectedMessage(f"{peer} sent a frame that is not for this party in this job", party=peer)
-        if len(frame.body) > MAX_BODY_BYTES:
+        body = frame.body
+        if len(body) > MAX_BODY_BYTES:
             raise LimitExceeded(f"{peer} sent a frame of more than {MAX_BODY_BYTES} bytes", party=peer)
+        if frame.round > MAX_ROUND:
+            raise LimitExceeded(f"{peer} claims to be in round {frame.round}", party=peer)
         if frame.type == Abort.DESCRIPTOR.full_name:
-            abort = Abort()
-            abort.ParseFromString(frame.body)
-            raise from_code(abort.code, abort.message, party=peer)
+            raise _told(peer, body)
         if frame.lane != _HELLO_LANE:
             if not self.session_id:
-                self.early(peer, frame)
+                self.early(peer, frame, len(body))
                 return
             if frame.session != self.session_id:
                 raise UnexpectedMessage(f"{peer} sent a frame of another session", party=peer)
         elif frame.session != self.terms.job_id:
             raise UnexpectedMessage(f"{peer} greeted for another job", party=peer)
-        self._order(peer, frame)
+        self._order(peer, frame, body)
 
-    def early(self, peer: str, frame: Frame) -> None:
+    def early(self, peer: str, frame: Frame, size: int) -> None:
         """Keeps a frame of a peer that knows the session's id before this party does."""
-        if len(self._early) >= MAX_AHEAD * len(self.terms.parties):
+        self._early_bytes += size
+        if len(self._early) >= MAX_AHEAD * len(self.terms.parties) or self._early_bytes > MAX_BUFFERED_BYTES:
             raise LimitExceeded(f"{peer} sent too much before the session began", party=peer)
         self._early.append((peer, frame))
 
@@ -197,20 +213,20 @@ class _Core:
         for peer, frame in early:
             self.deliver(peer, frame)
 
-    def _order(self, peer: str, frame: Frame) -> None:
+    def _order(self, peer: str, frame: Frame, body: bytes) -> None:
         inbound = self.lane_from(peer, frame.lane)
         if frame.seq < inbound.next_seq or frame.seq in inbound.ahead:
             return  # a transport may deliver twice; the first copy counts
         if frame.seq - inbound.next_seq > MAX_AHEAD:
             raise LimitExceeded(f"{peer} skipped {frame.seq - inbound.next_seq} frames", party=peer)
-        self.buffered += len(frame.body)
+        self.buffered += len(body)
         if self.buffered > MAX_BUFFERED_BYTES:
             raise LimitExceeded(f"{peer} sent more than {MAX_BUFFERED_BYTES} bytes ahead of the protocol", party=peer)
-        inbound.ahead[frame.seq] = frame
+        inbound.ahead[frame.seq] = _Arrived(frame, body)
         while (following := inbound.ahead.pop(inbound.next_seq, None)) is not None:
             inbound.next_seq += 1
-            self.bytes_received += following.ByteSize()
-            self.transcript.add(peer, "received", following)
+            self.bytes_received += _size(following)
+            self.transcript.add(peer, "received", *following)
             inbound.ready.append(following)
         if inbound.ready:
             _wake(inbound)
@@ -227,6 +243,18 @@ class _Core:
     async def post(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
         if self.failure is not None:
             raise self.failure
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                await self.transmit(to, lane, kind, body, last=last, round_=round_)
+        except TimeoutError:
+            raise DeadlineExceeded(
+                f"{self.me} could not send {kind.DESCRIPTOR.name} to {to} before the job's deadline of "
+                f"{self.deadline_s:g} s had passed; check {to} or allow more time",
+                party=to,
+            ) from None
+
+    async def transmit(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
+        """Sends a frame whatever the state of the session."""
         seq = self.next_out.get((to, lane), 0)
         self.next_out[to, lane] = seq + 1
         frame = Frame(
@@ -240,11 +268,11 @@ class _Core:
             last=last,
             round=round_,
         )
-        self.bytes_sent += frame.ByteSize()
-        self.transcript.add(to, "sent", frame)
+        self.bytes_sent += _size(_Arrived(frame, body))
+        self.transcript.add(to, "sent", frame, body)
         await self.transport.send(to, frame)
 
-    async def take(self, frm: str, lane: str, kind: type[Message]) -> Frame:
+    async def take(self, frm: str, lane: str, kind: type[Message]) -> _Arrived:
         inbound = self.lane_from(frm, lane)
         while not inbound.ready:
             if self.failure is not None:
@@ -261,14 +289,32 @@ class _Core:
                 ) from None
             finally:
                 inbound.waiter = None
-        frame = inbound.ready.popleft()
-        self.buffered -= len(frame.body)
+        frame, body = inbound.ready.popleft()
+        self.buffered -= len(body)
         if frame.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
                 f"{frm} sent {frame.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
                 party=frm,
             )
-        return frame
+        return _Arrived(frame, body)
+
+
+def _size(arrived: _Arrived) -> int:
+    """Bytes of a frame, as protobuf writes it but for the lengths of its numbers; its own count would copy the body."""
+    frame = arrived.frame
+    names = len(frame.sender) + len(frame.receiver) + len(frame.lane) + len(frame.type)
+    return len(arrived.body) + len(frame.session) + names + _FRAME_OVERHEAD_BYTES
+
+
+def _told(peer: str, body: bytes) -> ComineError:
+    """The error with which a peer ends the job."""
+    abort = Abort()
+    try:
+        abort.ParseFromString(body)
+    except DecodeError:
+        return MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
+    message = "".join(c if c.isprintable() else " " for c in abort.message[:MAX_REASON])
+    return from_code(abort.code, message, party=peer)
 
 
 def _wake(inbound: _Inbound) -> None:
@@ -391,7 +437,7 @@ class Session:
             MalformedMessage: It does not parse, or `check` refused it.
             DeadlineExceeded: Nothing came before the job's deadline.
         """
-        message, last = await self._take(frm, kind, check)
+        message, last, _ = await self._take(frm, kind, check)
         if not last:
             raise UnexpectedMessage(f"{frm} sent a stream where one {kind.DESCRIPTOR.name} was expected", party=frm)
         return message
@@ -430,8 +476,8 @@ class Session:
         """
         size, last = 0, False
         while not last:
-            message, last = await self._take(frm, kind, check)
-            size += message.ByteSize()
+            message, last, received = await self._take(frm, kind, check)
+            size += received
             if size > limit:
                 raise LimitExceeded(f"{frm} sent more than {limit} bytes of {kind.DESCRIPTOR.name}", party=frm)
             yield message
@@ -531,10 +577,14 @@ class Session:
     async def abort(self, error: ComineError) -> None:
         """Tells all peers that this party ends the job, and why; ends every wait here."""
         body = Abort(code=error.code, message=error.message).SerializeToString()
-        self._core.failure = None
-        for party in self.others:
-            await self._core.post(party, _ABORT_LANE, Abort, body, last=True, round_=0)
+
+        async def tell(party: str) -> None:
+            with contextlib.suppress(ComineError, TimeoutError):
+                async with asyncio.timeout(ABORT_S):
+                    await self._core.transmit(party, _ABORT_LANE, Abort, body, last=True, round_=0)
+
         self.fail(error)
+        await asyncio.gather(*(tell(party) for party in self.others))
 
     # -- plumbing ----------------------------------------------------------------------------------------------------
     async def _post(self, to: str, message: Message, *, last: bool) -> None:
@@ -552,22 +602,23 @@ class Session:
         opening = Opening(label=label, number=number, values=bytes(chunk))
         await self._post_body(to, Opening, opening.SerializeToString(), last=last)
 
-    async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool]:
-        frame = await self._core.take(frm, self.path, kind)
+    async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool, int]:
+        """The next message, whether it ends its stream, and its size in bytes."""
+        frame, body = await self._core.take(frm, self.path, kind)
         lane: Session | None = self
         while lane is not None:
             lane._round = max(lane._round, frame.round)
             lane = lane._parent
         message = kind()
         try:
-            message.ParseFromString(frame.body)
+            message.ParseFromString(body)
             if check is not None:
                 check(message)
         except DecodeError:
             raise MalformedMessage(f"{frm} sent a {kind.DESCRIPTOR.name} that cannot be read", party=frm) from None
         except ValueError as error:
             raise MalformedMessage(f"{frm} sent a wrong {kind.DESCRIPTOR.name}: {error}", party=frm) from None
-        return message, frame.last
+        return message, frame.last, len(body)
 
     async def _assemble(
         self,
@@ -581,7 +632,7 @@ class Session:
         values = np.empty(shape, dtype)
         buffer, filled, last = _view(values), 0, False
         while not last:
-            message, last = await self._take(frm, kind, check)
+            message, last, _ = await self._take(frm, kind, check)
             chunk = getattr(message, bytes_field)
             if filled + len(chunk) > len(buffer):
                 raise MalformedMessage(f"{frm} sent more {kind.DESCRIPTOR.name} data than expected", party=frm)

@@ -19,8 +19,8 @@ class Chain:
     frames: int = 0
     head: bytes = bytes(32)
 
-    def add(self, frame: Frame) -> None:
-        """Extends the chain by one frame; everything in the frame but `body` is its header."""
+    def add(self, frame: Frame, body: bytes) -> None:
+        """Extends the chain by one frame, whose body the caller has at hand; the rest of the frame is its header."""
         header = "\0".join(
             (
                 frame.sender,
@@ -34,7 +34,7 @@ class Chain:
         )
         digest = hashlib.sha256(self.head)
         digest.update(hashlib.sha256(frame.session + header.encode()).digest())
-        digest.update(hashlib.sha256(frame.body).digest())
+        digest.update(hashlib.sha256(body).digest())
         self.frames += 1
         self.head = digest.digest()
 
@@ -45,9 +45,9 @@ class Transcript:
 
     _chains: dict[tuple[str, Direction], dict[str, Chain]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, peer: str, direction: Direction, frame: Frame) -> None:
+    def add(self, peer: str, direction: Direction, frame: Frame, body: bytes) -> None:
         """Records a frame that left for, or arrived from, `peer`."""
-        self._chains[peer, direction].setdefault(frame.lane, Chain()).add(frame)
+        self._chains[peer, direction].setdefault(frame.lane, Chain()).add(frame, body)
 
     def heads(self, peer: str, direction: Direction) -> list[ChainHead]:
         """The state of all chains with `peer`, by lane name."""

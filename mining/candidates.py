@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.lattice import SetKeys, Sets, find, prefix_starts
+from mining.lattice import SetKeys, Sets, find, prefix_bounds
 from mining.limits import EnumerationLimit
 
 _CHUNK = 1 << 20
@@ -48,8 +48,8 @@ def join(frequent: Sets, limit: int | None = None) -> Candidates:
     width = frequent.shape[1]
     keys = SetKeys(frequent)
     known = keys.of(frequent)
-    starts = prefix_starts(frequent, width - 1)
-    ends = np.repeat(np.append(starts[1:], len(frequent)), np.diff(np.append(starts, len(frequent))))
+    bounds = prefix_bounds(frequent, width - 1)
+    ends = np.repeat(bounds[1:], np.diff(bounds))
     partners = ends - np.arange(len(frequent)) - 1
     done = np.cumsum(partners)
     lefts: list[NDArray[np.int64]] = []

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.bitmaps import Bitmaps, intersect
-from mining.lattice import Sets, prefix_starts
+from mining.lattice import Sets, prefix_bounds
 from mining.limits import EnumerationLimit
 
 # Candidates joined at a time.
@@ -68,7 +68,7 @@ def extend_pairs(
     pair_frequent[pairs[:, 0], pairs[:, 1]] = True
     search = _Search(min_count, max_length, limit, block_bytes // max(1, 8 * columns.shape[1]), pair_frequent)
     if max_length > 2:
-        bounds = np.append(prefix_starts(pairs, 1), len(pairs))
+        bounds = prefix_bounds(pairs, 1)
         for start, stop in _blocks(bounds, search.block_rows):
             block = pairs[start:stop].astype(np.int64)
             bitmaps = np.empty((len(block), columns.shape[1]), np.uint64)
@@ -82,8 +82,8 @@ def extend_pairs(
 
 def _extend(search: _Search, sets: Sets, bitmaps: Bitmaps) -> None:
     """Extend whole prefix classes by one item, and what is found by more."""
-    starts = np.append(prefix_starts(sets, sets.shape[1] - 1), len(sets))
-    ends = np.repeat(starts[1:], np.diff(starts))
+    bounds = prefix_bounds(sets, sets.shape[1] - 1)
+    ends = np.repeat(bounds[1:], np.diff(bounds))
     # Candidates with the same left parent are one prefix class of the next length; so every cut is between classes.
     candidates = np.append(0, np.cumsum(ends - np.arange(len(sets)) - 1))
     for first, last in _cuts(candidates, _JOIN):
@@ -92,8 +92,8 @@ def _extend(search: _Search, sets: Sets, bitmaps: Bitmaps) -> None:
         right = np.arange(len(left)) - np.repeat(candidates[first:last] - candidates[first], partners) + left + 1
         alive = np.flatnonzero(search.pair_frequent[sets[left, -1], sets[right, -1]])
         left, right = left[alive], right[alive]
-        bounds = np.append(np.flatnonzero(np.append(True, left[1:] != left[:-1])), len(left))
-        for start, stop in _blocks(bounds, search.block_rows):
+        classes = np.append(np.flatnonzero(np.diff(left, prepend=-1)), len(left))
+        for start, stop in _blocks(classes, search.block_rows):
             _count_block(search, sets, bitmaps, left[start:stop], right[start:stop])
 
 

@@ -151,15 +151,18 @@ def subset_positions(sets: Sets, shorter: Sets) -> NDArray[np.int64]:
     return found
 
 
-def prefix_starts(sets: Sets, width: int) -> NDArray[np.int64]:
-    """First row of each run of lexicographically sorted rows that share their first `width` items."""
+def prefix_bounds(sets: Sets, width: int) -> NDArray[np.int64]:
+    """Bounds of the runs of lexicographically sorted rows that share their first `width` items.
+
+    Returns:
+        The first row of each run, ascending, and the number of rows at the end; just [0] without rows.
+    """
     if not len(sets):
-        return np.empty(0, np.int64)
-    differs = np.zeros(len(sets), bool)
-    differs[0] = True
+        return np.zeros(1, np.int64)
+    differs = np.zeros(len(sets) - 1, bool)
     for j in range(width):
-        differs[1:] |= sets[1:, j] != sets[:-1, j]
-    return np.flatnonzero(differs)
+        differs |= sets[1:, j] != sets[:-1, j]
+    return np.concatenate([[0], np.flatnonzero(differs) + 1, [len(sets)]])
 
 
 def levels_by_length(levels: Sequence[Sets]) -> list[Sets]:

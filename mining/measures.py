@@ -38,70 +38,73 @@ class RuleCounts:
     @property
     def support(self) -> Floats:
         """P(A and C)."""
-        return np.divide(self.both, self.n_rows)
+        return _quotient(self.both, self.n_rows)
 
 
 def confidence(counts: RuleCounts) -> Floats:
     """P(C | A); Agrawal, Imielinski & Swami 1993."""
-    return np.divide(counts.both, counts.antecedent)
+    return _quotient(counts.both, counts.antecedent)
 
 
 def coverage(counts: RuleCounts) -> Floats:
     """P(A), the share of transactions to which the rule applies."""
-    return np.divide(counts.antecedent, counts.n_rows)
+    return _quotient(counts.antecedent, counts.n_rows)
 
 
 def lift(counts: RuleCounts) -> Floats:
     """P(A and C) / (P(A) P(C)); Brin et al. 1997 (there "interest"). 1 means independence."""
-    return np.divide(counts.both * float(counts.n_rows), counts.antecedent * counts.consequent.astype(np.float64))
+    return _quotient(counts.both * float(counts.n_rows), counts.antecedent * counts.consequent.astype(np.float64))
 
 
 def leverage(counts: RuleCounts) -> Floats:
     """P(A and C) - P(A) P(C); Piatetsky-Shapiro 1991."""
-    return _dependence(counts) / float(counts.n_rows) ** 2
+    return _quotient(_dependence(counts), float(counts.n_rows) ** 2)
 
 
 def conviction(counts: RuleCounts) -> Floats:
     """P(A) P(not C) / P(A and not C); Brin et al. 1997. Infinite for a rule without exception."""
     exceptions = (counts.antecedent - counts.both) * float(counts.n_rows)
     expected = counts.antecedent * (counts.n_rows - counts.consequent).astype(np.float64)
-    return np.divide(expected, exceptions, out=np.full(len(exceptions), np.inf), where=exceptions > 0)
+    never = np.full(len(exceptions), np.inf)
+    factor: Floats = np.divide(expected, exceptions, out=never, where=exceptions > 0)
+    return factor
 
 
 def jaccard(counts: RuleCounts) -> Floats:
     """P(A and C) / P(A or C); Jaccard 1901."""
-    return np.divide(counts.both, counts.antecedent + counts.consequent - counts.both)
+    return _quotient(counts.both, counts.antecedent + counts.consequent - counts.both)
 
 
 def kulczynski(counts: RuleCounts) -> Floats:
     """(P(C | A) + P(A | C)) / 2; Kulczynski 1927, as in Wu, Chen & Han 2010."""
-    return (np.divide(counts.both, counts.antecedent) + np.divide(counts.both, counts.consequent)) / 2
+    forward = _quotient(counts.both, counts.antecedent)
+    return _quotient(forward + _quotient(counts.both, counts.consequent), 2)
 
 
 def cosine(counts: RuleCounts) -> Floats:
     """P(A and C) / sqrt(P(A) P(C)); Tan, Kumar & Srivastava 2004."""
-    return np.divide(counts.both, np.sqrt(counts.antecedent) * np.sqrt(counts.consequent))
+    return _quotient(counts.both, np.sqrt(counts.antecedent) * np.sqrt(counts.consequent))
 
 
 def imbalance_ratio(counts: RuleCounts) -> Floats:
     """|P(A) - P(C)| / P(A or C); Wu, Chen & Han 2010."""
     apart = np.abs(counts.antecedent - counts.consequent)
-    return np.divide(apart, counts.antecedent + counts.consequent - counts.both)
+    return _quotient(apart, counts.antecedent + counts.consequent - counts.both)
 
 
 def all_confidence(counts: RuleCounts) -> Floats:
     """min(P(C | A), P(A | C)), the rule seen as a pair; Omiecinski 2003."""
-    return np.divide(counts.both, np.maximum(counts.antecedent, counts.consequent))
+    return _quotient(counts.both, np.maximum(counts.antecedent, counts.consequent))
 
 
 def max_confidence(counts: RuleCounts) -> Floats:
     """max(P(C | A), P(A | C)); Wu, Chen & Han 2010."""
-    return np.divide(counts.both, np.minimum(counts.antecedent, counts.consequent))
+    return _quotient(counts.both, np.minimum(counts.antecedent, counts.consequent))
 
 
 def added_value(counts: RuleCounts) -> Floats:
     """P(C | A) - P(C); Sahar & Mansour 1999."""
-    return _dependence(counts) / (counts.antecedent * float(counts.n_rows))
+    return _quotient(_dependence(counts), counts.antecedent * float(counts.n_rows))
 
 
 def certainty(counts: RuleCounts) -> Floats:
@@ -121,12 +124,18 @@ def zhang(counts: RuleCounts) -> Floats:
     return _share(_dependence(counts), np.maximum(together, apart))
 
 
+def _quotient(part: NDArray[Any], whole: NDArray[Any] | float) -> Floats:
+    quotient: Floats = np.divide(part, whole)
+    return quotient
+
+
 def _dependence(counts: RuleCounts) -> Floats:
     """N^2 (P(A and C) - P(A) P(C)), in whole numbers so that independence gives exactly 0."""
     if counts.n_rows < 2**31:
         return (counts.both * counts.n_rows - counts.antecedent * counts.consequent).astype(np.float64)
     both, antecedent = counts.both.astype(object), counts.antecedent.astype(object)
-    return (both * counts.n_rows - antecedent * counts.consequent.astype(object)).astype(np.float64)
+    exact: Floats = (both * counts.n_rows - antecedent * counts.consequent.astype(object)).astype(np.float64)
+    return exact
 
 
 def _share(part: Floats, whole: NDArray[Any]) -> Floats:

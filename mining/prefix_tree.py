@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.bitmaps import Bitmaps, intersect, popcounts
-from mining.lattice import SetKeys, Sets, find, prefix_starts, unique_sets
+from mining.lattice import SetKeys, Sets, find, prefix_bounds, unique_sets
 
 # Bitmaps kept per depth of the walk; larger blocks leave the cache, smaller ones cost more calls.
 _BLOCK_BYTES = 1 << 22
@@ -105,8 +105,8 @@ def chains(columns: Bitmaps, sets: Sets, out: Bitmaps) -> None:
 def _with_prefixes(sets: Sets, below: Sets) -> tuple[Sets, NDArray[np.int64]]:
     """Nodes of one depth: the given sets and the prefixes of the nodes below, with the parent of each of those."""
     width = below.shape[1] - 1
-    starts = prefix_starts(below, width)
-    prefixes = below[starts, :-1]
+    bounds = prefix_bounds(below, width)
+    prefixes = below[bounds[:-1], :-1]
     nodes = sets
     if not len(sets):
         nodes, position = prefixes, np.arange(len(prefixes))
@@ -117,5 +117,4 @@ def _with_prefixes(sets: Sets, below: Sets) -> tuple[Sets, NDArray[np.int64]]:
             nodes = unique_sets(np.concatenate([sets, prefixes]))
             keys = SetKeys(nodes)
             position = find(keys.of(nodes), keys.of(prefixes))
-    lengths = np.diff(np.append(starts, len(below)))
-    return nodes, np.repeat(position, lengths)
+    return nodes, np.repeat(position, np.diff(bounds))

@@ -106,7 +106,8 @@ def association_rules(
     ordered = itemsets.canonical()
     family = _Family(ordered)
     found = _Search(family, Fraction(min_confidence), consequent, max_rules).run()
-    order = np.lexsort((family.rank[found.consequent], family.rank[found.antecedent], family.length[found.whole]))
+    rank = family.rank()
+    order = np.lexsort((rank[found.consequent], rank[found.antecedent], family.length[found.whole]))
     return Rules(
         ordered,
         found.whole[order],
@@ -149,7 +150,6 @@ class _Family:
                 parts.append(position.ravel() + self.starts[level - 1])
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    @property
     def rank(self) -> NDArray[np.int64]:
         """Place of each itemset when all are ordered as lists of items, whatever their length."""
         longest = int(self.length.max(initial=0))

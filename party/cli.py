@@ -29,7 +29,10 @@ def serve(
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))
-    if any(thread.name.startswith("comine") for thread in threading.enumerate()):
+    workers = [thread for thread in threading.enumerate() if thread.name.startswith("comine")]
+    for worker in workers:
+        worker.join(0.2)
+    if any(worker.is_alive() for worker in workers):
         # A thread cannot be cancelled, and the interpreter would wait for the work of a job that has ended.
         sys.stdout.flush()
         sys.stderr.flush()

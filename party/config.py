@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -12,7 +12,10 @@ from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 
-SQL_SCHEMES = ("postgresql://", "postgres://", "sqlite://")
+DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+
+FILE_URLS: Final = ("sqlite:///", "duckdb:///")
+SERVER_URLS: Final = ("postgresql://", "postgres://")
 
 
 def _available_kind(kind: object) -> object:
@@ -76,7 +79,7 @@ class DatasetSection(_Section):
         item: Column of the items, with one item a row.
     """
 
-    name: Name
+    name: DatasetName
     kind: Annotated[Literal["transactions"], BeforeValidator(_available_kind)]
     source: str = Field(min_length=1)
     format: Literal["basket", "long", "wide", "csv", "parquet", "sql"]
@@ -87,8 +90,10 @@ class DatasetSection(_Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:
-        if self.format == "sql" and self.query is None:
-            raise ValueError('format = "sql" needs a query')
+        if self.format == "sql" and (self.query is None or not self.is_url):
+            raise ValueError(
+                'format = "sql" needs a query, and a source such as "sqlite:///baskets.db" or a postgres URL'
+            )
         if self.format != "sql" and self.query is not None:
             raise ValueError('a query needs format = "sql"')
         if self.is_url and self.format != "sql":
@@ -100,7 +105,14 @@ class DatasetSection(_Section):
     @property
     def is_url(self) -> bool:
         """Whether the source is a database at a URL and not a file."""
-        return self.source.startswith(SQL_SCHEMES)
+        return self.source.startswith((*FILE_URLS, *SERVER_URLS))
+
+    def beside(self, folder: Path) -> DatasetSection:
+        """The same with a relative source taken from `folder`."""
+        scheme = next((scheme for scheme in FILE_URLS if self.source.startswith(scheme)), "")
+        if self.is_url and not scheme:
+            return self
+        return self.model_copy(update={"source": f"{scheme}{folder / self.source.removeprefix(scheme)}"})
 
 
 class PolicySection(_Section):
@@ -119,7 +131,7 @@ class PolicySection(_Section):
 
     approve: Literal["auto", "manual"]
     tasks: Annotated[tuple[Literal["itemsets", "rules"], ...], Some]
-    datasets: Annotated[tuple[Name, ...] | None, Some] = None
+    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
     peers: Annotated[tuple[Name, ...] | None, Some] = None
     min_parties: int | None = Field(default=None, ge=2, le=64)
     min_support: Annotated[Decimal, BeforeValidator(_share)] | None = None
@@ -153,19 +165,12 @@ class PartyConfig(_Section):
         Raises:
             ConfigurationError: The file is missing, or something in it is missing, unknown or wrong.
         """
-        return cls._beside(validate(cls, read_toml(path), str(path)), path)
-
-    @classmethod
-    def _beside(cls, config: PartyConfig, path: Path) -> PartyConfig:
-        folder = path.parent
+        config, folder = validate(cls, read_toml(path), str(path)), path.absolute().parent
         places = {"state_dir": folder / config.party.state_dir, "federation": folder / config.party.federation}
         changes: dict[str, Any] = {
             "party": config.party.model_copy(update=places),
             "tls": config.tls.beside(path),
-            "dataset": tuple(
-                dataset if dataset.is_url else dataset.model_copy(update={"source": str(folder / dataset.source)})
-                for dataset in config.dataset
-            ),
+            "dataset": tuple(dataset.beside(folder) for dataset in config.dataset),
         }
         return config.model_copy(update=changes)
 

@@ -56,7 +56,7 @@ EVENTS: Final = frozenset(
 )
 
 KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
-    "event": lambda value: value in EVENTS,
+    "event": lambda value: isinstance(value, str) and value in EVENTS,
     "level": _matches(_NAME),
     "time": _matches(re.compile(r"[0-9T:.Z-]{20,27}")),
     "party": _matches(_NAME),
@@ -119,7 +119,7 @@ def open_log(party: str, stream: TextIO = sys.stderr) -> Log:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             only_allowed,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
+            structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         party=party,

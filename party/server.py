@@ -80,9 +80,7 @@ class Node:
         Raises:
             ResourceError: The port is taken.
         """
-        server = self._server = grpc.aio.server(
-            interceptors=[ControlGate(self.name, self._log)], options=list(SERVER_OPTIONS)
-        )
+        server = grpc.aio.server(interceptors=[ControlGate(self.name, self._log)], options=list(SERVER_OPTIONS))
         self._link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -97,6 +95,7 @@ class Node:
                 f"{self.name} cannot listen at {self._listen}: another process holds the port, or the address is not "
                 "this machine's; stop that process or change [party] listen"
             ) from None
+        self._server = server
         await server.start()
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -107,14 +106,14 @@ class Node:
 
     async def stop(self) -> None:
         """Cancels running jobs at all parties, lets calls end, and closes all connections."""
-        self._log.info("stopping", jobs=self.host.running)
-        await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
-        await self.host.close()
-        await self._link.close()
         if self._server is not None:
+            self._log.info("stopping", jobs=self.host.running)
+            await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+            await self.host.close()
+            await self._link.close()
             await self._server.stop(GRACE_S)
+            self._log.info("stopped")
         self._executor.close()
-        self._log.info("stopped")
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
         for service in ("", CONTROL_SERVICE, LINK_SERVICE):

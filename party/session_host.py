@@ -216,7 +216,7 @@ class SessionHost:
         name = job.spec.job.dataset
         try:
             return await self._room.sources.load(name)
-        except InputDataError as error:
+        except ComineError as error:
             self._room.log.error("source unreadable", job=job.id.hex(), dataset=name, error=error)
             raise InputDataError(
                 f"{self._me} cannot read its dataset '{name}'; the log of {self._me} has the reason", party=self._me

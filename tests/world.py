@@ -8,9 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
 
+import grpc
+
 from crypto.primitives.randomness import Randomness
+from link.authority import Authority
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
+from link.grpc_transport import SERVER_OPTIONS, NodeLink, server_credentials
+from link.identity import Identity
 from link.memory import Hub
 from link.session import Session, Terms, Transport
 from protos.v1.link_pb2 import Frame
@@ -119,4 +124,36 @@ async def transports(
         hub = Hub(observe) if observe is not None else Hub()
         yield {name: hub.endpoint(name) for name in parties}
         return
-    raise NotImplementedError(kind)
+    authority = Authority.create()
+    async with nodes({name: authority.issue(name) for name in parties}) as links:
+        opened: dict[str, Transport] = {name: links[name].open(job_id, parties) for name in parties}
+        try:
+            yield opened
+        finally:
+            await asyncio.gather(*(transport.close() for transport in opened.values()))
+
+
+@asynccontextmanager
+async def nodes(identities: Mapping[str, Identity], *, patience_s: float = 20) -> AsyncIterator[dict[str, NodeLink]]:
+    """A gRPC server and a link per party, which know each other's addresses on the loopback.
+
+    Args:
+        identities: By the name under which the others expect to find the node.
+        patience_s: As in `NodeLink`.
+    """
+    servers: dict[str, grpc.aio.Server] = {}
+    links = {name: NodeLink(identity, {}, patience_s=patience_s) for name, identity in identities.items()}
+    addresses: dict[str, str] = {}
+    for name, link in links.items():
+        servers[name] = grpc.aio.server(options=SERVER_OPTIONS)
+        link.register(servers[name])
+        port = servers[name].add_secure_port("127.0.0.1:0", server_credentials(link.identity))
+        addresses[name] = f"127.0.0.1:{port}"
+        await servers[name].start()
+    for link in links.values():
+        link.addresses.update(addresses)
+    try:
+        yield links
+    finally:
+        await asyncio.gather(*(link.close() for link in links.values()))
+        await asyncio.gather(*(server.stop(None) for server in servers.values()))

@@ -134,6 +134,7 @@ def test_rounds_of_one_shot_do_not_grow_with_the_length_of_itemsets() -> None:
         row = [f"i{k}" for k in range(length)]
         data = {p: [row] * 20 for p in ("x", "y", "z")}
         task = task_for(data, Decimal("0.9"), strategy="one-shot")
+
         async def role(session):
             lane = session.lane("task")
             await mine(lane, Transactions.from_rows(data[session.me]), task)

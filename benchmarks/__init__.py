@@ -1,0 +1,1 @@
+"""Benchmarks beside named peers measured in the same run: `python -m benchmarks --help`."""

@@ -1,0 +1,68 @@
+"""A running federation for one case: data dealt to three parties, nodes up, job file written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.datasets import Case, deal, lines
+from benchmarks.measure import Finished, run_process
+from benchmarks.settings import PARTIES
+from coordinator.loopback import LoopbackFederation
+from jobs.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A federation whose nodes run.
+
+    Attributes:
+        federation: Its folders and processes.
+        spec: The job.
+        files: Each party's basket file.
+        pooled: The file with all rows.
+    """
+
+    federation: LoopbackFederation
+    spec: JobSpec
+    files: Mapping[str, Path]
+    pooled: Path
+
+    def run(self) -> Finished:
+        """`comine job run` as a process, result folder included."""
+        folder = self.federation.folder
+        return run_process(
+            [
+                *(sys.executable, "-P", "-m", "comine", "job", "run", folder / "job.toml"),
+                *("--federation", self.federation.file, "--out", folder / "result"),
+            ]
+        )
+
+
+@contextlib.contextmanager
+def federation(case: Case) -> Iterator[Bench]:
+    """Deals the case's rows to three parties and starts their nodes; stops them and removes all files at the end."""
+    with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
+        folder = Path(name)
+        rows = lines(case)
+        (folder / "pooled.dat").write_text("".join(rows), encoding="utf-8")
+        files = deal(rows, PARTIES, folder)
+        made = LoopbackFederation.prepare(folder, "baskets", files)
+        (folder / "job.toml").write_text(job_file(case), encoding="utf-8")
+        with made.running():
+            asyncio.run(made.ready())
+            yield Bench(made, JobSpec.load(folder / "job.toml"), files, folder / "pooled.dat")
+
+
+def job_file(case: Case) -> str:
+    """The job of a case."""
+    names = ", ".join(f'"{name}"' for name in PARTIES)
+    return (
+        f'[job]\nname = "benchmark"\ntask = "itemsets"\nparties = [{names}]\ndataset = "baskets"\n'
+        f"[itemsets]\nmin_support = {case.support}\n"
+    )

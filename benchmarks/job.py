@@ -1,0 +1,64 @@
+"""A complete private job among three nodes on this machine, beside mining the pooled rows with mlxtend."""
+
+from __future__ import annotations
+
+from benchmarks.bound import SESSION_S, items_union_s
+from benchmarks.datasets import JOB_CASES, QUICK, available, folder
+from benchmarks.federation import Bench, federation
+from benchmarks.local import measure
+from benchmarks.measure import best
+from benchmarks.settings import Settings
+from benchmarks.table import Table
+from mining.loading import load_transactions
+from mining.miner import frequent_itemsets
+from mining.thresholds import local_threshold, minimum_count
+
+PEER = "mlxtend fpgrowth"
+
+
+def run(settings: Settings) -> list[Table]:
+    """Wall time of `comine job run` with warm nodes, of the peer's whole process, and of the bound."""
+    table = Table(
+        "Joint job of three parties: seconds of the whole process `comine job run`, nodes running",
+        ("data", "comine", PEER, "×", "bound", "comine / bound", "local mining", "union of items", "kB sent", "rounds"),
+        notes=[
+            "× is the peer's whole process on the pooled rows divided by comine's on the distributed ones",
+            f"bound = slowest party's local mining alone + group operations of the union of items + {SESSION_S} s",
+        ],
+    )
+    cases = available(QUICK if settings.quick else JOB_CASES)
+    if not cases:
+        table.notes.append(f"skipped: no data in {folder()}; set COMINE_REFERENCE_DATA")
+    for case in cases:
+        with federation(case) as bench:
+            settings.tell(f"joint job on {case.name}")
+            bench.run()  # warm: data loaded, connections open
+            seconds = min(bench.run().seconds for _ in range(settings.repeats))
+            costs = _costs(bench)
+            mining, union, least = _parts(bench, settings)
+        peer = measure(PEER, case, least, settings).get("whole_s")
+        bound = mining + union + SESSION_S
+        ratio = None if peer is None else peer / seconds
+        table.add(case.name, seconds, peer, ratio, bound, seconds / bound, mining, union, *costs)
+    return [table]
+
+
+def _parts(bench: Bench, settings: Settings) -> tuple[float, float, int]:
+    support = bench.spec.itemsets.min_support
+    if isinstance(support, int):
+        raise TypeError("the cases give fractions")
+    slices = [load_transactions(path, "basket") for path in bench.files.values()]
+    n_rows = sum(data.n_rows for data in slices)
+    least = minimum_count(support, n_rows)
+    slowest = 0.0
+    for data in slices:
+        threshold = local_threshold(support, data.n_rows, least, len(slices), bench.spec.itemsets.lambda_, n_rows)
+        slowest = max(slowest, best(lambda d=data, t=threshold: frequent_itemsets(d, t), settings.repeats))
+    return slowest, items_union_s(slices, support), least
+
+
+def _costs(bench: Bench) -> tuple[float, int]:
+    import json
+
+    parties = json.loads((bench.federation.folder / "result" / "result.json").read_text())["parties"]
+    return sum(p["bytes_sent"] for p in parties.values()) / 1000, max(p["rounds"] for p in parties.values())

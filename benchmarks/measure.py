@@ -1,0 +1,81 @@
+"""Clocks: of a function, and of a whole process with its memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that has ended well.
+
+    Attributes:
+        seconds: Wall time from start to end.
+        peak_mb: Peak resident memory.
+        output: Its standard output.
+    """
+
+    seconds: float
+    peak_mb: float
+    output: str
+
+
+def best(function: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of some runs: the one that other work on the machine disturbed least."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def run_process(
+    command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Finished:
+    """Runs a process to its end.
+
+    Raises:
+        RuntimeError: It ended with another exit code than 0; the message holds its last words.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    output, errors = process.communicate()
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        last = errors.strip().splitlines()[-1:] or ["no message"]
+        raise RuntimeError(f"{' '.join(map(str, command[:4]))} … ended with {process.returncode}: {last[0]}")
+    return Finished(seconds, _peak_mb(output), output)
+
+
+def _peak_mb(output: str) -> float:
+    """Scripts of this package print their own peak, since the kernel tells a parent only of all children together."""
+    found = re.search(r'"peak_mb": ([0-9.]+)', output)
+    return float(found[1]) if found else float("nan")
+
+
+def peak_mb_of(pid: int) -> float:
+    """Peak resident memory of a running process, in megabytes (Linux)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    if found is None:
+        raise RuntimeError(f"/proc/{pid}/status does not tell the peak of memory")
+    return int(found[1]) * 1024 / 1e6
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,39 @@
+"""What a run of the benchmarks is told on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTIES = ("north", "south", "east")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one run.
+
+    Attributes:
+        quick: Small inputs and single runs, to see that everything works; the numbers mean nothing.
+        progress: Where progress is told.
+    """
+
+    quick: bool
+    progress: Console
+
+    @property
+    def repeats(self) -> int:
+        """Runs of which the best counts."""
+        return 1 if self.quick else 3
+
+    @property
+    def peers_python(self) -> Path | None:
+        """The interpreter of the environment with the peers, where `make bench-peers` has made it."""
+        python = ROOT / ".venv-peers" / "bin" / "python"
+        return python if python.is_file() else None
+
+    def tell(self, what: str) -> None:
+        """A line of progress."""
+        self.progress.print(f"… {what}", style="dim", highlight=False)

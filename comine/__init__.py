@@ -1,0 +1,43 @@
+"""comine: organisations compute together what none may hand over.
+
+import comine
+
+result = comine.simulate("job.toml", {"north": "north.dat.gz", "south": [["bread", "milk"], ["bread"]]})
+result.itemsets()
+
+comine.Federation.connect("federation.toml").run("job.toml").save("out")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comine.api import Federation, simulate
+    from jobs.findings import Result
+    from link.errors import ComineError
+
+__all__ = ["ComineError", "Federation", "Result", "simulate"]
+
+_HOMES = {
+    "ComineError": "link.errors",
+    "Federation": "comine.api",
+    "Result": "jobs.findings",
+    "simulate": "comine.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name when it is first used, so that `import comine` costs nothing."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("comine")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'comine' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

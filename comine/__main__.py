@@ -1,0 +1,114 @@
+"""The `comine` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.app import add_commands
+from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
+from party.cli import app as party_app
+
+_SIGINT_EXIT = 130
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"comine {version('comine')}")
+        raise typer.Exit
+
+
+def _comine(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Compute together what none may hand over: frequent itemsets and rules over the data of several parties."""
+
+
+def application() -> typer.Typer:
+    """The command with all its sub-commands."""
+    app = typer.Typer(
+        name="comine",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # plain help: quick to show, the same in every terminal
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_comine)
+    add_commands(app)
+    app.add_typer(party_app, name="party")
+    return app
+
+
+def main() -> None:
+    """Runs the command line; every end has its exit code, and no user sees a traceback."""
+    code = _run()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if any(thread.name.startswith("comine") for thread in threading.enumerate()):
+        os._exit(code)  # a thread cannot be cancelled; the interpreter would wait for work that nobody wants any more
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        application()(prog_name="comine")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+        return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code
+    except BrokenPipeError:
+        return 0  # whoever read our output has seen enough
+    except KeyboardInterrupt:
+        return _failed(JobCancelled("interrupted"))
+    except ComineError as error:
+        return _failed(error)
+    except MemoryError:
+        return _failed(
+            ResourceError("this machine has too little memory for that; raise min_support or set max_length")
+        )
+    except Exception as error:
+        return _faulty(error)
+    return 0
+
+
+def _failed(error: ComineError) -> int:
+    if os.environ.get("COMINE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, UsageError):
+        _say(f"{error.message} ({error.code}; comine --help)")
+    else:
+        _say(f"{error.message.removesuffix('.')} ({error.code}; comine explain {error.code})")
+    return error.exit_code
+
+
+def _faulty(error: Exception) -> int:
+    if os.environ.get("COMINE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    _say(
+        f"a fault in comine itself: {type(error).__name__} (E700; comine explain E700); "
+        "run with COMINE_DEBUG=1 for the traceback"
+    )
+    return InternalError.exit_code
+
+
+def _say(sentence: str) -> None:
+    line = " ".join(sentence.split())
+    sys.stderr.write(f"comine: {line}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The public Python API: simulate a job, or run it against a federation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from coordinator.interrupt import run_interruptibly
+from coordinator.member import load_federation
+from coordinator.simulate import check_parties, load_data, simulate_job
+from jobs.federation import Federation as FederationFile
+from jobs.findings import Result
+from jobs.spec import JobSpec
+from link.errors import InputDataError
+from link.identity import Identity
+from mining.transactions import Transactions
+
+Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
+Data = str | os.PathLike[str] | Transactions | Iterable[Iterable[str]]
+
+
+def simulate(
+    job: Job,
+    data: Mapping[str, Data],
+    *,
+    seed: int | None = None,
+    format: str = "basket",  # noqa: A002 - the word of the configuration file
+    separator: str | None = None,
+) -> Result:
+    """Runs a job with all its parties in this process, with the very code of the nodes.
+
+    Args:
+        job: Path of a job file, or its contents as a mapping.
+        data: By party, its transactions: the path of a file, an iterable of rows of item strings, or encoded
+            transactions.
+        seed: Repeats all random draws; such a run keeps no secrets.
+        format: Format of the files among `data`.
+        separator: What separates items in them, where the format leaves it open.
+
+    Raises:
+        ComineError: The job, the data or the run is at fault; the message says what to do.
+    """
+    spec = _specification(job)
+    check_parties(spec, data)
+    files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
+    encoded = load_data(files, format, separator)
+    for name, given in data.items():
+        if isinstance(given, Transactions):
+            encoded[name] = given
+        elif not isinstance(given, str | os.PathLike):
+            encoded[name] = _encode(name, given)
+    return run_interruptibly(simulate_job(spec, encoded, seed=seed))
+
+
+class Federation:
+    """The parties of a federation file, and the coordinator's identity.
+
+    Attributes:
+        parties: Names of all parties.
+    """
+
+    def __init__(self, file: FederationFile, identity: Identity) -> None:
+        self._file, self._identity = file, identity
+        self.parties = tuple(file.addresses)
+
+    @classmethod
+    def connect(cls, path: str | os.PathLike[str]) -> Federation:
+        """Reads a federation file and checks the coordinator's certificate; parties are called when a job runs.
+
+        Raises:
+            ConfigurationError: The file is wrong.
+            IdentityError: The coordinator's certificate is not valid.
+        """
+        file, _, identity = load_federation(Path(path))
+        return cls(file, identity)
+
+    def run(self, job: Job) -> Result:
+        """Runs a job at the nodes of its parties.
+
+        Args:
+            job: Path of a job file, or its contents as a mapping.
+
+        Raises:
+            ComineError: The job failed; the error is the one that began it.
+        """
+        from coordinator.runner import run_job
+
+        spec = _specification(job)
+        addresses = self._file.select(spec.job.parties)
+        return run_interruptibly(run_job(spec, self._identity, addresses))
+
+    def __repr__(self) -> str:
+        return f"Federation({self._file.federation.name!r}, parties={', '.join(self.parties)})"
+
+
+def _specification(job: Job) -> JobSpec:
+    if isinstance(job, JobSpec):
+        return job
+    if isinstance(job, Mapping):
+        return JobSpec.of(dict(job), "the job", Path())
+    return JobSpec.load(Path(job))
+
+
+def _encode(party: str, rows: Iterable[Iterable[str]]) -> Transactions:
+    encoded = []
+    for number, row in enumerate(rows, 1):
+        items = None if isinstance(row, str) else list(row)
+        if items is None or not all(isinstance(item, str) for item in items):
+            raise InputDataError(f"row {number} of {party} is not a collection of item strings", party=party)
+        encoded.append(items)
+    return Transactions.from_rows(encoded)

@@ -1,0 +1,48 @@
+"""What goes where: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def note(sentence: str) -> None:
+    """A line for people, on standard error."""
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()
+
+
+def write(text: str) -> None:
+    """A piece of the result, on standard output."""
+    sys.stdout.write(text)
+
+
+def write_json(contents: Any) -> None:
+    """The result as JSON, on standard output."""
+    write(json.dumps(contents, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_bytes(chunks: Iterable[bytes | memoryview]) -> None:
+    """A result in UTF-8 already, on standard output."""
+    sys.stdout.flush()
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """A table: ruled on a terminal, columns between tabs in a pipe."""
+    if not sys.stdout.isatty():
+        for row in (heads, *rows):
+            write("\t".join(row) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*heads, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*map(Text, row))  # as text: names and items may hold what Rich takes for markup
+    Console().print(table)

@@ -1,0 +1,50 @@
+"""`comine doctor`: is the federation fit to run a job?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from coordinator.doctor import Check
+
+
+def doctor(
+    federation: Annotated[Path, typer.Option("--federation", help="The federation file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check that every party is reachable, identified and ready; exits 0 only if all is well."""
+    import asyncio
+
+    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.doctor import days_left, examine
+    from coordinator.member import load_federation
+
+    known, credentials, identity = load_federation(federation)
+    checks = asyncio.run(examine(identity, credentials, known.addresses))
+    own = days_left(identity.certificate_pem)
+    if as_json:
+        write_json(
+            {
+                "schema": "comine.doctor/1",
+                "federation": known.federation.name,
+                "coordinator": {"name": identity.name, "days_left": own},
+                "parties": [check.as_data() for check in checks],
+            }
+        )
+    else:
+        heads = ["party", "address", "reachable", "identified", "ready", "comine", "days left", "remark"]
+        write_table(heads, map(_row, checks))
+    unwell = [check for check in checks if check.exit_code]
+    if unwell:
+        note(f"{len(unwell)} of {len(checks)} parties cannot take part: {', '.join(c.party for c in unwell)}")
+        raise typer.Exit(max(check.exit_code for check in unwell))
+    note(f"all {len(checks)} parties are ready; the coordinator's certificate is valid for {own:.0f} days")
+
+
+def _row(check: Check) -> list[str]:
+    days = "?" if check.days_left is None else f"{check.days_left:.0f}"
+    marks = ["yes" if good else "no" for good in (check.reachable, check.identified, check.ready)]
+    return [check.party, check.address, *marks, check.software or "?", days, check.problem or check.warning]

@@ -1,0 +1,76 @@
+"""Shows a result: into a folder where one is named, on standard output otherwise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.cli.console import note, write_bytes, write_json, write_table
+from jobs.findings import Result
+
+_SHOWN: Final = 20
+_DECIMALS: Final = 4
+
+
+def present(result: Result, out: Path | None, *, as_json: bool) -> None:
+    """Writes the result folder if there is to be one, and the result to standard output.
+
+    A terminal gets the first rows as a table. A pipe gets all rows as CSV, unless they are in the folder. With
+    `as_json` standard output gets `result.json`, and the rows too unless they are in the folder.
+    """
+    if out is not None:
+        result.save(out)
+    if as_json:
+        write_json(_as_json(result, with_rows=out is None))
+    elif sys.stdout.isatty():
+        _show_first(result)
+    elif out is None:
+        _write_csv(result)
+    note(_summary(result, out))
+
+
+def _as_json(result: Result, *, with_rows: bool) -> dict[str, Any]:
+    from jobs.document import document, json_rows
+
+    contents = document(result)
+    if with_rows:
+        for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
+            if table is not None:
+                contents[name] = json_rows(table)
+    return contents
+
+
+def _write_csv(result: Result) -> None:
+    from jobs.tables import csv_chunks
+
+    table = result.itemsets_table if result.rules_table is None else result.rules_table
+    if table is not None:
+        write_bytes(csv_chunks(table))
+
+
+def _show_first(result: Result) -> None:
+    for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
+        if table is None:
+            continue
+        rows = [[_cell(value) for value in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
+        more = f" (the first {_SHOWN} of {len(table):,})" if len(table) > _SHOWN else ""
+        write_table(table.column_names, rows, f"{name}{more}")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:.{_DECIMALS}f}" if isinstance(value, float) else str(value)
+
+
+def _summary(result: Result, out: Path | None) -> str:
+    itemsets, rules = result.itemsets_table, result.rules_table
+    if itemsets is None:
+        found = f"the result went to {', '.join(result.spec.job.recipients)}"
+    else:
+        found = f"{len(itemsets):,} frequent itemsets"
+        if rules is not None:
+            found += f" and {len(rules):,} rules"
+    where = f"; written to {out}" if out is not None else ""
+    return f"{found} of {result.n_rows:,} transactions of {len(result.parties)} parties{where}"

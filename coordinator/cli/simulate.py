@@ -1,0 +1,57 @@
+"""`comine simulate`: a job with all its parties in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def simulate(
+    job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
+    party: Annotated[
+        list[str], typer.Option("--party", metavar="NAME=FILE", help="The data of a party; once for each.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
+    data_format: Annotated[str, typer.Option("--format", help="basket, csv, long, wide or parquet.")] = "basket",
+    separator: Annotated[
+        str | None, typer.Option("--separator", help="What separates items; blanks in basket files by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Repeat all random draws; such a run keeps no secrets.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a job with all its parties in this process, with the very code of the nodes."""
+    from coordinator.cli.live import live_progress
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.simulate import check_parties, load_data, simulate_job
+    from jobs.spec import JobSpec
+    from jobs.target import check_result_folder
+
+    spec = JobSpec.load(job_toml)
+    sources = _sources(party)
+    check_parties(spec, sources)
+    if out is not None:
+        check_result_folder(out)
+    data = load_data(sources, data_format, separator)
+    with live_progress(spec.job.parties) as watcher:
+        result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
+    from coordinator.cli.present import present
+
+    present(result, out, as_json=as_json)
+
+
+def _sources(given: list[str]) -> dict[str, Path]:
+    from link.errors import UsageError
+
+    sources: dict[str, Path] = {}
+    for pair in given:
+        name, equals, file = pair.partition("=")
+        if not (name and equals and file):
+            raise UsageError(f"--party {pair}: the form is NAME=FILE")
+        if name in sources:
+            raise UsageError(f"--party names '{name}' twice")
+        sources[name] = Path(file)
+    return sources

@@ -1,0 +1,167 @@
+"""Runs a job with all its parties in this one process: the very code of the nodes, over a transport in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from coordinator.failures import Failure, root_cause
+from coordinator.progress import Watcher, unwatched
+from coordinator.released import assemble
+from crypto.primitives.randomness import Randomness
+from jobs.findings import Result
+from jobs.release import release_of, sign
+from jobs.result import digest, pack
+from jobs.run import PartyRun, run_party
+from jobs.spec import JobSpec
+from link.authority import Authority
+from link.errors import ConfigurationError, InputDataError
+from link.executor import Executor, ThreadExecutor
+from link.identity import Identity
+from link.memory import Hub
+from link.session import Progress
+from mining.loading import load_transactions
+from mining.transactions import Transactions
+from protos.v1.control_pb2 import ResultHeader
+
+GRACE_S: Final = 2.0  # for the other parties to end once one has failed
+
+
+async def simulate_job(
+    spec: JobSpec, data: Mapping[str, Transactions], *, seed: int | None = None, watcher: Watcher = unwatched
+) -> Result:
+    """Runs a job on the data of all its parties.
+
+    Args:
+        spec: The job.
+        data: The transactions of each party of the job.
+        seed: Repeats every random draw; such a run keeps no secrets.
+        watcher: Told of the progress; the bytes of a simulation are told at its end.
+
+    Raises:
+        ConfigurationError: `data` does not name exactly the parties of the job.
+        ComineError: The job failed; the error is the one that began it.
+    """
+    check_parties(spec, data)
+    random = Randomness.from_os() if seed is None else Randomness.from_seed(seed)
+    job_id = spec.job_id(random.derive("nonce").bytes(16), 0)
+    authority = Authority.create()
+    executor = ThreadExecutor()
+    hub = Hub()
+    identities = {party: authority.issue(party) for party in spec.job.parties}
+    try:
+        runs = await _all(
+            {
+                party: asyncio.create_task(
+                    _run(spec, data[party], hub, job_id, identities[party], random.derive(party), executor, watcher),
+                    name=party,
+                )
+                for party in spec.job.parties
+            }
+        )
+    finally:
+        executor.close()
+    released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
+    result = assemble(spec, job_id, authority.certificate_pem, released, spec.learners[0])
+    return result.of_simulation(seed)
+
+
+def load_data(sources: Mapping[str, Path], data_format: str, separator: str | None) -> dict[str, Transactions]:
+    """The transactions of each party, read at once.
+
+    Args:
+        sources: A file by party.
+        data_format: One of `mining.loading.FORMATS`, the same for all.
+        separator: What separates items, where the format leaves it open.
+
+    Raises:
+        ConfigurationError: The format is unknown, or the separator does not fit it.
+        InputDataError: A file cannot be read, or is not in that format.
+    """
+
+    def load(party: str) -> Transactions:
+        try:
+            return load_transactions(sources[party], data_format, separator=separator)
+        except InputDataError as error:
+            raise InputDataError(f"the data of {party}: {error.message}", party=party) from None
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(sources, pool.map(load, sources), strict=True))
+
+
+def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:
+    """Refuses data that is not exactly one source per party of the job.
+
+    Raises:
+        ConfigurationError: A party is missing, or is none of the job's.
+    """
+    parties = spec.job.parties
+    for name in given:
+        if name not in parties:
+            raise ConfigurationError(f"'{name}' is not a party of the job, which names {', '.join(parties)}")
+    for name in parties:
+        if name not in given:
+            raise ConfigurationError(f"there is no data for the party '{name}' of the job; give --party {name}=FILE")
+
+
+async def _run(
+    spec: JobSpec,
+    data: Transactions,
+    hub: Hub,
+    job_id: bytes,
+    identity: Identity,
+    random: Randomness,
+    executor: Executor,
+    watcher: Watcher,
+) -> PartyRun:
+    run = await run_party(
+        spec,
+        data,
+        hub.endpoint(identity.name),
+        job_id=job_id,
+        attempt=1,
+        identity=identity,
+        random=random,
+        executor=executor,
+        progress=_progress(identity.name, watcher),
+    )
+    watcher(identity.name, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
+    return run
+
+
+def _progress(party: str, watcher: Watcher) -> Progress:
+    def tell(step: str, done: int, total: int) -> None:
+        watcher(party, step, done, total, 0, 0)
+
+    return tell
+
+
+async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRun]:
+    failures: list[Failure] = []
+
+    def note(task: asyncio.Task[PartyRun]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            failures.append(Failure(task.get_name(), error))
+
+    for task in tasks.values():
+        task.add_done_callback(note)
+    try:
+        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        if pending:
+            await asyncio.wait(pending, timeout=GRACE_S)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    if failures:
+        raise root_cause(failures)
+    return {party: task.result() for party, task in tasks.items()}
+
+
+def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:
+    packed = b"" if run.outcome.itemsets is None else pack(run.outcome.itemsets)
+    signed = digest(packed) if packed else b""
+    return sign(release_of(run, job_id=job_id, party=identity.name, result_digest=signed), identity), packed

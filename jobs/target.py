@@ -1,0 +1,71 @@
+"""Where a result may be written: a new or empty folder, or one that holds an earlier result and nothing else."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from link.errors import ConfigurationError, ResourceError
+
+FILES: Final = frozenset(
+    {"itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "result.json", "report.html"}
+)
+
+
+def check_result_folder(out: Path) -> None:
+    """Refuses a folder that could not become a result folder, before any work is done for it.
+
+    Raises:
+        ConfigurationError: It is a file, or holds something other than an earlier result.
+        ResourceError: It cannot be created.
+    """
+    target = out.resolve()
+    writing(target, lambda: check_target(target, out))
+    writing(target, lambda: _probe(target))
+
+
+def check_target(target: Path, named: Path) -> None:
+    """Refuses a path at which something stands that is not an earlier result; `named` is what the user calls it.
+
+    Raises:
+        ConfigurationError: It is a file, or holds something other than an earlier result.
+    """
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise ConfigurationError(f"{named} is a file; name a folder for the result")
+    present = {path.name for path in target.iterdir()}
+    if present and not ("result.json" in present and present <= FILES):
+        raise ConfigurationError(
+            f"{named} holds files that are not an earlier result of comine; name a new or empty folder"
+        )
+
+
+def beside(target: Path, purpose: str) -> Path:
+    """A fresh hidden name in the same folder, so that renaming one to the other is a single step."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{purpose}")
+
+
+def writing(target: Path, action: Callable[[], object]) -> None:
+    """Runs an action on the file system.
+
+    Raises:
+        ResourceError: The system refused it.
+    """
+    try:
+        action()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ResourceError(
+            f"the result folder {target} cannot be written: {reason}; nothing was left behind"
+        ) from None
+
+
+def _probe(target: Path) -> None:
+    """Finds out whether a folder can be made beside the target."""
+    existing = next(parent for parent in target.parents if parent.exists())
+    draft = beside(existing / target.name, "probe")
+    draft.mkdir()
+    draft.rmdir()

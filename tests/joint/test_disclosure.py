@@ -1,0 +1,119 @@
+"""Recorded transcripts hold nothing beyond the statement, and a view depends on the declared output alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from google.protobuf import symbol_database
+from scipy import stats
+
+from link.disclosure import kinds
+from mining.joint.disclosure import learned, openings
+from mining.joint.horizontal import mine
+from mining.joint.parameters import HorizontalMining
+from mining.transactions import Transactions
+from protos.v1 import common_pb2
+from protos.v1.link_pb2 import Frame, Opening
+from tests.joint.oracle import Rows
+from tests.joint.test_horizontal import task_for
+from tests.world import run_parties
+
+DATA: dict[str, Rows] = {
+    "north": [["a", "b", "c"], ["a", "b"], ["c"], ["d"]] * 6,
+    "south": [["a", "b", "c"], ["b", "c"], ["e"]] * 7,
+    "east": [["a", "c"], ["a", "b", "c", "f"]] * 5,
+}
+VARIANTS = {
+    "level-wise": {"strategy": "level-wise"},
+    "one-shot": {"strategy": "one-shot"},
+    "one-shot, all": {"strategy": "one-shot", "union": "all"},
+    "thinned": {"strategy": "level-wise", "thin": True},
+    "all items": {"strategy": "level-wise", "universe": "all-items"},
+    "catalogue": {"strategy": "level-wise", "universe": "catalogue", "catalogue": tuple("abcdef")},
+    "one learner": {"strategy": "one-shot", "learners": ("south",)},
+    "two learners": {"strategy": "level-wise", "learners": ("south", "east")},
+}
+
+
+def transcript(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0) -> list[Frame]:
+    frames: list[Frame] = []
+
+    async def role(session):
+        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
+
+    run_parties(list(data), role, declared=openings(task, tuple(data)), seed=seed, observe=frames.append)
+    return frames
+
+
+def opening(frame: Frame) -> Opening:
+    message = Opening()
+    message.ParseFromString(frame.body)
+    return message
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_declared_labels_are_opened(variant: str) -> None:
+    task = task_for(DATA, Decimal("0.2"), **VARIANTS[variant])
+    declared = {d.label: d for d in openings(task, tuple(DATA))}
+    sent: dict[tuple[str, str, str], int] = defaultdict(int)
+    database = symbol_database.Default()
+    for frame in transcript(DATA, task):
+        if frame.type == Opening.DESCRIPTOR.full_name:
+            message = opening(frame)
+            assert frame.receiver in declared[message.label].recipients
+            if frame.last:
+                sent[frame.sender, frame.receiver, message.label] += message.number
+        else:
+            allowed = {common_pb2.MASKED, common_pb2.CIPHERTEXT, common_pb2.SHARE, common_pb2.PUBLIC}
+            assert kinds(database.GetSymbol(frame.type)) <= allowed
+    assert {label for _, _, label in sent} == set(declared)
+    for (_, _, label), number in sent.items():
+        assert number <= declared[label].maximum
+
+
+def test_a_party_that_is_no_learner_gets_no_sum() -> None:
+    task = task_for(DATA, Decimal("0.2"), strategy="level-wise", learners=("south",))
+    for frame in transcript(DATA, task):
+        if frame.type == Opening.DESCRIPTOR.full_name and opening(frame).label == "supports":
+            assert frame.receiver == "south"
+
+
+@pytest.mark.parametrize("variant", ["level-wise", "one-shot", "thinned"])
+def test_the_statement_speaks_of_every_union_and_two_parties(variant: str) -> None:
+    two = {p: DATA[p] for p in ("north", "south")}
+    lines = [line.what for line in learned(task_for(two, Decimal("0.2"), **VARIANTS[variant]), tuple(two))]
+    assert any("the other's count of every candidate" in line for line in lines)
+    assert any("the other's number" in line for line in lines)
+
+
+def views(data: Mapping[str, Rows], runs: int) -> tuple[set[tuple[object, ...]], bytes]:
+    """Of party north over many runs: the shapes of its view, and all shares it received."""
+    task = task_for(DATA, Decimal("0.2"), **VARIANTS["catalogue"])
+    shapes, shares = set(), b""
+    for seed in range(runs):
+        received = [f for f in transcript(data, task, seed) if f.receiver == "north"]
+        order = sorted(received, key=lambda f: (f.sender, f.lane, f.seq))
+        shapes.add(tuple((f.sender, f.lane, f.seq, f.type, len(f.body), f.round) for f in order))
+        opened = [opening(f) for f in order if f.type == Opening.DESCRIPTOR.full_name]
+        shares += b"".join(message.values for message in opened if message.label == "supports")
+    return shapes, shares
+
+
+def test_the_view_does_not_tell_who_of_the_others_holds_what() -> None:
+    """South's and east's rows are dealt anew, their sums stay: the shape is equal and the shares stay uniform.
+
+    Each chi-square test wrongly fails with probability 10⁻⁶.
+    """
+    rows = [*DATA["south"], *DATA["east"]]
+    other = {**DATA, "south": rows[::2], "east": rows[1::2]}
+    first, second = views(DATA, 40), views(other, 40)
+    assert first[0] == second[0]
+    assert len(first[0]) == 1
+    histograms = [np.bincount(np.frombuffer(shares, np.uint8), minlength=256) for shares in (first[1], second[1])]
+    for histogram in histograms:
+        assert stats.chisquare(histogram).pvalue > 1e-6
+    assert stats.chi2_contingency(histograms).pvalue > 1e-6

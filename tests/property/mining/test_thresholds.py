@@ -1,0 +1,63 @@
+"""Exact thresholds, and the condition on which the one-shot strategy rests."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from link.errors import ConfigurationError
+from mining.thresholds import local_threshold, minimum_count
+
+fractions = st.decimals(Decimal("0.000001"), 1, places=6).filter(lambda d: d > 0)
+
+
+@given(support=fractions, n_rows=st.integers(0, 10**12))
+def test_a_fraction_is_rounded_up_exactly(support, n_rows):
+    count = minimum_count(support, n_rows)
+    assert count >= 1
+    assert count >= Fraction(support) * n_rows
+    assert count == 1 or count - 1 < Fraction(support) * n_rows
+
+
+@given(n_rows=st.integers(1, 1000), data=st.data())
+def test_a_count_is_itself(n_rows, data):
+    count = data.draw(st.integers(1, n_rows))
+    assert minimum_count(count, n_rows) == count
+
+
+def test_decimals_are_not_floats():
+    assert minimum_count(Decimal("0.1"), 30) == 3
+    assert minimum_count(Decimal("0.07"), 100) == 7
+
+
+@pytest.mark.parametrize(
+    "support",
+    [0, -1, 11, True, Decimal(0), Decimal("-0.1"), Decimal("1.0001"), Decimal("NaN"), Decimal("Infinity"), Decimal(2)],
+)
+def test_wrong_supports_are_refused(support):
+    with pytest.raises(ConfigurationError):
+        minimum_count(support, 10)
+
+
+@given(
+    sizes=st.lists(st.integers(0, 10**6), min_size=1, max_size=9).filter(any),
+    weight=st.decimals(0, Decimal("0.999999"), places=6),
+    data=st.data(),
+)
+def test_no_itemset_can_hide_from_all_parties(sizes, weight, data):
+    n_rows = sum(sizes)
+    support = data.draw(fractions | st.integers(1, n_rows))
+    c = minimum_count(support, n_rows)
+    thresholds = [local_threshold(support, size, c, len(sizes), weight, n_rows) for size in sizes]
+    assert min(thresholds) >= 1
+    assert sum(threshold - 1 for threshold in thresholds) < c
+
+
+@pytest.mark.parametrize("weight", [Decimal(1), Decimal("-0.1"), Decimal("NaN"), Decimal("Infinity")])
+def test_weights_outside_the_range_are_refused(weight):
+    with pytest.raises(ConfigurationError):
+        local_threshold(Decimal("0.1"), 10, 1, 2, weight, 20)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crypto.protocols.union_disclosure import declared, leakage
+from link.disclosure import opens
+from link.errors import ConfigurationError
+from protos.v1 import set_union_pb2
+from protos.v1.link_pb2 import Opening
+from protos.v1.set_union_pb2 import MergedSize, UnionAnnouncement
+from tests.protocols.set_union_world import FEW, NAMES, in_union, message_of, run_union, sets_of
+
+pooled_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+elements = st.one_of(
+    st.text(max_size=40).map(str.encode),
+    st.binary(max_size=120),
+    st.sampled_from([b"", b"\0", b"\0\0", b"a", b"a\0", b"x" * 16, b"x" * 17, b"x" * 126, b"x" * 127, b"x" * 300]),
+)
+
+
+@st.composite
+def parties_and_sets(draw: st.DrawFn) -> dict[str, list[bytes]]:
+    universe = draw(st.lists(elements, max_size=12, unique=True))
+    names = NAMES[: draw(st.integers(2, 7))]
+    some = st.lists(st.sampled_from(universe), max_size=15) if universe else st.just([])
+    return {name: draw(some) for name in names}
+
+
+def pooled(sets) -> list[bytes]:
+    return sorted(set().union(*sets.values()))
+
+
+@pooled_settings
+@given(sets=parties_and_sets(), place=st.integers(0, 6), bound=st.sampled_from([None, 15, 40]), seed=st.integers(0, 99))
+def test_every_party_gets_the_pooled_union(sets, place, bound, seed):
+    run = run_union(sets, merger=tuple(sets)[place % len(sets)], bound=bound, seed=seed)
+    assert run.unions == dict.fromkeys(sets, pooled(sets))
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        sets_of((), (), ()),
+        sets_of("abc", "abc", "abc"),
+        sets_of("abc", "def", "ghi"),
+        sets_of((), "a", ()),
+        sets_of("ab", ()),
+        sets_of((), "ab"),
+        sets_of("a", "a"),
+        sets_of(["naïve", "日本", "😀\n", " "], ["日本", "\u0000", ""], ["é", "é"]),
+    ],
+)
+def test_edges(sets):
+    for merger in sets:
+        assert run_union(sets, merger=merger, bound=4).unions == dict.fromkeys(sets, pooled(sets))
+
+
+def test_elements_of_many_blocks_share_prefixes_and_repeat_blocks():
+    long = [b"A" * 5000, b"A" * 4999 + b"B", b"A" * 17, b"A" * 34, b"A" * 68, b"\0" * 4000]
+    sets = {"north": long[:4], "south": long[2:], "east": [long[0], b"A"]}
+    run = run_union(sets, merger="south", max_element_bytes=5000)
+    assert run.unions == dict.fromkeys(sets, pooled(sets))
+
+
+def test_more_tuples_than_a_kernel_and_a_piece_take():
+    rows = np.random.default_rng(1).integers(0, 256, (40, 3400), dtype=np.uint8)
+    sets = {"north": [row.tobytes() for row in rows[:30]], "south": [row.tobytes() for row in rows[10:]]}
+    run = run_union(sets, merger="north", max_element_bytes=3400, bound=40)
+    assert run.unions == dict.fromkeys(sets, pooled(sets))
+    assert sum(frame.type.endswith("MergedPiece") for frame in run.frames) > 2
+
+
+def test_default_noise_and_rungs():
+    sets = sets_of("abcde", "ab", "")
+    run = run_union(sets, merger="east", epsilon_dup=1.0)
+    assert run.unions == dict.fromkeys(sets, pooled(sets))
+    announced = {f.sender: message_of(f) for f in run.frames if f.type.endswith("UnionAnnouncement")}
+    assert {name: (m.blocks, m.rung) for name, m in announced.items()} == {
+        "north": (1, 3),
+        "south": (1, 1),
+        "east": (1, 0),
+    }
+
+
+def test_with_a_bound_nothing_but_the_length_class_is_announced():
+    run = run_union(sets_of(["a"], ["b" * 40, "c"]), merger="north", bound=5)
+    announced = {f.sender: message_of(f) for f in run.frames if f.type.endswith("UnionAnnouncement")}
+    assert announced == {"north": UnionAnnouncement(blocks=1), "south": UnionAnnouncement(blocks=3)}
+
+
+def test_only_the_receivers_learn_the_union():
+    sets = sets_of("ab", "bc", "cd")
+    run = run_union(sets, merger="south", to=["east"])
+    assert run.unions == {"north": [], "south": pooled(sets), "east": pooled(sets)}
+    assert {f.receiver for f in run.frames if f.type.endswith(("UnionSize", "Opening"))} == {"east"}
+
+
+def test_the_union_is_opened_once_under_its_label():
+    sets = sets_of("ab", "bc", "cd")
+    run = run_union(sets, merger="south", label="items")
+    assert run.opened == {"north": [], "south": [("items", ("north", "east"), 4)], "east": []}
+    for frame in filter(in_union, run.frames):
+        assert opens(type(message_of(frame))) == (frame.type == Opening.DESCRIPTOR.full_name)
+
+
+def test_no_message_of_the_protocol_has_an_opened_field():
+    for name in set_union_pb2.DESCRIPTOR.message_types_by_name:
+        assert not opens(getattr(set_union_pb2, name))
+
+
+@pytest.mark.parametrize(
+    ("own", "options", "words"),
+    [
+        ("abcd", {"bound": 3}, "over the public bound of 3 elements"),
+        (["a" * 40], {"max_element_bytes": 39}, "an element of more than 39 bytes"),
+        ("a", {"bound": 0}, "must lie between 1 and"),
+        ("a", {"epsilon_dup": 0}, "epsilon_dup"),
+        ("a", {"epsilon_dup": float("nan")}, "epsilon_dup"),
+        ("a", {"epsilon_dup": 1e-9}, "epsilon_dup"),
+        ("a", {"max_element_bytes": 1 << 16}, "0 to 65535 bytes"),
+        ("a", {"bound": 1 << 24, "max_element_bytes": 3}, "more than 16777216 blocks"),
+        ("a", {"merger": "nowhere"}, "not nowhere"),
+    ],
+)
+def test_what_makes_no_union_is_refused(own, options, words):
+    with pytest.raises(ConfigurationError, match=words):
+        run_union(sets_of(own, "a"), **({"merger": "south"} | options))
+
+
+def test_a_set_over_its_bound_says_no_number_but_the_bound():
+    with pytest.raises(ConfigurationError) as caught:
+        run_union(sets_of([str(i) for i in range(77)], "a"), merger="south", bound=10)
+    assert [word for word in caught.value.message.split() if word.isdigit()] == ["10"]
+    with pytest.raises(ConfigurationError) as other:
+        run_union(sets_of([str(i) for i in range(11)], "a"), merger="south", bound=10)
+    assert other.value.message == caught.value.message
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_rounds(n):
+    run = run_union({name: [b"a"] for name in NAMES[:n]}, merger=NAMES[n - 1], bound=2)
+    # One round of key agreement comes before.
+    rounds = {name: costs.rounds - 1 for name, costs in run.costs.items()}
+    assert rounds == {name: 2 * n + 1 if name == NAMES[n - 1] else 2 * n + 2 for name in NAMES[:n]}
+
+
+def test_bytes_are_exact():
+    # ε so large that each pair has one common fake: 10 + (n − 1)·2 tuples in a list.
+    sets = sets_of("abcde", "cdefg", "xyz")
+    run = run_union(sets, merger="north", bound=10, epsilon_dup=FEW)
+    length, real, fakes = 14, len(pooled(sets)), 3 * 14 - 13 - 3
+    (merged,) = {message_of(f).tuples for f in run.frames if f.type == MergedSize.DESCRIPTOR.full_name}
+    assert merged == real + fakes
+
+    def ciphertext(kind):
+        return sum(len(message_of(f).data) for f in run.frames if f.type.endswith("." + kind))
+
+    assert ciphertext("FullyEncryptedList") == 3 * length * 32
+    assert ciphertext("EncryptedList") == (2 * 1 + 2) * length * 32
+    assert ciphertext("MergedPiece") == 3 * merged * 32
+    # All frames with their headers, greetings aside.
+    assert {n: c.bytes_sent for n, c in run.costs.items()} == {"north": 3938, "south": 3842, "east": 3843}
+
+
+@pytest.mark.slow
+def test_twenty_thousand_elements():
+    universe = [b"element %d" % i for i in range(12_000)]
+    sets = {"north": universe[:8000], "south": universe[4000:], "east": universe[2000:6000]}
+    run = run_union(sets, merger="east", bound=8000, epsilon_dup=1.0)
+    assert run.unions == dict.fromkeys(sets, sorted(universe))
+
+
+def test_the_statement_names_label_receivers_and_maximum():
+    (line,) = declared(("a", "b", "c"), "b", 30, "items")
+    assert (line.label, line.recipients, line.maximum) == ("items", {"a", "c"}, 30)
+    (line,) = declared(("a", "b", "c"), "b", 30, to=["c", "b"])
+    assert line.recipients == {"c"}
+
+
+def test_leakage_as_data():
+    lines = leakage(("a", "b", "c"), "a", bound=8)
+    assert [x.what for x in lines if x.learner == "a" and x.noise.startswith("plus the pair's")] == [
+        "the number of elements that exactly b and c hold"
+    ]
+    exact = [x.what for x in lines if x.learner == "a" and "exactly" in x.what and not x.noise]
+    assert exact == [f"the number of elements that exactly {who} hold" for who in ("a and b", "a and c", "a, b and c")]
+    assert any("no set holds more than 8" in x.what for x in lines)
+    assert not any("rung" in x.what for x in lines)
+    (sum_of_b,) = [x for x in lines if x.learner == "b" and "sum of the sizes" in x.what]
+    assert "a and c" in sum_of_b.noise
+    assert not any("only which" in x.what for x in lines)
+
+
+def test_leakage_between_two_parties():
+    lines = leakage(("a", "b"), "a")
+    assert any("hides only which of a party's own elements the other holds" in x.what for x in lines)
+    assert all(not x.noise for x in lines)
+    assert any("rung 2^j" in x.what for x in lines)

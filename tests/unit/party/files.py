@@ -1,0 +1,69 @@
+"""Files of a small federation for tests of the node."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from link.authority import Authority, write_identity
+
+PARTIES = ("north", "south", "east")
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def party_toml(name: str, port: int = 7101, *, policy: str = "", dataset: str = "", party: str = "") -> str:
+    """The contents of a node's file."""
+    return f"""
+[party]
+name = "{name}"
+listen = "127.0.0.1:{port}"
+state_dir = "state/{name}"
+federation = "federation.toml"
+{party}
+[tls]
+ca = "pki/ca.crt"
+certificate = "pki/{name}.crt"
+key = "pki/{name}.key"
+[[dataset]]
+name = "baskets"
+kind = "transactions"
+source = "{name}.dat"
+format = "basket"
+{dataset}
+[policy]
+approve = "auto"
+tasks = ["itemsets", "rules"]
+{policy}
+"""
+
+
+def federation_toml(ports: Sequence[int], parties: Iterable[str] = PARTIES) -> str:
+    """The contents of `federation.toml`."""
+    members = "".join(
+        f'[[party]]\nname = "{name}"\naddress = "127.0.0.1:{port}"\n' for name, port in zip(parties, ports, strict=True)
+    )
+    return f'[federation]\nname = "retail"\n{members}'
+
+
+def write_federation(
+    folder: Path, data: dict[str, Sequence[Sequence[str]]], *, policy: str = "", party: str = ""
+) -> Authority:
+    """Writes certificates, data and configuration of all parties; returns the authority."""
+    authority = Authority.create()
+    authority.write(folder / "pki")
+    ports = free_ports(len(data))
+    (folder / "federation.toml").write_text(federation_toml(ports, data))
+    for (name, rows), port in zip(data.items(), ports, strict=True):
+        write_identity(authority.issue(name), folder / "pki")
+        (folder / f"{name}.dat").write_text("".join(" ".join(row) + "\n" for row in rows))
+        (folder / f"{name}.toml").write_text(party_toml(name, port, policy=policy, party=party))
+    return authority

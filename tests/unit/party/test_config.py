@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from jobs.federation import Federation
+from link.errors import ConfigurationError
+from party.config import PartyConfig
+from tests.unit.party.files import federation_toml, party_toml
+
+
+def load(folder: Path, contents: str) -> PartyConfig:
+    path = folder / "north.toml"
+    path.write_text(contents)
+    return PartyConfig.load(path)
+
+
+def test_reads_the_whole_file_with_paths_beside_it(tmp_path: Path) -> None:
+    config = load(tmp_path, party_toml("north", policy="min_support = 0.001\nmax_length = 5\npeers = ['south']"))
+    assert config.party.name == "north"
+    assert config.party.state_dir == tmp_path / "state" / "north"
+    assert config.party.federation == tmp_path / "federation.toml"
+    assert config.tls.key == tmp_path / "pki" / "north.key"
+    assert config.datasets["baskets"].source == str(tmp_path / "north.dat")
+    assert config.policy.min_support == Decimal("0.001")
+    assert config.policy.peers == ("south",)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("sqlite:///baskets.db", "sqlite:///{folder}/baskets.db"),
+        ("duckdb:////var/baskets.db", "duckdb:////var/baskets.db"),
+        ("postgres://db.example/shop", "postgres://db.example/shop"),
+    ],
+)
+def test_databases(tmp_path: Path, source: str, expected: str) -> None:
+    contents = party_toml("north", dataset='query = "select id, item from sales"')
+    contents = contents.replace('"north.dat"', f'"{source}"').replace('"basket"', '"sql"')
+    assert load(tmp_path, contents).datasets["baskets"].source == expected.format(folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('name = "north"', 'name = "North Pole"', "[party] name: "),
+        ('listen = "127.0.0.1:7101"', 'listen = "7101"', "[party] listen: '7101' must have the form HOST:PORT"),
+        ('listen = "127.0.0.1:7101"', 'port = 1\nlisten = "a:1"', "[party] port: is not a known key"),
+        ('listen = "127.0.0.1:7101"', 'listen = "127.0.0.1:70000"', "HOST:PORT"),
+        ("[tls]", "max_running = 0\n[tls]", "[party] max_running: "),
+        ('key = "pki/north.key"', "", "[tls] key: is missing"),
+        ('kind = "transactions"', 'kind = "table"', '"table" is not available in this version'),
+        ('kind = "transactions"', 'kind = "graph"', "[dataset.0] kind: "),
+        ('format = "basket"', 'format = "xml"', "[dataset.0] format: "),
+        ('format = "basket"', 'format = "sql"', "needs a query"),
+        ('format = "basket"', 'format = "sql"\nquery = "select 1"', "needs a query, and a source such as"),
+        ('format = "basket"', 'format = "basket"\nquery = "select 1"', 'a query needs format = "sql"'),
+        ('format = "basket"', 'format = "parquet"\nseparator = ","', "a separator means nothing"),
+        ('"north.dat"', '"sqlite:///a.db"', 'needs format = "sql"'),
+        ('name = "baskets"', 'name = "../baskets"', "[dataset.0] name: "),
+        (
+            "[policy]",
+            '[[dataset]]\nname = "baskets"\nkind = "transactions"\nsource = "b"\nformat = "csv"\n[policy]',
+            "twice",
+        ),
+        ('approve = "auto"', 'approve = "never"', "[policy] approve: "),
+        ('approve = "auto"', "", "[policy] approve: is missing"),
+        ('tasks = ["itemsets", "rules"]', "tasks = []", "names nothing"),
+        ('tasks = ["itemsets", "rules"]', 'tasks = ["align"]', "[policy.tasks] 0: "),
+        ('approve = "auto"', 'approve = "auto"\npeers = []', "names nothing"),
+        ('approve = "auto"', 'approve = "auto"\ndatasets = ["sales"]', "no [[dataset]] has that name"),
+        ('approve = "auto"', 'approve = "auto"\nmin_support = 5', "must be a fraction above 0 and at most 1"),
+        ('approve = "auto"', 'approve = "auto"\nmin_support = 0.0', "must be a fraction above 0 and at most 1"),
+        ('approve = "auto"', 'approve = "auto"\nmin_support = nan', "must be a fraction above 0 and at most 1"),
+        ('approve = "auto"', 'approve = "auto"\nmin_count = 0', "[policy] min_count: "),
+        ('approve = "auto"', 'approve = "auto"\nmin_parties = 1', "[policy] min_parties: "),
+        ('approve = "auto"', 'approve = "auto"\nmax_jobs = 3', "[policy] max_jobs: is not a known key"),
+        ("[policy]", "[policy", "is not valid TOML"),
+    ],
+)
+def test_a_fault_is_one_sentence_with_file_and_key(tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    contents = party_toml("north")
+    assert old in contents
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, contents.replace(old, new, 1))
+    message = caught.value.message
+    assert message.startswith(str(tmp_path / "north.toml"))
+    assert sentence in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
+        PartyConfig.load(tmp_path / "absent.toml")
+
+
+def test_a_party_and_its_peers_must_be_in_the_federation(tmp_path: Path) -> None:
+    (tmp_path / "federation.toml").write_text(federation_toml([1, 2], ["north", "south"]))
+    federation = Federation.load(tmp_path / "federation.toml")
+    load(tmp_path, party_toml("north")).check_federation(federation)
+    with pytest.raises(ConfigurationError, match=r"'west' is not in .*federation.toml"):
+        load(tmp_path, party_toml("west")).check_federation(federation)
+    with pytest.raises(ConfigurationError, match="'east' is not in"):
+        load(tmp_path, party_toml("north", policy='peers = ["east"]')).check_federation(federation)

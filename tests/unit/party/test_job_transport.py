@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+
+from link.errors import ComineError, InputDataError, LimitExceeded, PeerError
+from link.memory import Hub
+from party.job_transport import MAX_EARLY_BYTES, JobTransport
+from protos.v1.link_pb2 import Abort, Frame
+
+JOB = bytes(32)
+
+
+class Recorder:
+    """A session that only listens."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.error: ComineError | None = None
+
+    def deliver(self, peer: str, frame: Frame) -> None:
+        self.frames.append(frame)
+
+    def fail(self, error: ComineError) -> None:
+        self.error = error
+
+
+def frame(seq: int = 0, size: int = 10) -> Frame:
+    return Frame(sender="south", receiver="north", lane="/task", seq=seq, body=bytes(size), round=seq + 1)
+
+
+def test_what_comes_before_the_session_is_handed_to_it_in_order() -> None:
+    async def test() -> None:
+        hub, session = Hub(), Recorder()
+        north, south = (JobTransport(hub.endpoint(name), JOB, name) for name in ("north", "south"))
+        await south.send("north", frame(0))
+        await south.send("north", frame(1))
+        north.attach(session)
+        await south.send("north", frame(2))
+        assert [f.seq for f in session.frames] == [0, 1, 2]
+        sizes = sum(f.ByteSize() for f in session.frames)
+        assert south.costs().bytes_sent == north.costs().bytes_received == sizes
+        assert north.costs().rounds == 3
+
+    asyncio.run(test())
+
+
+def test_a_loss_before_the_session_is_told_to_it() -> None:
+    hub, session = Hub(), Recorder()
+    north = JobTransport(hub.endpoint("north"), JOB, "north")
+    hub.crash("south")
+    north.attach(session)
+    assert isinstance(session.error, PeerError)
+    assert session.error.party == "south"
+
+
+def test_a_peer_cannot_fill_the_memory_before_the_session() -> None:
+    async def test() -> None:
+        hub, session = Hub(), Recorder()
+        north = JobTransport(hub.endpoint("north"), JOB, "north")
+        for seq in range(4):
+            hub.carry("south", "north", frame(seq, MAX_EARLY_BYTES // 3))
+        north.attach(session)
+        assert isinstance(session.error, LimitExceeded)
+        assert len(session.frames) < 3
+
+    asyncio.run(test())
+
+
+def test_an_abort_without_a_session_reaches_every_peer() -> None:
+    async def test() -> None:
+        hub = Hub()
+        heard = {name: Recorder() for name in ("south", "east")}
+        for name, session in heard.items():
+            JobTransport(hub.endpoint(name), JOB, name).attach(session)
+        north = JobTransport(hub.endpoint("north"), JOB, "north")
+        assert not north.aborted
+        await north.abort(InputDataError("north cannot read its dataset"), ("south", "east"))
+        assert north.aborted
+        for session in heard.values():
+            (abort,) = session.frames
+            assert abort.type == Abort.DESCRIPTOR.full_name
+            assert Abort.FromString(abort.body).code == "E101"
+
+    asyncio.run(test())
