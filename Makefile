@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check bench protos lock clean
+.PHONY: help setup demo test check bench bench-peers protos lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## a virtual environment with comine and its development tools
 
@@ -32,6 +32,14 @@ check: setup  ## format, lint, types, layers
 bench: setup  ## benchmarks beside the peers, in one run
 	$(BIN)/python -m benchmarks
 
+bench-peers: .venv-peers/.installed  ## the tools beside which `make bench` measures, in an environment of their own
+
+.venv-peers/.installed: benchmarks/peers/requirements.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	echo '*' > .venv-peers/.gitignore
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 protos: setup  ## generate the protobuf modules
 	scripts/protos.sh
 
@@ -40,4 +48,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --upgrade --output-file requirements/dev.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,7 +29,7 @@ class Case:
     @property
     def name(self) -> str:
         """As in the tables."""
-        return f"{self.data} {self.support * 100:f} %".replace("0000 %", " %")
+        return f"{self.data} {float(self.support):.1%}"
 
     @property
     def path(self) -> Path:
@@ -50,7 +50,7 @@ CASES = tuple(
         ("kosarak36k", "0.005"),
     )
 )
-JOB_CASES = tuple(case for case in CASES if case.data not in ("chess", "kosarak36k") and case.name != "groceries 1 %")
+JOB_CASES = tuple(case for case in CASES if case.data not in ("chess", "kosarak36k") and case.name != "groceries 1.0%")
 QUICK = (Case("groceries", Decimal("0.01")),)
 
 

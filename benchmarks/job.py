@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+
 from benchmarks.bound import SESSION_S, items_union_s
 from benchmarks.datasets import JOB_CASES, QUICK, available, folder
 from benchmarks.federation import Bench, federation
@@ -53,12 +56,10 @@ def _parts(bench: Bench, settings: Settings) -> tuple[float, float, int]:
     slowest = 0.0
     for data in slices:
         threshold = local_threshold(support, data.n_rows, least, len(slices), bench.spec.itemsets.lambda_, n_rows)
-        slowest = max(slowest, best(lambda d=data, t=threshold: frequent_itemsets(d, t), settings.repeats))
+        slowest = max(slowest, best(partial(frequent_itemsets, data, threshold), settings.repeats))
     return slowest, items_union_s(slices, support), least
 
 
 def _costs(bench: Bench) -> tuple[float, int]:
-    import json
-
     parties = json.loads((bench.federation.folder / "result" / "result.json").read_text())["parties"]
     return sum(p["bytes_sent"] for p in parties.values()) / 1000, max(p["rounds"] for p in parties.values())

@@ -14,29 +14,36 @@ from benchmarks.table import Cell, Table
 
 SCRIPT = Path(__file__).parent / "peers" / "run.py"
 OURS = "comine"
+NOT_INSTALLED = "not installed"
 PEERS = ("pyfim eclat", "orange3-associate", "PAMI FPGrowth", "PAMI ECLAT", "mlxtend fpgrowth", "pyspark FPGrowth")
 
 
 def run(settings: Settings) -> list[Table]:
-    """Seconds of mining and of the whole process, per tool and data set; ratios to ours."""
-    mining = Table("Local mining: seconds of mining alone", ("data", "itemsets", OURS, *_heads()))
-    whole = Table("Local mining: seconds of the whole process", ("data", "peak MB", OURS, *_heads()))
-    for table in (mining, whole):
-        table.notes.append("× is the peer's time divided by comine's; above 1 comine is faster")
+    """Seconds of mining and of the whole process, per data set and tool; ratios to ours."""
+    table = Table(
+        "Local mining",
+        ("data, tool", "itemsets", "mining s", "mining ×", "process s", "process ×", "peak MB"),
+        notes=["× is the tool's time divided by comine's; above 1 comine is faster"],
+    )
     cases = available(QUICK if settings.quick else CASES)
     if not cases:
-        mining.notes.append(f"skipped: no data in {folder()}; set COMINE_REFERENCE_DATA")
-        return [mining]
+        table.notes.append(f"skipped: no data in {folder()}; set COMINE_REFERENCE_DATA")
     if settings.peers_python is None:
-        mining.notes.append("the peers are skipped; make bench-peers installs them")
+        table.notes.append("the other tools are skipped; make bench-peers installs them")
     for case in cases:
         least = minimum_count(case, len(lines(case)))
-        ours = measure(OURS, case, least, settings)
-        theirs = {tool: measure(tool, case, least, settings) for tool in PEERS}
-        mining.add(case.name, ours["itemsets"], *_cells("mining_s", ours, theirs))
-        whole.add(case.name, ours["peak_mb"], *_cells("whole_s", ours, theirs))
-        mining.notes += _remarks(case, ours, theirs)
-    return [mining, whole]
+        ours: dict[str, Any] = {}
+        for tool in (OURS, *PEERS):
+            found = measure(tool, case, least, settings)
+            ours = ours or found
+            if found.get("absent") == NOT_INSTALLED:
+                continue
+            table.add(f"{case.name}, {tool}", *_cells(ours, found))
+            if "absent" in found:
+                table.notes.append(f"{tool} on {case.name} is absent: {found['absent']}")
+            elif found["itemsets"] != ours["itemsets"]:
+                table.notes.append(f"{tool} on {case.name} gives another number of itemsets")
+    return [table]
 
 
 def measure(tool: str, case: Case, least: int, settings: Settings) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def measure(tool: str, case: Case, least: int, settings: Settings) -> dict[str, 
     if tool == OURS:
         python, environment = Path(sys.executable), {"PYTHONPATH": str(ROOT)}
     elif settings.peers_python is None:
-        return {"absent": "not installed"}
+        return {"absent": NOT_INSTALLED}
     else:
         python, environment = settings.peers_python, {}
     settings.tell(f"{tool} on {case.name}")
@@ -64,24 +71,11 @@ def measure(tool: str, case: Case, least: int, settings: Settings) -> dict[str, 
     }
 
 
-def _heads() -> list[str]:
-    return [head for tool in PEERS for head in (tool, "×")]
-
-
-def _cells(key: str, ours: dict[str, Any], theirs: dict[str, dict[str, Any]]) -> list[Cell]:
-    cells: list[Cell] = [ours[key]]
-    for found in theirs.values():
-        seconds = found.get(key)
-        cells += [None, None] if seconds is None else [seconds, seconds / ours[key]]
-    return cells
-
-
-def _remarks(case: Case, ours: dict[str, Any], theirs: dict[str, dict[str, Any]]) -> list[str]:
-    remarks = []
-    for tool, found in theirs.items():
-        if "absent" in found:
-            if found["absent"] != "not installed":
-                remarks.append(f"{tool} on {case.name} is absent: {found['absent']}")
-        elif found["itemsets"] != ours["itemsets"]:
-            remarks.append(f"{tool} on {case.name} finds {found['itemsets']:,} itemsets, not {ours['itemsets']:,}")
-    return remarks
+def _cells(ours: dict[str, Any], found: dict[str, Any]) -> list[Cell]:
+    if "absent" in found:
+        return [None] * 6
+    mining, process = found["mining_s"], found["whole_s"]
+    return [
+        *(found["itemsets"], mining, mining / ours["mining_s"]),
+        *(process, process / ours["whole_s"], found["peak_mb"]),
+    ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from typing import Annotated
 
 import typer
 
 from coordinator.cli.app import add_commands
+from coordinator.failures import one_line
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
 from party.cli import app as party_app
 
@@ -47,9 +50,19 @@ def application() -> typer.Typer:
     return app
 
 
+class _WithoutPandas(MetaPathFinder):
+    """Hides pandas: pyarrow loads it where it is installed, which takes longer than most commands and serves none."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002
+        """Refuses pandas and leaves all other modules to the next finder."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("no command needs pandas", name=fullname)
+
+
 def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
-    code = _run()
+    sys.meta_path.insert(0, _WithoutPandas())
+    code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -60,9 +73,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run() -> int:
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code; what went wrong is told on standard error."""
     try:
-        application()(prog_name="comine")
+        application()(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
         return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code
@@ -106,8 +120,7 @@ def _faulty(error: Exception) -> int:
 
 
 def _say(sentence: str) -> None:
-    line = " ".join(sentence.split())
-    sys.stderr.write(f"comine: {line}\n")
+    sys.stderr.write(f"comine: {one_line(sentence)}\n")
 
 
 if __name__ == "__main__":

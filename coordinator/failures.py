@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
+
+_MAX_SENTENCE: Final = 1000
 
 
 class Failure(NamedTuple):
@@ -38,3 +40,8 @@ def _distance(failure: Failure) -> tuple[int, bool]:
         if isinstance(error, kind):
             rank = later
     return rank, error.party not in (None, failure.reporter)
+
+
+def one_line(text: str) -> str:
+    """What another machine said, fit for a line of a terminal: nothing in it moves a cursor or ends the line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]

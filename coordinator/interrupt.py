@@ -40,18 +40,14 @@ async def _guarded(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def _elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs the coroutine on an event loop of its own, in a thread of its own."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(_guarded(coroutine)))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="comine-job")
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(_guarded(coroutine))
+    thread = threading.Thread(target=loop.run_until_complete, args=(asyncio.wait([task]),), name="comine-job")
     thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+    loop.close()
+    return task.result()

@@ -10,9 +10,8 @@ from contextlib import AsyncExitStack
 from typing import Final, TypeVar
 
 from coordinator.client import ConnectionBroken, PartyClient, check_versions
-from coordinator.failures import Failure, root_cause
+from coordinator.failures import Failure, one_line, root_cause
 from coordinator.progress import Watcher, unwatched
-from coordinator.released import assemble
 from jobs.findings import Result
 from jobs.spec import JobSpec
 from link.errors import (
@@ -97,11 +96,14 @@ async def _run(
 
     released = await _each(clients, fetch)
     await warm
+    from coordinator.released import assemble
+
     return assemble(spec, job_id, identity.ca_pem, released, source)
 
 
 def _warm_up() -> None:
-    """Loads what the result will need while the parties work."""
+    """Loads what only the result needs, while the parties work."""
+    import coordinator.released  # noqa: F401
     import jobs.folder  # noqa: F401
 
 
@@ -113,11 +115,15 @@ async def _follow(client: PartyClient, job_id: bytes, watcher: Watcher) -> None:
         try:
             async for event in client.watch(job_id):
                 lost_at = None
-                watcher(client.party, event.step, event.done, event.total, event.bytes_sent, event.bytes_received)
+                watcher(
+                    client.party, one_line(event.step), event.done, event.total, event.bytes_sent, event.bytes_received
+                )
                 if event.state == SUCCEEDED:
                     return
                 if event.state in (FAILED, CANCELLED):
-                    raise from_code(event.error_code, event.error_message, party=event.error_party or client.party)
+                    raise from_code(
+                        event.error_code, one_line(event.error_message), party=event.error_party or client.party
+                    )
         except ConnectionBroken:
             pass
         lost_at = loop.time() if lost_at is None else lost_at

@@ -18,11 +18,11 @@ from jobs.result import digest, pack
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
+from link.core import Progress
 from link.errors import ConfigurationError, InputDataError
 from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from link.memory import Hub
-from link.session import Progress
 from mining.loading import load_transactions
 from mining.transactions import Transactions
 from protos.v1.control_pb2 import ResultHeader

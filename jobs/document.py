@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-import platform
+import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -104,7 +104,7 @@ def document(result: Result) -> dict[str, Any]:
         ],
         software=Software(
             comine=software_version(),
-            python=platform.python_version(),
+            python=".".join(map(str, sys.version_info[:3])),
             wire=WIRE_VERSION,
             suite=STANDARD_128.suite,
         ),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.spec import JobSpec
+from link.core import Costs
 from link.errors import ConfigurationError
-from link.session import Costs
 
 if TYPE_CHECKING:
     import pyarrow as pa

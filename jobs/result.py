@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.itemsets import Itemsets
+from mining.itemsets import Itemsets, Level
 from mining.lattice import Sets
 
 _MAGIC: Final = b"COMITEM1"
@@ -26,9 +27,7 @@ _LEVEL: Final = struct.Struct("<IQ")
 def pack(itemsets: Itemsets) -> bytes:
     """The canonical bytes of itemsets; see the module's layout."""
     ordered = itemsets.canonical()
-    used = np.zeros(len(ordered.items), bool)
-    for sets, _ in ordered.levels:
-        used[sets.ravel()] = True
+    used = _used(len(ordered.items), ordered.levels)
     number = (np.cumsum(used) - 1).astype("<i4")
     names = [ordered.items[index].encode() for index in np.flatnonzero(used)]
     parts = [
@@ -63,7 +62,7 @@ def unpack(packed: bytes) -> Itemsets:
         raise ValueError("an item is not UTF-8") from None
     if any(later <= earlier for earlier, later in itertools.pairwise(items)):
         raise ValueError("the items are not in ascending order")
-    levels: list[tuple[Sets, NDArray[np.int64]]] = []
+    levels: list[Level] = []
     for _ in range(n_levels):
         length, number = reader.fields(_LEVEL)
         if length > n_items or number < 1 or length <= (levels[-1][0].shape[1] if levels else 0):
@@ -74,7 +73,17 @@ def unpack(packed: bytes) -> Itemsets:
         levels.append((sets, counts))
     if reader.left:
         raise ValueError("bytes follow the last level")
+    if not _used(n_items, levels).all():
+        raise ValueError("an item of the dictionary is in no itemset")
     return Itemsets(items, levels, n_rows)
+
+
+def _used(n_items: int, levels: Sequence[Level]) -> NDArray[np.bool_]:
+    """Which items are in some itemset."""
+    used = np.zeros(n_items, bool)
+    for sets, _ in levels:
+        used[sets.ravel()] = True
+    return used
 
 
 def _check_level(sets: Sets, counts: NDArray[np.int64], n_items: int, n_rows: int) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from link.receipts import exchange_receipts
-
 from crypto.params import STANDARD_128
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from jobs.tasks import Outcome, run_task
+from link.core import Costs, Progress, Terms, Transport
 from link.disclosure import Opened
 from link.errors import ComineError, InternalError, JobCancelled
 from link.executor import Executor
 from link.identity import Identity
 from link.randomness import RandomStream
-from link.session import Costs, Progress, Session, Terms, Transport
+from link.receipts import exchange_receipts
+from link.session import Session
 from mining.transactions import Transactions
 
 

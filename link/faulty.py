@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
-from link.session import Receiver, Transport
+from link.core import Receiver, Transport
 from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol
 import grpc
 from google.protobuf.message import DecodeError
 
+from link.core import Receiver
 from link.errors import ComineError, LimitExceeded, MalformedMessage, PeerError, ProtocolViolation
-from link.session import Receiver
 from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
 
 MAX_ENVELOPE_BYTES: Final = 4 << 20
@@ -48,6 +48,12 @@ class Conversation:
         peer: The other party, as its certificate names it.
         patience_s: Seconds without a stream that are put up with.
         receiver: Takes inbound frames, and the error that ends the session.
+
+    Attributes:
+        peer: As above.
+        trouble: Why the last stream broke, in words for a person.
+        acknowledged: How many frames have reached the peer.
+        at_peace: Whether one of the two has left after the other got all its frames.
     """
 
     def __init__(self, job_id: bytes, peer: str, patience_s: float, receiver: Receiver) -> None:
@@ -55,9 +61,9 @@ class Conversation:
         self._job_id, self._patience_s, self._receiver = job_id, patience_s, receiver
         self._unsent: deque[bytes] = deque()
         self._unacknowledged: deque[bytes] = deque()
-        self._acknowledged = self._pending_bytes = 0
+        self.acknowledged = self._pending_bytes = 0
         self._received = self._quiet_frames = self._quiet_bytes = 0
-        self._acknowledge = self._leaving = self._reached = self._peace = False
+        self._acknowledge = self._leaving = self._reached = self.at_peace = False
         self._generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
@@ -95,18 +101,18 @@ class Conversation:
         """
         self._owe(now=True)
         while (self._unsent or self._unacknowledged) and not self.over:
-            before = self._acknowledged
+            before = self.acknowledged
             self._moved.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(finish_s):
                     await self._moved.wait()
-            if self._acknowledged == before:
+            if self.acknowledged == before:
                 self.end()
         self._leaving = True
         self._more.set()
         if self._stream is not None and not self.over:
             await asyncio.wait({self._stream}, timeout=finish_s)
-        self.end()
+        self.end(peace=self._reached)
 
     # -- streams -----------------------------------------------------------------------------------------------------
     async def serve(
@@ -127,7 +133,7 @@ class Conversation:
         """
         self.cut()
         if self.over:
-            return self._peace
+            return self.at_peace
         self._generation += 1
         stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume, self._generation))
         try:
@@ -142,7 +148,7 @@ class Conversation:
             if self._stream is stream:
                 self._stream = None
                 self._wait_for_stream()
-        return self._peace
+        return self.at_peace
 
     def cut(self) -> None:
         """Breaks the stream, if there is one."""
@@ -157,7 +163,7 @@ class Conversation:
 
     def end(self, *, peace: bool = False) -> None:
         """Ends the conversation; what is under way is dropped."""
-        self._peace |= peace and not self.over
+        self.at_peace |= peace and not self.over
         self._over.set()
         self._unsent.clear()
         self._unacknowledged.clear()
@@ -245,13 +251,13 @@ class Conversation:
     # -- cursors -----------------------------------------------------------------------------------------------------
     def _settle(self, received: int) -> None:
         """Forgets what has reached the peer."""
-        fresh = received - self._acknowledged
+        fresh = received - self.acknowledged
         if not 0 <= fresh <= len(self._unacknowledged):
             what = "more frames than were sent" if fresh > 0 else "fewer frames than before; was its node restarted?"
             raise ProtocolViolation(f"{self.peer} says that it has received {what}", party=self.peer)
         for _ in range(fresh):
             self._pending_bytes -= len(self._unacknowledged.popleft())
-        self._acknowledged = received
+        self.acknowledged = received
         if fresh:
             self._moved.set()
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Final, cast
 
 import grpc
 
+from link.core import Receiver
 from link.errors import ComineError, IdentityError, PeerError
 from link.grpc_stream import Conversation, Duplex, parse
 from link.identity import Identity, peer_of
-from link.session import Receiver
-from protos.v1.link_pb2 import Envelope, Frame
+from protos.v1.link_pb2 import Envelope, Frame, Resume
 
 SERVICE: Final = "comine.v1.Link"
 PATIENCE_S: Final = 20.0
@@ -29,6 +30,7 @@ FIRST_BACKOFF_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 GRACE_S: Final = 5.0  # how long a stream may be earlier than the job it belongs to
 MAX_EARLY_STREAMS: Final = 64  # per peer
+MAX_FINISHED: Final = 4096  # peers of ended jobs that are remembered
 _MAX_MESSAGE_BYTES: Final = 8 << 20  # above MAX_ENVELOPE_BYTES, so that an envelope too long is told from a cut stream
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
@@ -83,6 +85,7 @@ class NodeLink:
         self._jobs: dict[bytes, GrpcTransport] = {}
         self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
         self._early: dict[str, int] = {}
+        self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
 
     def register(self, server: grpc.aio.Server) -> None:
         """Lets `server` answer this link's streams."""
@@ -123,9 +126,15 @@ class NodeLink:
             if not arrival.done():
                 arrival.set_result(transport)
 
-    def ended(self, job_id: bytes) -> None:
-        """Forgets a job."""
+    def ended(self, job_id: bytes, conversations: Mapping[str, Conversation]) -> None:
+        """Forgets a job, but for how many frames each peer has got that was left in peace."""
         self._jobs.pop(job_id, None)
+        for peer, conversation in conversations.items():
+            if conversation.at_peace:
+                self._finished[job_id, peer] = conversation.acknowledged
+                self._finished.move_to_end((job_id, peer))
+        while len(self._finished) > MAX_FINISHED:
+            self._finished.popitem(last=False)
 
     # -- the service -------------------------------------------------------------------------------------------------
     async def _exchange(self, _: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
@@ -138,6 +147,8 @@ class NodeLink:
         if not peer < self.identity.name:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is dialled and does not dial here")
         resume = await self._first(context, peer)
+        if self._has_finished(resume.resume, peer):
+            return  # the farewell was lost; the end of this stream repeats it
         transport = await self._opened(resume.resume.job_id, peer)
         if transport is None:
             await context.abort(grpc.StatusCode.NOT_FOUND, "the job is not open here")
@@ -148,6 +159,11 @@ class NodeLink:
             if await conversation.serve(cast(Duplex, context), None, resume):
                 return
         await context.abort(grpc.StatusCode.ABORTED, "the stream was given up")
+
+    def _has_finished(self, resume: Resume, peer: str) -> bool:
+        """Whether the peer resumes a job that it has got all frames of. A new attempt has got none yet."""
+        done = self._finished.get((resume.job_id, peer))
+        return resume.job_id not in self._jobs and resume.received > 0 and resume.received == done
 
     async def _first(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> Envelope:
         with contextlib.suppress(TimeoutError, ComineError):
@@ -221,7 +237,7 @@ class GrpcTransport:
         await self._stop()
 
     async def _stop(self) -> None:
-        self._link.ended(self._job_id)
+        self._link.ended(self._job_id, self.conversations)
         for task in self._dialling:
             task.cancel()
         await asyncio.gather(*self._dialling, return_exceptions=True)

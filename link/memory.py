@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from link.core import Receiver
 from link.errors import PeerError
-from link.session import Receiver
 from protos.v1.link_pb2 import Frame
 
 
@@ -21,6 +21,7 @@ class Hub:
         self._observe = observe
         self._receivers: dict[str, Receiver] = {}
         self._waiting: dict[str, list[tuple[str, Frame]]] = {}
+        self._lost: list[str] = []
 
     def endpoint(self, name: str) -> MemoryTransport:
         """The transport of the party called `name`."""
@@ -31,6 +32,8 @@ class Hub:
         self._receivers[name] = receiver
         for peer, frame in self._waiting.pop(name, []):
             receiver.deliver(peer, frame)
+        for lost in self._lost:
+            receiver.fail(_lost(lost))
 
     def carry(self, frm: str, to: str, frame: Frame) -> None:
         """Delivers one frame."""
@@ -42,9 +45,14 @@ class Hub:
 
     def crash(self, name: str) -> None:
         """Takes a party away as if its process had died: all others are told that it is lost."""
+        self._lost.append(name)
         self._receivers.pop(name, None)
         for receiver in list(self._receivers.values()):
-            receiver.fail(PeerError(f"{name} was lost", party=name))
+            receiver.fail(_lost(name))
+
+
+def _lost(name: str) -> PeerError:
+    return PeerError(f"{name} was lost", party=name)
 
 
 class MemoryTransport:

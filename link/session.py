@@ -10,31 +10,39 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import DTypeLike, NDArray
 
+from link.core import (
+    ABORT_LANE,
+    ABORT_S,
+    CHUNK_BYTES,
+    HELLO_LANE,
+    MAX_BODY_BYTES,
+    Costs,
+    Progress,
+    SessionCore,
+    Terms,
+    Transport,
+)
 from link.disclosure import Declared, Ledger, opens
 from link.errors import (
     ComineError,
-    DeadlineExceeded,
-    IdentityError,
+    JobCancelled,
     LimitExceeded,
     MalformedMessage,
     UndeclaredDisclosure,
     UnexpectedMessage,
     VersionMismatch,
-    from_code,
 )
 from link.executor import Executor
 from link.randomness import RandomStream
 from link.transcript import Transcript
-from protos.v1.link_pb2 import Abort, Frame, Hello, Opening
+from protos.v1.link_pb2 import Abort, Hello, Opening
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -42,284 +50,6 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 WIRE_VERSION = "1"
-CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
-MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
-MAX_BUFFERED_BYTES = 2 << 30  # what a peer may send ahead of what the protocol has read
-MAX_AHEAD = 4096  # frames out of order per lane
-MAX_LANES = 4096  # lanes that a peer may write to
-
-MAX_ROUND = 1 << 30
-MAX_REASON = 1000  # characters of a peer's reason to end the job
-ABORT_S = 2.0  # for telling a peer that the job has ended
-
-_FRAME_OVERHEAD_BYTES = 24  # tags, lengths and numbers of a frame
-_HELLO_LANE = "hello"
-_ABORT_LANE = "abort"
-
-
-class Receiver(Protocol):
-    """What a transport hands frames to."""
-
-    def deliver(self, peer: str, frame: Frame) -> None:
-        """Takes a frame that came from the authenticated `peer`."""
-
-    def fail(self, error: ComineError) -> None:
-        """Ends the session: a peer is lost or the stream broke the rules."""
-
-
-class Transport(Protocol):
-    """Carries the frames of one job between this party and its peers."""
-
-    def attach(self, receiver: Receiver) -> None:
-        """Names who takes inbound frames; frames that came earlier are handed over now."""
-
-    async def send(self, to: str, frame: Frame) -> None:
-        """Accepts a frame for delivery; waits only while too much is under way."""
-
-    async def close(self) -> None:
-        """Flushes what peers have not got yet, for a moment, and ends."""
-
-
-class Progress(Protocol):
-    """Told how far a step of the job has come."""
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """`done` of `total` parts of `step` are finished."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What all parties of a session must agree on before anything else is said.
-
-    Attributes:
-        job_id: 32 bytes, fixed in the proposal.
-        attempt: Counts the starts of one job.
-        spec_digest: SHA-256 of the job specification.
-        parties: All parties, in the order of the job.
-        suite: Name of the cryptographic parameter set.
-    """
-
-    job_id: bytes
-    attempt: int
-    spec_digest: bytes
-    parties: tuple[str, ...]
-    suite: str
-
-
-class Costs(NamedTuple):
-    """What a session has cost this party so far."""
-
-    bytes_sent: int
-    bytes_received: int
-    rounds: int
-    seconds: float
-
-
-class _Arrived(NamedTuple):
-    """A frame and its body, which protobuf copies each time it is asked for."""
-
-    frame: Frame
-    body: bytes
-
-
-@dataclass(slots=True)
-class _Inbound:
-    """Frames of one peer and lane, put back into order."""
-
-    next_seq: int = 0
-    ahead: dict[int, _Arrived] = field(default_factory=dict)
-    ready: deque[_Arrived] = field(default_factory=deque)
-    waiter: asyncio.Future[None] | None = None
-
-
-class _Core:
-    """What all lanes of a session share; takes frames from the transport."""
-
-    def __init__(
-        self,
-        terms: Terms,
-        me: str,
-        transport: Transport,
-        random: RandomStream,
-        executor: Executor,
-        declared: Iterable[Declared],
-        deadline_s: float,
-        progress: Progress,
-    ) -> None:
-        self.terms, self.me = terms, me
-        self.transport, self.random, self.executor, self.progress = transport, random, executor, progress
-        self.ledger = Ledger.of(declared, random.derive("opening-macs").bytes(32))
-        self.transcript = Transcript()
-        self.session_id = b""
-        self.started = time.monotonic()
-        self.deadline = asyncio.get_running_loop().time() + deadline_s
-        self.deadline_s = deadline_s
-        self.bytes_sent = self.bytes_received = self.buffered = 0
-        self.failure: ComineError | None = None
-        self.inbound: dict[tuple[str, str], _Inbound] = {}
-        self.next_out: dict[tuple[str, str], int] = {}
-        self.streams: dict[str, int] = {}
-        self._early: list[tuple[str, Frame]] = []
-        self._early_bytes = 0
-
-    # -- Receiver ----------------------------------------------------------------------------------------------------
-    def deliver(self, peer: str, frame: Frame) -> None:
-        if self.failure is not None:
-            return
-        try:
-            self._accept(peer, frame)
-        except ComineError as error:
-            self.fail(error)
-
-    def fail(self, error: ComineError) -> None:
-        if self.failure is None:
-            self.failure = error
-        for inbound in self.inbound.values():
-            _wake(inbound)
-
-    def _accept(self, peer: str, frame: Frame) -> None:
-        if frame.sender != peer:
-            raise IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
-        if frame.receiver != self.me or peer not in self.terms.parties:
-            raise UnexpectedMessage(f"{peer} sent a frame that is not for this party in this job", party=peer)
-        body = frame.body
-        if len(body) > MAX_BODY_BYTES:
-            raise LimitExceeded(f"{peer} sent a frame of more than {MAX_BODY_BYTES} bytes", party=peer)
-        if frame.round > MAX_ROUND:
-            raise LimitExceeded(f"{peer} claims to be in round {frame.round}", party=peer)
-        if frame.type == Abort.DESCRIPTOR.full_name:
-            raise _told(peer, body)
-        if frame.lane != _HELLO_LANE:
-            if not self.session_id:
-                self.early(peer, frame, len(body))
-                return
-            if frame.session != self.session_id:
-                raise UnexpectedMessage(f"{peer} sent a frame of another session", party=peer)
-        elif frame.session != self.terms.job_id:
-            raise UnexpectedMessage(f"{peer} greeted for another job", party=peer)
-        self._order(peer, frame, body)
-
-    def early(self, peer: str, frame: Frame, size: int) -> None:
-        """Keeps a frame of a peer that knows the session's id before this party does."""
-        self._early_bytes += size
-        if len(self._early) >= MAX_AHEAD * len(self.terms.parties) or self._early_bytes > MAX_BUFFERED_BYTES:
-            raise LimitExceeded(f"{peer} sent too much before the session began", party=peer)
-        self._early.append((peer, frame))
-
-    def begin(self, session_id: bytes) -> None:
-        """Fixes the session's id and takes the frames that came before it was known."""
-        self.session_id = session_id
-        early, self._early = self._early, []
-        for peer, frame in early:
-            self.deliver(peer, frame)
-
-    def _order(self, peer: str, frame: Frame, body: bytes) -> None:
-        inbound = self.lane_from(peer, frame.lane)
-        if frame.seq < inbound.next_seq or frame.seq in inbound.ahead:
-            return  # a transport may deliver twice; the first copy counts
-        if frame.seq - inbound.next_seq > MAX_AHEAD:
-            raise LimitExceeded(f"{peer} skipped {frame.seq - inbound.next_seq} frames", party=peer)
-        self.buffered += len(body)
-        if self.buffered > MAX_BUFFERED_BYTES:
-            raise LimitExceeded(f"{peer} sent more than {MAX_BUFFERED_BYTES} bytes ahead of the protocol", party=peer)
-        inbound.ahead[frame.seq] = _Arrived(frame, body)
-        while (following := inbound.ahead.pop(inbound.next_seq, None)) is not None:
-            inbound.next_seq += 1
-            self.bytes_received += _size(following)
-            self.transcript.add(peer, "received", *following)
-            inbound.ready.append(following)
-        if inbound.ready:
-            _wake(inbound)
-
-    def lane_from(self, peer: str, lane: str) -> _Inbound:
-        inbound = self.inbound.get((peer, lane))
-        if inbound is None:
-            if sum(p == peer for p, _ in self.inbound) >= MAX_LANES:
-                raise LimitExceeded(f"{peer} opened more than {MAX_LANES} lanes", party=peer)
-            inbound = self.inbound[peer, lane] = _Inbound()
-        return inbound
-
-    # -- for the lanes -----------------------------------------------------------------------------------------------
-    async def post(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
-        if self.failure is not None:
-            raise self.failure
-        try:
-            async with asyncio.timeout_at(self.deadline):
-                await self.transmit(to, lane, kind, body, last=last, round_=round_)
-        except TimeoutError:
-            raise DeadlineExceeded(
-                f"{self.me} could not send {kind.DESCRIPTOR.name} to {to} before the job's deadline of "
-                f"{self.deadline_s:g} s had passed; check {to} or allow more time",
-                party=to,
-            ) from None
-
-    async def transmit(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
-        """Sends a frame whatever the state of the session."""
-        seq = self.next_out.get((to, lane), 0)
-        self.next_out[to, lane] = seq + 1
-        frame = Frame(
-            session=self.session_id or self.terms.job_id,
-            sender=self.me,
-            receiver=to,
-            lane=lane,
-            seq=seq,
-            type=kind.DESCRIPTOR.full_name,
-            body=body,
-            last=last,
-            round=round_,
-        )
-        self.bytes_sent += _size(_Arrived(frame, body))
-        self.transcript.add(to, "sent", frame, body)
-        await self.transport.send(to, frame)
-
-    async def take(self, frm: str, lane: str, kind: type[Message]) -> _Arrived:
-        inbound = self.lane_from(frm, lane)
-        while not inbound.ready:
-            if self.failure is not None:
-                raise self.failure
-            inbound.waiter = asyncio.get_running_loop().create_future()
-            try:
-                async with asyncio.timeout_at(self.deadline):
-                    await inbound.waiter
-            except TimeoutError:
-                raise DeadlineExceeded(
-                    f"{self.me} waited for {kind.DESCRIPTOR.name} of {frm} until the job's deadline of "
-                    f"{self.deadline_s:g} s had passed; check {frm} or allow more time",
-                    party=frm,
-                ) from None
-            finally:
-                inbound.waiter = None
-        frame, body = inbound.ready.popleft()
-        self.buffered -= len(body)
-        if frame.type != kind.DESCRIPTOR.full_name:
-            raise UnexpectedMessage(
-                f"{frm} sent {frame.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
-                party=frm,
-            )
-        return _Arrived(frame, body)
-
-
-def _size(arrived: _Arrived) -> int:
-    """Bytes of a frame, as protobuf writes it but for the lengths of its numbers; its own count would copy the body."""
-    frame = arrived.frame
-    names = len(frame.sender) + len(frame.receiver) + len(frame.lane) + len(frame.type)
-    return len(arrived.body) + len(frame.session) + names + _FRAME_OVERHEAD_BYTES
-
-
-def _told(peer: str, body: bytes) -> ComineError:
-    """The error with which a peer ends the job."""
-    abort = Abort()
-    try:
-        abort.ParseFromString(body)
-    except DecodeError:
-        return MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
-    message = "".join(c if c.isprintable() else " " for c in abort.message[:MAX_REASON])
-    return from_code(abort.code, message, party=peer)
-
-
-def _wake(inbound: _Inbound) -> None:
-    if inbound.waiter is not None and not inbound.waiter.done():
-        inbound.waiter.set_result(None)
 
 
 class Session:
@@ -332,7 +62,7 @@ class Session:
         path: The lane's name as a readable path.
     """
 
-    def __init__(self, core: _Core, path: str, parent: Session | None) -> None:
+    def __init__(self, core: SessionCore, path: str, parent: Session | None) -> None:
         self._core, self.path, self._parent = core, path, parent
         self._round: int = parent._round if parent is not None else 0
         self.me = core.me
@@ -368,11 +98,14 @@ class Session:
             VersionMismatch: A peer runs another version or suite, or means another job.
             DeadlineExceeded: A peer did not greet in time.
         """
-        core = _Core(terms, me, transport, random, executor, declared, deadline_s, progress)
+        core = SessionCore(terms, me, transport, random, executor, declared, deadline_s, progress)
         session = cls(core, "", None)
         transport.attach(core)
         try:
             await session._greet()
+        except asyncio.CancelledError:
+            await session.abort(JobCancelled(f"the job was cancelled at {me}", party=me))
+            raise
         except ComineError as error:
             await session.abort(error)
             raise
@@ -390,7 +123,7 @@ class Session:
             version=WIRE_VERSION,
             suite=terms.suite,
         )
-        greetings = Session(core, _HELLO_LANE, None)
+        greetings = Session(core, HELLO_LANE, None)
         await greetings.broadcast(mine)
         nonces = {self.me: nonce}
         for peer, hello in (await greetings.gather(Hello)).items():
@@ -576,12 +309,13 @@ class Session:
 
     async def abort(self, error: ComineError) -> None:
         """Tells all peers that this party ends the job, and why; ends every wait here."""
-        body = Abort(code=error.code, message=error.message).SerializeToString()
+        abort = Abort(code=error.code, message=error.message, party=error.party or self.me)
+        body = abort.SerializeToString()
 
         async def tell(party: str) -> None:
             with contextlib.suppress(ComineError, TimeoutError):
                 async with asyncio.timeout(ABORT_S):
-                    await self._core.transmit(party, _ABORT_LANE, Abort, body, last=True, round_=0)
+                    await self._core.transmit(party, ABORT_LANE, Abort, body, last=True, round_=0)
 
         self.fail(error)
         await asyncio.gather(*(tell(party) for party in self.others))

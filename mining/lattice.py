@@ -31,17 +31,15 @@ class SetKeys:
     def __init__(self, family: Sets) -> None:
         self._width: int = family.shape[1]
         self._n_known: int = int(family.max()) + 1 if family.size else 0
-        self._renumber: NDArray[np.int64] | None = None
+        self._used: Sets | None = None
         if not (self._masks or self._fits_base):
             # Few items take part in long itemsets, so numbering only those makes most keys scalar again.
-            used = np.flatnonzero(np.bincount(family.ravel()))
-            self._renumber = np.full(self._n_known + 1, len(used), np.int64)
-            self._renumber[used] = np.arange(len(used))
-            self._n_known = len(used)
+            self._used = np.unique(family)
+            self._n_known = len(self._used)
         # One number beyond the known ones stands for every item that the family does not hold. In a mask each such
         # item adds 1 below the bits of the known ones, so that no number of them can look like a known item.
-        self._bits = np.ones(self._n_known + 1, np.int64)
         if self._masks:
+            self._bits = np.ones(self._n_known + 1, np.int64)
             # Low items take high bits; among rows of one length the smaller row then has the larger mask.
             self._bits[:-1] <<= _SPARE_BITS + np.arange(self._n_known - 1, -1, -1)
 
@@ -86,10 +84,13 @@ class SetKeys:
     def _columns(self, sets: Sets) -> list[NDArray[np.int64]]:
         columns = []
         for j in range(sets.shape[1]):
-            column = sets[:, j].astype(np.int64)
-            if self._renumber is not None:
-                column = self._renumber[np.minimum(column, len(self._renumber) - 1)]
-            columns.append(np.minimum(column, self._n_known))
+            column = sets[:, j]
+            if self._used is not None:
+                position = find(self._used, column)
+                position[position < 0] = self._n_known
+                columns.append(position)
+            else:
+                columns.append(np.minimum(column.astype(np.int64), self._n_known))
         return columns
 
     def _combine(self, columns: list[NDArray[np.int64]]) -> Keys:

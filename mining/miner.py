@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
 from math import comb
 
 import numpy as np
@@ -25,6 +26,7 @@ _MOST_SETS = 1 << 24
 # Depth-first search needs a table of item pairs.
 _MOST_ITEMS_DEPTH_FIRST = 1 << 14
 _DENSE = 1 / 50
+_MOST_GREEDY_STEPS = 512
 
 
 def frequent_itemsets(
@@ -71,16 +73,48 @@ def frequent_itemsets(
     singles = np.arange(len(dictionary), dtype=np.int32)[:, None]
     levels = [(singles, counts[kept])]
     if longest > 1 and len(dictionary) > 1:
-        levels += _longer(narrowed, min_count, longest, most - len(dictionary))
+        try:
+            levels += _longer(narrowed, min_count, longest, most)
+        except EnumerationLimit:
+            # What was left of the limit at some point is of no interest to the caller.
+            raise EnumerationLimit(most) from None
     return Itemsets(dictionary, [level for level in levels if len(level[0])], transactions.n_rows)
 
 
 def _least(transactions: Transactions, longest: int) -> int:
     """A lower bound on the number of itemsets that occur: the subsets of the longest row."""
     length = int(transactions.lengths.max(initial=0))
-    if longest >= length:
-        return (1 << length) - 1
-    return sum(comb(length, k) for k in range(1, longest + 1))
+    return (1 << length) - 1 if longest >= length else _n_subsets(length, longest)
+
+
+def _n_subsets(length: int, longest: int) -> int:
+    """Number of non-empty subsets of at most `longest` items."""
+    return sum(comb(length, k) for k in range(1, min(length, longest) + 1))
+
+
+def _certain_to_exceed(transactions: Transactions, pairs: Sets, min_count: int, longest: int, most: int) -> bool:
+    """Whether one frequent itemset is found, greedily, that alone has more subsets than allowed.
+
+    This ends at once what would otherwise take minutes to grow beyond the limit. Only items that are frequent
+    together with enough others can belong to such an itemset, so on most data there is nothing to try.
+    """
+    length = next((k for k in range(1, transactions.n_items + 1) if _n_subsets(k, longest) > most), None)
+    if length is None:
+        return False
+    likely = np.bincount(pairs.ravel(), minlength=transactions.n_items) >= length - 1
+    if np.count_nonzero(likely) < length:
+        return False
+    target = np.where(likely, np.cumsum(likely) - 1, -1).astype(np.int32)
+    narrowed = transactions.renumbered(target, tuple(compress(transactions.items, likely)))
+    columns = pack(narrowed)
+    common = np.full(columns.shape[1], ~np.uint64(0))
+    reached = 0
+    for item in np.argsort(-narrowed.item_counts(), kind="stable")[:_MOST_GREEDY_STEPS]:
+        both = common & columns[item]
+        if np.bitwise_count(both).sum() >= min_count:
+            common = both
+            reached += 1
+    return reached >= length
 
 
 def _longer(
@@ -95,18 +129,20 @@ def _longer(
         all_counts = count_along_columns(columns)
         frequent = np.flatnonzero(all_counts >= min_count)
         pairs, counts = pairs_at(frequent, transactions.n_items), all_counts[frequent]
-    if len(pairs) > most:
+    left = most - transactions.n_items - len(pairs)
+    if left < 0:
         raise EnumerationLimit(most)
     levels = [(pairs, counts)]
-    most -= len(pairs)
     if longest > 2 and len(pairs) > 2:
+        if _certain_to_exceed(transactions, pairs, min_count, longest, most):
+            raise EnumerationLimit(most)
         if _dense(transactions):
             columns = pack(transactions) if columns is None else columns
-            levels += eclat.extend_pairs(pairs, columns, min_count, max_length=longest, limit=most)
+            levels += eclat.extend_pairs(pairs, columns, min_count, max_length=longest, limit=left)
         else:
             counter = SupportCounter(transactions)
             levels += apriori.extend_pairs(
-                counter, pairs, min_count, max_length=longest, limit=most, max_candidates=_MOST_SETS
+                counter, pairs, min_count, max_length=longest, limit=left, max_candidates=_MOST_SETS
             )
     return levels
 

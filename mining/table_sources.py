@@ -99,7 +99,10 @@ def _from_duckdb(path: Path | None, url: str | None, query: str, id_column: str,
     try:
         if url is not None:
             _attach_postgres(connection, url)
-        table: pa.Table = connection.execute(query).to_arrow_table()
+        relation = connection.sql(query)
+        if relation is None:
+            raise InputDataError(f"{where} returns no rows; it must be a select.")
+        table: pa.Table = relation.to_arrow_table()
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         reason = str(error).splitlines()[0]
         raise InputDataError(f"{where} failed: {reason}") from error

@@ -35,7 +35,7 @@ _TRUTH = {
 def from_baskets(data: bytes, separator: str | None) -> Transactions:
     """One transaction a line, its items separated by blanks or by `separator`; blank lines are ignored."""
     parts: list[pa.StringArray] = []
-    rows: list[NDArray[np.int64]] = []
+    rows = [np.empty(0, np.int64)]
     n_rows = 0
     for block in _blocks(data):
         lengths, items = _split_at_blanks(block) if separator is None else _split_at(block, separator)

@@ -22,18 +22,8 @@ def serve(
     """Serve one party's data to joint jobs, within its policy, until SIGTERM or Ctrl-C."""
     import asyncio
     import os
-    import sys
-    import threading
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what grpc has to say is said again in this node's own words
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))
-    workers = [thread for thread in threading.enumerate() if thread.name.startswith("comine")]
-    for worker in workers:
-        worker.join(0.2)
-    if any(worker.is_alive() for worker in workers):
-        # A thread cannot be cancelled, and the interpreter would wait for the work of a job that has ended.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.spec import JobSpec
+from link.core import Costs
 from link.errors import ComineError, JobCancelled
-from link.session import Costs
 from protos.v1.control_pb2 import (
     APPROVED,
     CANCELLED,
@@ -69,9 +69,9 @@ class Job:
         job_id: 32 bytes.
         spec: What is to be done.
         coordinator: Who proposed it; nobody else may ask for it.
-        costs: What the job has cost so far.
 
     Attributes:
+        costs: Tells what the job has cost so far.
         task: The running part; None until the start.
         released: What may be fetched, once it succeeded.
         cancelled_by: Why the job was cancelled here, for people.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
-from link.errors import ComineError, LimitExceeded
-from link.session import Costs, Receiver, Transport
+from link.core import Costs, Receiver, Transport
+from link.errors import ComineError, LimitExceeded, from_code
 from protos.v1.link_pb2 import Abort, Frame
+
+T = TypeVar("T")
 
 MAX_EARLY_BYTES: Final = 16 << 20  # what peers may send before this party's session begins; greetings are far smaller
 
@@ -32,7 +36,7 @@ class JobTransport:
         self._receiver: Receiver | None = None
         self._early: list[tuple[str, Frame]] = []
         self._early_bytes = 0
-        self._failure: ComineError | None = None
+        self._failure: asyncio.Future[ComineError] = asyncio.get_running_loop().create_future()
         self._started = time.monotonic()
         self._sent = self._received = self._rounds = 0
         self.aborted = False
@@ -48,8 +52,24 @@ class JobTransport:
         early, self._early = self._early, []
         for peer, frame in early:
             receiver.deliver(peer, frame)
-        if self._failure is not None:
-            receiver.fail(self._failure)
+        if self._failure.done():
+            receiver.fail(self._failure.result())
+
+    async def before_session(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to, done while there is no session yet; given up as soon as a peer ends the job.
+
+        Raises:
+            ComineError: A peer ended the job or was lost.
+        """
+        task = asyncio.create_task(work)
+        try:
+            either: set[asyncio.Future[Any]] = {task, self._failure}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise self._failure.result()
+            return task.result()
+        finally:
+            task.cancel()
 
     def deliver(self, peer: str, frame: Frame) -> None:
         """Takes a frame from the transport."""
@@ -60,14 +80,18 @@ class JobTransport:
             self._receiver.deliver(peer, frame)
             return
         self._early_bytes += size
-        if self._early_bytes > MAX_EARLY_BYTES:
+        if frame.type == Abort.DESCRIPTOR.full_name:
+            abort = Abort.FromString(frame.body)
+            self.fail(from_code(abort.code, abort.message, party=abort.party or peer))
+        elif self._early_bytes > MAX_EARLY_BYTES:
             self.fail(LimitExceeded(f"{peer} sent too much before {self._me} was ready", party=peer))
         else:
             self._early.append((peer, frame))
 
     def fail(self, error: ComineError) -> None:
         """Takes the transport's word that the session is at its end."""
-        self._failure = self._failure or error
+        if not self._failure.done():
+            self._failure.set_result(error)
         if self._receiver is not None:
             self._receiver.fail(error)
 
@@ -79,7 +103,7 @@ class JobTransport:
 
     async def abort(self, error: ComineError, peers: tuple[str, ...]) -> None:
         """Tells the peers that this party ends the job, for the time in which there is no session that could."""
-        body = Abort(code=error.code, message=error.message).SerializeToString()
+        body = Abort(code=error.code, message=error.message, party=error.party or self._me).SerializeToString()
         for peer in peers:
             frame = Frame(session=self._job_id, sender=self._me, receiver=peer, lane="abort", last=True, body=body)
             frame.type = Abort.DESCRIPTOR.full_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -11,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from jobs.document import software_version
@@ -31,6 +31,7 @@ from party.sources import Sources
 from protos.v1 import control_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
+CLOSE_S: Final = 3.0  # for streams to peers that do not answer
 GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
 
 
@@ -69,7 +70,7 @@ class Node:
                 log=log,
             )
         )
-        self._health = health.HealthServicer()
+        self._health = health.aio.HealthServicer()
         self._control = ControlService(config, tuple(federation.addresses), self.host, log)
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
@@ -110,7 +111,9 @@ class Node:
             self._log.info("stopping", jobs=self.host.running)
             await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self.host.close()
-            await self._link.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await self._link.close()
             await self._server.stop(GRACE_S)
             self._log.info("stopped")
         self._executor.close()

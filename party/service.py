@@ -11,8 +11,9 @@ import grpc
 from crypto.params import STANDARD_128
 from jobs.document import software_version
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
+from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, DeadlineExceeded, LimitExceeded, MalformedMessage, UnexpectedMessage
-from link.session import CHUNK_BYTES, WIRE_VERSION
+from link.session import WIRE_VERSION
 from party.config import PartyConfig
 from party.interceptors import coordinator_of
 from party.logs import Log

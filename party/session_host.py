@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,9 +41,10 @@ from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED
 T = TypeVar("T")
 
 KEEP_S: Final = 3600.0  # for which a job that has ended can be asked about
-MAX_KEPT: Final = 256  # jobs in memory, whatever their state
+MAX_KEPT: Final = 256  # jobs in memory; beyond them, those that have ended go first
 MAX_REASON: Final = 200  # characters of a coordinator's reason for cancelling
 BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
+ABORT_S: Final = 2.0  # for which a peer may keep this party from telling that it ends the job
 CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
 
 
@@ -105,8 +107,8 @@ class SessionHost:
             raise UnexpectedMessage(
                 f"{self._me} has accepted this very proposal before; make a new one", party=self._me
             )
-        if len(self._jobs) >= MAX_KEPT:
-            raise ResourceError(f"{self._me} keeps {MAX_KEPT} jobs already; propose the job later", party=self._me)
+        if len(self._jobs) >= MAX_KEPT and not self._drop_oldest():
+            raise ResourceError(f"{self._me} has {MAX_KEPT} open jobs; propose the job later", party=self._me)
         self._accepted[job_id] = expiry
         job = self._jobs[job_id] = Job(job_id, spec, coordinator)
         asyncio.get_running_loop().call_later(max(0.0, expiry - now), self._expire, job)
@@ -121,7 +123,7 @@ class SessionHost:
         job = self._jobs.get(job_id)
         if job is None or job.coordinator != coordinator:
             raise UnexpectedMessage(
-                f"{self._me} has no such job of {coordinator}; jobs are forgotten an hour after their end",
+                f"{self._me} has no such job of {coordinator}; jobs are forgotten within an hour after their end",
                 party=self._me,
             )
         return job
@@ -154,15 +156,16 @@ class SessionHost:
             self._end(job, JobCancelled(job.cancelled_by, party=self._me))
             return
         job.task.cancel()
-        await asyncio.wait({job.task}, timeout=CANCEL_S)
+        _, unfinished = await asyncio.wait({job.task}, timeout=CANCEL_S)
+        if unfinished:
+            job.task.cancel()
+        elif not job.over:  # the task was cancelled before its first step
+            self._end(job, JobCancelled(job.cancelled_by, party=self._me))
 
     async def close(self) -> None:
         """Cancels all jobs at all parties; returns once the peers have been told."""
         self._closing = True
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in list(self._jobs.values())))
-        tasks = {job.task for job in self._jobs.values() if job.task is not None and not job.task.done()}
-        if tasks:
-            await asyncio.wait(tasks, timeout=CANCEL_S)
 
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(self, job: Job, attempt: int) -> None:
@@ -176,16 +179,17 @@ class SessionHost:
             await self._take_part(job, attempt, transport)
         except (Exception, asyncio.CancelledError) as error:
             told = self._public(job, error)
-            if not transport.aborted:
-                await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
-            self._end(job, told, error)
+            try:
+                await self._tell_peers(job, told, transport)
+            finally:
+                self._end(job, told, error)
         finally:
             await transport.close()
 
     async def _take_part(self, job: Job, attempt: int, transport: JobTransport) -> None:
         room = self._room
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            data = await self._load(job)
+            data = await transport.before_session(self._load(job))
             check_rows(room.policy, job.spec, me=self._me, n_rows=data.n_rows)
             run = await run_party(
                 job.spec,
@@ -210,6 +214,13 @@ class SessionHost:
             **run.costs._asdict(),
         )
         self._forget_later(job)
+
+    async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
+        """Makes sure that peers hear of the end, also where there was no session to tell them."""
+        if not transport.aborted:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ABORT_S):
+                    await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
 
     async def _load(self, job: Job) -> Transactions:
         """The job's data; why it cannot be read stays in this node's log."""
@@ -273,6 +284,11 @@ class SessionHost:
     def _expire(self, job: Job) -> None:
         if job.task is None and not job.over:
             self._end(job, DeadlineExceeded("the proposal expired before the job was started", party=self._me))
+
+    def _drop_oldest(self) -> bool:
+        """Forgets the job that was proposed first among those that have ended; whether there was one."""
+        ended = next((job_id for job_id, job in self._jobs.items() if job.over), None)
+        return ended is not None and self._jobs.pop(ended) is not None
 
     def _forget_later(self, job: Job) -> None:
         asyncio.get_running_loop().call_later(KEEP_S, self._jobs.pop, job.id, None)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import pathlib
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("comine", deadline=None)  # machines are shared; no test is timed
+hypothesis.settings.load_profile("comine")
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,13 @@ import grpc
 
 from crypto.primitives.randomness import Randomness
 from link.authority import Authority
+from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
 from link.grpc_transport import SERVER_OPTIONS, NodeLink, server_credentials
 from link.identity import Identity
 from link.memory import Hub
-from link.session import Session, Terms, Transport
+from link.session import Session
 from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")
@@ -117,7 +118,12 @@ async def run_parties_async(
 
 @asynccontextmanager
 async def transports(
-    parties: Sequence[str], kind: Literal["memory", "grpc"], job_id: bytes, observe: Observer | None = None
+    parties: Sequence[str],
+    kind: Literal["memory", "grpc"],
+    job_id: bytes,
+    observe: Observer | None = None,
+    *,
+    patience_s: float = 20,
 ) -> AsyncIterator[dict[str, Transport]]:
     """One transport per party, joined for one job and closed at the end."""
     if kind == "memory":
@@ -125,7 +131,7 @@ async def transports(
         yield {name: hub.endpoint(name) for name in parties}
         return
     authority = Authority.create()
-    async with nodes({name: authority.issue(name) for name in parties}) as links:
+    async with nodes({name: authority.issue(name) for name in parties}, patience_s=patience_s) as links:
         opened: dict[str, Transport] = {name: links[name].open(job_id, parties) for name in parties}
         try:
             yield opened

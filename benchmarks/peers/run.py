@@ -1,6 +1,7 @@
-"""Mines one file with one tool: `run.py TOOL FILE MIN_COUNT`. Runs in the environment of the tool; knows nothing of ours.
+"""Mines one file with one tool: `run.py TOOL FILE MIN_COUNT`.
 
-Prints one JSON object: seconds of mining alone, number of itemsets, peak memory in megabytes.
+Runs in the environment of the tool and knows nothing of ours. Prints one JSON object: seconds of mining alone, number
+of itemsets, peak memory in megabytes.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from coordinator.cli import job, pki
+from coordinator.cli.demo import demo
 from coordinator.cli.doctor import doctor
 from coordinator.cli.explain import explain
 from coordinator.cli.schema import schema
@@ -13,6 +14,7 @@ from coordinator.cli.simulate import simulate
 
 def add_commands(app: typer.Typer) -> None:
     """Adds every command of the coordinator to `app`."""
+    app.command()(demo)
     app.add_typer(pki.app, name="pki")
     app.command()(doctor)
     app.add_typer(job.app, name="job")

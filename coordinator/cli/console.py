@@ -44,5 +44,10 @@ def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str 
 
     table = Table(*heads, title=title, title_justify="left")
     for row in rows:
-        table.add_row(*map(Text, row))  # as text: names and items may hold what Rich takes for markup
+        table.add_row(*(Text(_harmless(cell)) for cell in row))  # not as markup, which items may look like
     Console().print(table)
+
+
+def _harmless(text: str) -> str:
+    """The text without what would move a terminal's cursor or change its colours."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

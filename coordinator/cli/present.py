@@ -11,6 +11,8 @@ from jobs.findings import Result
 
 _SHOWN: Final = 20
 _DECIMALS: Final = 4
+_COLUMNS: Final = 6  # that fit a terminal
+_ONLY_IN_FILES: Final = frozenset({"antecedent_count", "consequent_count"})
 
 
 def present(result: Result, out: Path | None, *, as_json: bool) -> None:
@@ -53,9 +55,10 @@ def _show_first(result: Result) -> None:
     for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
         if table is None:
             continue
-        rows = [[_cell(value) for value in row.values()] for row in table.slice(0, _SHOWN).to_pylist()]
+        columns = [column for column in table.column_names if column not in _ONLY_IN_FILES][:_COLUMNS]
+        rows = [[_cell(row[column]) for column in columns] for row in table.slice(0, _SHOWN).to_pylist()]
         more = f" (the first {_SHOWN} of {len(table):,})" if len(table) > _SHOWN else ""
-        write_table(table.column_names, rows, f"{name}{more}")
+        write_table(columns, rows, f"{name}{more}")
 
 
 def _cell(value: Any) -> str:

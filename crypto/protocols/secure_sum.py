@@ -28,9 +28,8 @@ Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,7 @@ from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Declared
 from link.session import Session
+from link.tasks import together
 from protos.v1.secure_sum_pb2 import MaskedValues
 
 R = TypeVar("R")
@@ -114,14 +114,14 @@ async def _open_sliced(
     others = [r for r in receivers if r != session.me]
     # All is sent before anything is taken, so that a frame counts as round 1 whatever has already arrived; the
     # transport receives meanwhile.
-    await _together(session.open(label, masked[parts[r]], [r]) for r in others)  # -> 1
+    await together(session.open(label, masked[parts[r]], [r]) for r in others)  # -> 1
     if session.me not in receivers:
         return None
 
     total = masked  # in place: what has been sent is a copy
     mine = total[parts[session.me]]
     await _add_opened(session, mine, label)  # <- 1
-    await _together(session.open(label, mine, [r]) for r in others)  # -> 2
+    await together(session.open(label, mine, [r]) for r in others)  # -> 2
     for receiver in others:
         part = total[parts[receiver]]
         part[:] = await session.receive_opened(receiver, label, np.uint64, part.shape)  # <- 2
@@ -203,13 +203,3 @@ async def _add(session: Session, total: NDArray[np.uint64], part: NDArray[np.uin
 async def _work(session: Session, size_bytes: int, function: Callable[[], R]) -> R:
     """Off the event loop where it would hold up the streams; a short call costs less than the change of thread."""
     return await session.compute(function) if size_bytes > _HEAVY_BYTES else function()
-
-
-async def _together(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Runs all at once; the first error ends the others and is raised as it is, not in a group."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for step in steps:
-                group.create_task(step)
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None

@@ -42,32 +42,33 @@ Pohlig–Hellman over a prime field, whole tuples shuffled at *every* hop, commo
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from functools import partial
-from itertools import pairwise
-from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.primitives import blocks, embedding
 from crypto.primitives.commutative import CommutativeKey
+from crypto.protocols.layers import apply, apply_received, pieces, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
     MAX_BLOCKS,
     ListSizes,
     PointTuples,
+    check_set,
     common_fakes,
     distinct,
     length_class,
     padded,
+    require,
     room_for_common_fakes,
     rung,
+    sorted_elements,
 )
 from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
 from link.session import Session
+from link.tasks import together
 from protos.v1.set_union_pb2 import (
     EncryptedList,
     FullyEncryptedList,
@@ -76,11 +77,6 @@ from protos.v1.set_union_pb2 import (
     UnionAnnouncement,
     UnionSize,
 )
-
-Kernel = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
-
-KERNEL_POINTS: Final = 256  # about 10 ms: long against the hand-over between threads, short against a list
-PIECE_POINTS: Final = 8192  # of a list that is passed on while it is worked on: 256 KiB
 
 
 async def set_union(
@@ -123,7 +119,7 @@ async def set_union(
     lane = session.lane(f"union/{label}")
     ring = _ring(session.parties, merger)
     own = await session.compute(lambda: sorted(set(elements)))
-    _check_set(session.me, own, label, bound, max_element_bytes)
+    check_set(session.me, own, label, bound, max_element_bytes)
     fakes = common_fakes(epsilon_dup)
     sizes = await _announce(lane, own, bound, room_for_common_fakes(len(ring), fakes), max_element_bytes)
 
@@ -132,15 +128,15 @@ async def set_union(
     private = lane.randomness("private fakes")
     tuples = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private))
 
-    union: list[bytes] = []
     if lane.me == merger:
         union = await _merger(lane, ring, sizes, tuples, max_element_bytes)
         await _open(lane, label, union, sizes, to)
     else:
         await _encryptor(lane, ring, sizes, tuples)
-        if to is None or lane.me in to:
-            union = await _receive_union(lane, merger, label, sizes, max_element_bytes)
-    if union and not set(own).issubset(union):
+        if to is not None and lane.me not in to:
+            return []
+        union = await _receive_union(lane, merger, label, sizes, max_element_bytes)
+    if not set(own).issubset(union):
         raise ProtocolViolation(
             f"the union '{label}' lacks elements of {lane.me}, so a peer sent wrong lists; check all nodes' versions",
             party=merger if len(ring) == 2 and lane.me != merger else None,
@@ -158,15 +154,15 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(_route(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
-            encrypted = await _apply(hop, lambda chunk: key.encrypt(embedding.embed(chunk)), own)
+            encrypted = await apply(hop, lambda chunk: key.encrypt(embedding.embed(chunk)), own)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
-            encrypted = await _raise(hop, key.encrypt, received, before)
+            encrypted = await apply_received(hop, key.encrypt, received, before)
         kind = FullyEncryptedList if after == ring[0] else EncryptedList
-        await hop.send_array(after, kind, _shuffled(hop, encrypted))  # -> 1
+        await hop.send_array(after, kind, shuffled(hop, encrypted))  # -> 1
         progress.tick()
 
-    await _together(encrypt(owner) for owner in ring)
+    await together(encrypt(owner) for owner in ring)
     await _strip(lane.lane("merged"), ring, sizes, key)
     progress.tick()
 
@@ -182,35 +178,37 @@ async def _merger(
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await _apply(hop, lambda chunk: wrapping.encrypt(embedding.embed(chunk)), own)
-        await hop.send_array(ring[1], EncryptedList, _shuffled(hop, wrapped))  # -> 1
+        wrapped = await apply(hop, lambda chunk: wrapping.encrypt(embedding.embed(chunk)), own)
+        await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
-        return await _raise(hop, rest.encrypt, returned, ring[-1])
+        return await apply_received(hop, rest.encrypt, returned, ring[-1])
 
     async def receive(owner: str) -> PointTuples:
         last = _route(ring, owner)[-2]
         return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape(owner))
 
-    mine, *theirs = await _together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
+    mine, *theirs = await together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
     others = await lane.compute(lambda: distinct(theirs))
     try:
-        blinded = await _apply(lane, blind.encrypt, others)
+        blinded = await apply(lane, blind.encrypt, others)
     except ValueError:
         for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
-            await _raise(lane, blind.encrypt, received, _route(ring, owner)[-2])
+            await apply_received(lane, blind.encrypt, received, _route(ring, owner)[-2])
         raise
-    merged = _shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
+    merged = shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
     progress.tick()
 
     hop = lane.lane("merged")
     await hop.broadcast(MergedSize(tuples=len(merged)))  # -> 3
-    for start, stop in _pieces(len(merged), sizes.blocks):
+    for start, stop in pieces(len(merged), sizes.blocks):
         await hop.send(ring[1], MergedPiece(data=merged[start:stop].tobytes()))  # -> 3
     plain = np.empty((*merged.shape[:2], blocks.BLOCK_BYTES), np.uint8)
-    for start, stop in _pieces(len(merged), sizes.blocks):
+    for start, stop in pieces(len(merged), sizes.blocks):
         piece = await _receive_piece(hop, ring[-1], (stop - start, *merged.shape[1:]))  # <- 3
-        plain[start:stop] = await _raise(hop, lambda chunk: embedding.extract(blind.decrypt(chunk)), piece, ring[-1])
+        plain[start:stop] = await apply_received(
+            hop, lambda chunk: embedding.extract(blind.decrypt(chunk)), piece, ring[-1]
+        )
     progress.tick()
     union = await _read(hop, plain, max_element_bytes)
     progress.tick()
@@ -222,41 +220,21 @@ async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: Commu
     place = ring.index(hop.me)
     before, after = ring[place - 1], ring[(place + 1) % len(ring)]
     least, most = max(map(sizes.length, ring)), sizes.total
-    size = (await hop.recv(ring[0], MergedSize, lambda m: _require(least <= m.tuples <= most, "size"))).tuples  # <- 3
+    size = (await hop.recv(ring[0], MergedSize, lambda m: require(least <= m.tuples <= most, "size"))).tuples  # <- 3
     order = hop.randomness("permutation").permutation(size)
     merged = np.empty((size, *sizes.shape(hop.me)[1:]), np.uint8)
     streams_out = place % 2 == (len(ring) - 1) % 2  # the last one streams to the merger, which strips on arrival
 
-    for start, stop in _pieces(size, sizes.blocks):
+    for start, stop in pieces(size, sizes.blocks):
         piece = await _receive_piece(hop, before, (stop - start, *merged.shape[1:]))  # <- 3
-        merged[start:stop] = piece if streams_out else await _raise(hop, key.decrypt, piece, before)
-    for start, stop in _pieces(size, sizes.blocks):
+        merged[start:stop] = piece if streams_out else await apply_received(hop, key.decrypt, piece, before)
+    for start, stop in pieces(size, sizes.blocks):
         piece = merged[order[start:stop]]
-        piece = await _raise(hop, key.decrypt, piece, before) if streams_out else piece
+        piece = await apply_received(hop, key.decrypt, piece, before) if streams_out else piece
         await hop.send(after, MergedPiece(data=piece.tobytes()))  # -> 3
 
 
 # -- before and after the encryption ---------------------------------------------------------------------------------
-def _check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int) -> None:
-    if bound is not None and not 1 <= bound <= MAX_BLOCKS:
-        raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
-    if len(own) > (MAX_BLOCKS if bound is None else bound):
-        raise ConfigurationError(
-            f"the set of {me} is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
-            "raise the bound in the job"
-        )
-    if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
-        raise ConfigurationError(
-            f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
-            f"not {max_element_bytes}"
-        )
-    if any(len(element) > max_element_bytes for element in own):
-        raise ConfigurationError(
-            f"the set of {me} has an element of more than {max_element_bytes} bytes, the most that the union '{label}' "
-            "allows; raise the limit in the job"
-        )
-
-
 async def _announce(
     lane: Session, own: Sequence[bytes], bound: int | None, room: int, max_element_bytes: int
 ) -> ListSizes:
@@ -264,8 +242,8 @@ async def _announce(
     mine = UnionAnnouncement(blocks=length_class(own), rung=0 if bound is not None else rung(len(own)))
 
     def check(message: UnionAnnouncement) -> None:
-        _require(1 <= message.blocks <= most_blocks, "length class")
-        _require(message.rung <= (rung(MAX_BLOCKS) if bound is None else 0), "rung")
+        require(1 <= message.blocks <= most_blocks, "length class")
+        require(message.rung <= (rung(MAX_BLOCKS) if bound is None else 0), "rung")
 
     await lane.broadcast(mine)  # -> 0
     announced = {lane.me: mine} | await lane.gather(UnionAnnouncement, check)  # <- 0
@@ -277,7 +255,7 @@ async def _announce(
     if any(sizes.length(party) * sizes.blocks > MAX_BLOCKS for party in lane.parties):
         raise ConfigurationError(
             f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
-            "lower the bound or the longest element of the job, or thin the sets out"
+            "lower the bound or the longest element in the job"
         )
     return sizes
 
@@ -285,23 +263,13 @@ async def _announce(
 async def _read(lane: Session, plain: blocks.Tuples, max_element_bytes: int) -> list[bytes]:
     """The elements of the decrypted list, after checking each; fakes are dropped."""
     try:
-        return await lane.compute(partial(_elements, plain, max_element_bytes, fakes=True))
+        return await lane.compute(partial(sorted_elements, plain, max_element_bytes, fakes=True))
     except ValueError:
         raise ProtocolViolation(
             f"the merged list holds a tuple that is neither an element nor a fake, so {' or '.join(lane.others)} "
             "sent a wrong list; check these nodes",
             party=lane.others[0] if len(lane.others) == 1 else None,
         ) from None
-
-
-def _elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool) -> list[bytes]:
-    """Sorted elements of tuples of shape (m, b, 30); raises ValueError where one is not as it must be."""
-    decoded = blocks.decode(tuples)
-    elements = sorted(element for element in decoded if element is not None)
-    _require(fakes or len(elements) == len(decoded), "element")
-    _require(all(len(element) <= max_element_bytes for element in elements), "element")
-    _require(all(a != b for a, b in pairwise(elements)), "element")
-    return elements
 
 
 async def _open(
@@ -318,11 +286,11 @@ async def _receive_union(
     lane: Session, merger: str, label: str, sizes: ListSizes, max_element_bytes: int
 ) -> list[bytes]:
     most = sum(sizes.capacity.values())
-    size = (await lane.recv(merger, UnionSize, lambda m: _require(m.elements <= most, "size"))).elements  # <- 4
+    size = (await lane.recv(merger, UnionSize, lambda m: require(m.elements <= most, "size"))).elements  # <- 4
     shape = (size, sizes.blocks, blocks.BLOCK_BYTES)
     rows = await lane.receive_opened(merger, label, np.uint8, shape)  # <- 4
     try:
-        return await lane.compute(partial(_elements, rows, max_element_bytes, fakes=False))
+        return await lane.compute(partial(sorted_elements, rows, max_element_bytes, fakes=False))
     except ValueError:
         raise MalformedMessage(f"{merger} opened a union with a wrong element; check that node", party=merger) from None
 
@@ -348,43 +316,11 @@ def _neighbours(route: Sequence[str], me: str) -> tuple[str | None, str]:
     return (route[place - 1] if place else None), route[place + 1]
 
 
-# -- arrays ----------------------------------------------------------------------------------------------------------
-async def _apply(lane: Session, kernel: Kernel, tuples: PointTuples) -> PointTuples:
-    """Maps a kernel over all blocks, shape (m, b, x) → (m, b, y), several chunks at a time."""
-    rows = tuples.reshape(-1, tuples.shape[2])
-    chunks = [rows[start : start + KERNEL_POINTS] for start in range(0, len(rows), KERNEL_POINTS)]
-    results = np.concatenate(await lane.map(kernel, chunks))
-    return results.reshape(*tuples.shape[:2], -1)
-
-
-async def _raise(lane: Session, kernel: Kernel, received: PointTuples, sender: str) -> PointTuples:
-    """Adds or strips a layer; what is no group element is laid at the door of its sender."""
-    try:
-        return await _apply(lane, kernel, received)
-    except ValueError:
-        raise MalformedMessage(
-            f"{sender} sent a list with something that is no group element; check that node", party=sender
-        ) from None
-
-
-def _shuffled(lane: Session, tuples: PointTuples) -> PointTuples:
-    return tuples[lane.randomness("permutation").permutation(len(tuples))]
-
-
-def _pieces(size: int, width: int) -> Iterator[tuple[int, int]]:
-    step = max(1, PIECE_POINTS // width)
-    return ((start, min(start + step, size)) for start in range(0, size, step))
-
-
+# -- pieces of the merged list ---------------------------------------------------------------------------------------
 async def _receive_piece(lane: Session, sender: str, shape: tuple[int, ...]) -> PointTuples:
     expected = int(np.prod(shape))
-    message = await lane.recv(sender, MergedPiece, lambda m: _require(len(m.data) == expected, "length"))
+    message = await lane.recv(sender, MergedPiece, lambda m: require(len(m.data) == expected, "length"))
     return np.frombuffer(message.data, np.uint8).reshape(shape)
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(f"its {what} is not what this union allows")
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------
@@ -397,15 +333,3 @@ class _Steps:
     def tick(self) -> None:
         self._done += 1
         self._lane.progress(self._lane.path, self._done, self._total)
-
-
-async def _together(jobs: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Runs all at once; the first error ends the others and is raised."""
-    tasks = [asyncio.ensure_future(job) for job in jobs]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

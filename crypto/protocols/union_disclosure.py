@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
 
-from link.disclosure import Declared
-
-
-@dataclass(frozen=True)
-class Learned:
-    """One thing that a party learns from a union besides its output.
-
-    Attributes:
-        learner: The party, or "all parties".
-        what: What it learns, in words.
-        noise: What blurs it, in words; empty where the party learns it exactly.
-    """
-
-    learner: str
-    what: str
-    noise: str = ""
+from link.disclosure import Declared, Learned
 
 
 def declared(
@@ -51,7 +34,7 @@ def leakage(
     epsilon_dup: Decimal | float = 1.0,
     to: Iterable[str] | None = None,
 ) -> list[Learned]:
-    """Who learns what in a union of semi-honest parties, the union itself included.
+    """Who learns what in a union of semi-honest parties, beside the union itself.
 
     Args:
         parties: All parties of the job.
@@ -60,50 +43,43 @@ def leakage(
         epsilon_dup: ε of the number of common fakes of a pair.
         to: Who learns the union; all parties by default.
     """
-    others = [party for party in parties if party != merger]
-    receivers = set(parties if to is None else to) | {merger}
-    blur = f"plus the pair's number of common fakes (ε = {epsilon_dup})"
-    lines = [
-        Learned(party, "the union, whatever the number of parties that hold an element")
-        for party in parties
-        if party in receivers
-    ]
-    lines.append(Learned("all parties", "by party, the number of blocks of its longest element (length class)"))
+    everyone = tuple(parties)
+    receivers = set(everyone if to is None else to) | {merger}
+    informed = tuple(party for party in everyone if party in receivers)
+    uninformed = tuple(party for party in everyone if party not in receivers)
+    lines = [Learned(everyone, "size", "by party, the number of blocks of its longest element (length class)")]
     if bound is None:
-        lines.append(Learned("all parties", "by party, the rung 2^j that holds the size of its set"))
+        lines.append(Learned(everyone, "size", "by party, the rung 2^j that holds the size of its set"))
     else:
-        lines.append(Learned("all parties", f"that no set holds more than {bound} elements"))
-    for party in parties:
-        unknown = [f"{a} and {b}" for a, b in combinations(parties, 2) if party not in (a, b)]
-        noise = f"plus the numbers of common fakes of {', of '.join(unknown)}" if unknown else ""
-        if party in receivers:
-            lines.append(Learned(party, "the sum of the sizes of all sets, by the number of fakes", noise))
-        else:
-            lines.append(Learned(party, "the number of different tuples in all lists, fakes included"))
-    lines += [
-        Learned(merger, f"the number of elements that exactly {a} and {b} hold", blur)
-        for a, b in combinations(others, 2)
-    ]
-    lines += [
-        Learned(merger, f"the number of elements that exactly {', '.join(group[:-1])} and {group[-1]} hold")
-        for size in range(2, len(parties) + 1)
-        for group in combinations(parties, size)
-        if merger in group or size > 2
-    ]
-    if len(parties) == 2:
+        lines.append(Learned(everyone, "size", f"that no set holds more than {bound} elements"))
+    noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
+    lines.append(Learned(informed, "size", f"the sum of the sizes of all sets{noise}"))
+    if uninformed:
+        lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
+    if len(everyone) > 2:
         lines.append(
             Learned(
-                "all parties",
+                (merger,),
+                "count",
+                "for every two other parties the number of elements that exactly these two hold, "
+                f"plus the pair's number of common fakes (ε = {epsilon_dup})",
+            )
+        )
+        lines.append(
+            Learned(
+                (merger,),
+                "count",
+                f"for every group of parties with {merger} in it, or of three or more, the number of elements that "
+                "exactly these hold",
+            )
+        )
+    else:
+        lines.append(
+            Learned(
+                everyone,
+                "membership",
                 "the other's exact set size, the number of common elements, and every element that only the other "
                 "holds: the union hides only which of a party's own elements the other holds",
             )
         )
-    lines.append(
-        Learned(
-            "up to n − 1 colluding parties",
-            "by pattern of holders, how many elements their own and the others' sets have in common, "
-            "but not which, while one other party shuffles",
-        )
-    )
-    lines.append(Learned("a party that deviates", "nothing here protects sets, sizes or the result against it"))
     return lines

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -54,6 +55,31 @@ class ListSizes:
     def shape(self, party: str) -> tuple[int, int, int]:
         """Shape of the party's list as points."""
         return (self.length(party), self.blocks, STANDARD_128.point_bytes)
+
+
+def check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int) -> None:
+    """Refuses a set or a limit of which no list can be made.
+
+    Raises:
+        ConfigurationError: The set is over the bound, or an element over its limit; it is not told by how much.
+    """
+    if bound is not None and not 1 <= bound <= MAX_BLOCKS:
+        raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
+    if len(own) > (MAX_BLOCKS if bound is None else bound):
+        raise ConfigurationError(
+            f"the set of {me} is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
+            "raise the bound in the job"
+        )
+    if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
+        raise ConfigurationError(
+            f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
+            f"not {max_element_bytes}"
+        )
+    if any(len(element) > max_element_bytes for element in own):
+        raise ConfigurationError(
+            f"the set of {me} has an element of more than {max_element_bytes} bytes, the most that the union '{label}' "
+            "allows; raise the limit in the job"
+        )
 
 
 def common_fakes(epsilon: Decimal | float) -> TruncatedDiscreteLaplace:
@@ -131,3 +157,28 @@ def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
     width = joined.shape[1] * joined.shape[2]
     rows = np.unique(joined.reshape(len(joined), width).view(np.dtype((np.void, width))))
     return rows.view(np.uint8).reshape(-1, *joined.shape[1:])
+
+
+def sorted_elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool) -> list[bytes]:
+    """The elements of decrypted or opened tuples, in ascending order of their bytes.
+
+    Args:
+        tuples: Shape (m, b, 30).
+        max_element_bytes: The longest element that the job allows.
+        fakes: Whether fakes may be among them; they are dropped.
+
+    Raises:
+        ValueError: A tuple is malformed, too long, a fake where none may be, or there twice.
+    """
+    decoded = blocks.decode(tuples)
+    elements = sorted(element for element in decoded if element is not None)
+    require(fakes or len(elements) == len(decoded), "element")
+    require(all(len(element) <= max_element_bytes for element in elements), "element")
+    require(all(a != b for a, b in pairwise(elements)), "element")
+    return elements
+
+
+def require(condition: bool, what: str) -> None:
+    """Raises ValueError, in words that follow the name of a peer and its message."""
+    if not condition:
+        raise ValueError(f"its {what} is not what this union allows")

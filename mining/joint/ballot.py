@@ -10,11 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from crypto.protocols.set_union import set_union
 from numpy.typing import NDArray
 
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
+from crypto.protocols.set_union import set_union
 from link.errors import InputDataError
 from link.session import Session
 from mining.joint.parameters import HorizontalMining

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
 from mining.joint.one_shot import MAX_LENGTH
 from mining.joint.parameters import HorizontalMining
@@ -93,27 +94,6 @@ def _if_two(parties: tuple[str, ...], consequence: str) -> str:
 
 
 def _of_union(task: HorizontalMining, parties: tuple[str, ...], what: str) -> list[Learned]:
-    """What the secure set union tells beside the union itself; see `crypto.protocols.set_union`."""
-    merger = (task.merger,)
-    lines = [
-        Learned(
-            merger,
-            "count",
-            f"of the union of {what}: how many elements each two other parties have in common, with noise; exactly, "
-            "where it is one of the two, or three or more have them",
-        ),
-        Learned(
-            merger, "size", f"of the union of {what}: the number of elements of all parties together, fakes taken off"
-        ),
-    ]
-    if not task.bound:
-        lines.append(Learned(parties, "size", f"of the union of {what}: the power of two above each party's number"))
-    if len(parties) == 2:
-        lines.append(
-            Learned(
-                parties,
-                "membership",
-                f"of the union of {what}: which are the other's, but not which of one's own it has",
-            )
-        )
-    return lines
+    """What the secure set union tells beside the union itself."""
+    found = leakage(parties, task.merger, bound=task.bound)
+    return [Learned(line.who, line.kind, f"of the union of {what}: {line.what}") for line in found]

@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
-import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -28,173 +23,442 @@ from jobs.federation import Federation
 from jobs.release import verify
 from jobs.result import digest, unpack
 from jobs.run import PartyRun
-from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.grpc_transport import dial
-from link.identity import Identity
-from mining.reference.pooled import frequent_itemsets
-from mining.transactions import Transactions
+from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
-from protos.v1.control_pb2_grpc import ControlStub
 from tests.unit.party.files import party_toml, write_federation
-
-Rows = list[list[str]]
-
-
-def random_rows(seed: int, number: int = 60) -> Rows:
-    random = np.random.default_rng(seed)
-    return [[f"item{i}" for i in range(8) if random.random() < 0.9 / (1 + i / 3)] or ["item0"] for _ in range(number)]
-
-
-DATA = {name: random_rows(seed) for seed, name in enumerate(("north", "south", "east"))}
-
-
-def job(**changes: Any) -> JobSpec:
-    itemsets = {"min_support": "0.2", **changes.pop("itemsets", {})}
-    contents = {
-        "job": {"name": "weekly", "task": "itemsets", "parties": list(DATA), "dataset": "baskets", **changes},
-        "itemsets": itemsets,
-    }
-    return JobSpec.of(contents, "job.toml", Path())
-
-
-@dataclass
-class Failure:
-    """A refused call, as a client sees it."""
-
-    status: grpc.StatusCode
-    code: str
-    party: str
-    sentence: str
-
-
-async def refused(call: Awaitable[Any]) -> Failure:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    metadata = dict(caught.value.trailing_metadata() or ())
-    return Failure(
-        caught.value.code(),
-        str(metadata.get("comine-code", "")),
-        str(metadata.get("comine-party", "")),
-        str(caught.value.details()),
-    )
-
-
-class Client:
-    """What a coordinator does with one node."""
-
-    def __init__(self, identity: Identity, name: str, address: str) -> None:
-        self.name = name
-        self.channel = dial(identity, name, address)
-        self.stub = ControlStub(self.channel)
-
-    async def propose(self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0) -> bytes:
-        proposal = control.Proposal(spec=spec.canonical(), nonce=nonce, expiry=expiry or int(time.time()) + 600)
-        return (await self.stub.Propose(proposal)).job_id
-
-    async def start(self, job_id: bytes, attempt: int = 1) -> None:
-        await self.stub.Start(control.StartRequest(job_id=job_id, attempt=attempt))
-
-    async def watch(self, job_id: bytes) -> list[control.JobEvent]:
-        return [event async for event in self.stub.Watch(control.WatchRequest(job_id=job_id))]
-
-    async def result(self, job_id: bytes) -> tuple[control.ResultHeader, bytes]:
-        first, *rest = [part async for part in self.stub.Result(control.ResultRequest(job_id=job_id))]
-        return first.header, b"".join(part.table for part in rest)
-
-    async def cancel(self, job_id: bytes, reason: str = "") -> None:
-        await self.stub.Cancel(control.CancelRequest(job_id=job_id, reason=reason))
-
-
-@dataclass
-class World:
-    """Running nodes and a coordinator."""
-
-    folder: Path
-    authority: Authority
-    nodes: dict[str, Node]
-    logs: dict[str, io.StringIO]
-    clients: dict[str, Client]
-    addresses: dict[str, str]
-    others: list[Client] = field(default_factory=list)
-
-    def client(self, identity: Identity, name: str = "north") -> Client:
-        self.others.append(Client(identity, name, self.addresses[name]))
-        return self.others[-1]
-
-    async def all(self, action: Callable[[Client], Awaitable[Any]]) -> list[Any]:
-        return list(await asyncio.gather(*(action(client) for client in self.clients.values())))
-
-    async def run(self, spec: JobSpec) -> tuple[bytes, dict[str, control.JobEvent]]:
-        """Proposes, starts and watches a job; its id and last events by party."""
-        expiry = int(time.time()) + 600
-        (job_id,) = set(await self.all(lambda client: client.propose(spec, os.urandom(0) + bytes(16), expiry)))
-        await self.all(lambda client: client.start(job_id))
-        events = await self.all(lambda client: client.watch(job_id))
-        return job_id, {name: event[-1] for name, event in zip(self.clients, events, strict=True)}
-
-
-@asynccontextmanager
-async def world(folder: Path, **options: str) -> AsyncIterator[World]:
-    authority = write_federation(folder, DATA, **options)
-    addresses = Federation.load(folder / "federation.toml").addresses
-    coordinator = authority.issue("analyst", "coordinator")
-    logs = {name: io.StringIO() for name in DATA}
-    nodes = {
-        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=1.0)
-        for name in DATA
-    }
-    clients = {name: Client(coordinator, name, addresses[name]) for name in DATA}
-    running = World(folder, authority, nodes, logs, clients, addresses)
-    try:
-        for node in nodes.values():
-            await node.start()
-        yield running
-    finally:
-        await asyncio.gather(*(node.stop() for node in nodes.values()))
-        for client in (*clients.values(), *running.others):
-            await client.channel.close()
-
-
-def oracle(spec: JobSpec) -> Any:
-    pooled = Transactions.from_rows(row for rows in DATA.values() for row in rows)
-    return frequent_itemsets(pooled, 36, max_length=spec.itemsets.max_length)
-
-
-@dataclass
-class Stuck:
-    """Stands for a job that computes until it is ended."""
-
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
+from tests.unit.party.nodes import DATA, crash, hold, refused, running, weekly
 
 
 @pytest.mark.parametrize("recipients", [["coordinator"], ["all"], ["south"]])
 def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, recipients: list[str]) -> None:
-    spec = job(recipients=recipients)
+    spec = weekly(recipients=recipients)
+    expected = brute_force((row for rows in DATA.values() for row in rows), 36)
+    assert len(expected) > 20
 
     async def test() -> None:
-        async with world(tmp_path) as nodes:
+        async with running(tmp_path) as nodes:
             job_id, ends = await nodes.run(spec)
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
-            found = {}
             for name, client in nodes.clients.items():
                 header, table = await client.result(job_id)
                 release = verify(header, ca_pem=nodes.authority.certificate_pem, party=name, job_id=job_id)
                 assert release.n_rows == 180
                 assert set(release.receipts_from) == set(DATA) - {name}
-                assert bool(table) == spec.to_coordinator
-                assert bool(release.result_digest) == (name in spec.learners)
                 assert ends[name].bytes_sent == release.bytes_sent > 0
+                assert bool(release.result_digest) == (name in spec.learners)
+                assert bool(table) == (spec.to_coordinator and name in spec.learners)
                 if table:
                     assert digest(table) == release.result_digest
-                    found[name] = dict(unpack(table))
+                    assert {frozenset(items): count for items, count in unpack(table)} == expected
                 folder = tmp_path / "state" / name / "results" / job_id.hex()
                 assert (folder / "itemsets.csv").is_file() == (name in recipients or "all" in recipients)
-            expected = {tuple(sorted(items)): count for items, count in oracle(spec)}
-            assert all({tuple(sorted(items)): n for items, n in got.items()} == expected for got in found.values())
 
     asyncio.run(test())
+
+
+def test_nodes_describe_themselves_and_tell_their_health(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            client = nodes.clients["south"]
+            described = await client.stub.Describe(control.DescribeRequest())
+            assert (described.name, list(described.tasks)) == ("south", ["itemsets", "rules"])
+            assert set(described.peers) == {"north", "east"}
+            assert [(d.name, d.kind) for d in described.datasets] == [("baskets", "transactions")]
+            assert described.suite
+            assert described.wire
+            health = health_pb2_grpc.HealthStub(client.channel)
+            for service in ("", "comine.v1.Control", "comine.v1.Link"):
+                answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+                assert answer.status == health_pb2.HealthCheckResponse.SERVING
+            reflection = reflection_pb2_grpc.ServerReflectionStub(client.channel)
+            call = reflection.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+            (answer,) = [answer async for answer in call]
+            names = {service.name for service in answer.list_services_response.service}
+            assert {"comine.v1.Control", "comine.v1.Link", "grpc.health.v1.Health"} <= names
+
+    asyncio.run(test())
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+def test_the_policy_refuses_with_code_party_and_rule(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy="min_support = 0.5") as nodes:
+            for client in nodes.clients.values():
+                refusal = await refused(client.propose(weekly()))
+                assert refusal.status is grpc.StatusCode.PERMISSION_DENIED
+                assert (refusal.code, refusal.party) == ("E300", client.name)
+                assert "min_support of at least 0.5" in refusal.sentence
+            log = [json.loads(line) for line in nodes.logs["north"].getvalue().splitlines()]
+            assert (log[-1]["event"], log[-1]["code"]) == ("call refused", "E300")
+
+    asyncio.run(test())
+
+
+def test_a_count_below_the_policys_share_of_the_rows_fails_the_job_everywhere(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy="min_support = 0.1") as nodes:
+            _, ends = await nodes.run(weekly(itemsets={"min_support": 5}))
+            assert {(event.state, event.error_code) for event in ends.values()} == {(control.FAILED, "E300")}
+            _, ends = await nodes.run(weekly(itemsets={"min_support": 6}))
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+
+    asyncio.run(test())
+
+
+def test_only_coordinators_of_the_federation_may_call(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            refusal = await refused(nodes.client(nodes.authority.issue("east")).propose(weekly()))
+            assert (refusal.status, refusal.code) == (grpc.StatusCode.PERMISSION_DENIED, "E201")
+            watching = nodes.client(nodes.authority.issue("south")).watch(bytes(32))
+            assert (await refused(watching)).code == "E201"
+            foreign = nodes.client(Authority.create().issue("analyst", "coordinator"))
+            assert (await refused(foreign.propose(weekly()))).status is grpc.StatusCode.UNAVAILABLE
+
+    asyncio.run(test())
+
+
+def test_another_coordinator_cannot_see_a_job(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            job_id = await nodes.clients["north"].propose(weekly())
+            rival = nodes.client(nodes.authority.issue("rival", "coordinator"))
+            for call in (rival.start(job_id), rival.watch(job_id), rival.result(job_id), rival.cancel(job_id)):
+                assert "no such job of rival" in (await refused(call)).sentence
+
+    asyncio.run(test())
+
+
+def test_bad_proposals_are_refused(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north, now = nodes.clients["north"], int(time.time())
+            assert (await refused(north.propose(weekly(), expiry=now - 1))).code == "E600"
+            assert (await refused(north.propose(weekly(), expiry=now + 90_000))).code == "E100"
+            assert (await refused(north.propose(weekly(), nonce=b"short"))).code == "E402"
+            assert (await refused(north.propose(weekly(dataset="sales")))).code == "E100"
+            assert (await refused(north.propose(weekly(parties=["south", "east"])))).code == "E100"
+            loose = control.Proposal(spec=weekly().canonical() + b" ", nonce=bytes(16), expiry=now + 60)
+            refusal = await refused(north.stub.Propose(loose))
+            assert (refusal.code, refusal.party) == ("E100", "north")
+            assert "canonical" in refusal.sentence
+
+    asyncio.run(test())
+
+
+def test_a_proposal_and_a_start_are_accepted_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north, expiry = nodes.clients["north"], int(time.time()) + 60
+            job_id = await north.propose(weekly(), expiry=expiry)
+            assert (await refused(north.propose(weekly(), expiry=expiry))).code == "E401"
+            assert (await refused(north.result(job_id))).code == "E401"
+            await north.start(job_id)
+            for attempt in (1, 2):
+                assert (await refused(north.start(job_id, attempt))).code == "E401"
+            await north.cancel(job_id)
+            assert (await refused(north.start(job_id))).code == "E401"
+            await north.cancel(job_id)  # once more changes nothing
+
+    asyncio.run(test())
+
+
+def test_a_proposal_that_is_never_started_ends_at_its_expiry(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north = nodes.clients["north"]
+            events = await north.watch(await north.propose(weekly(), expiry=int(time.time()) + 2))
+            assert [event.state for event in events] == [control.APPROVED, control.FAILED]
+            assert events[-1].error_code == "E600"
+
+    asyncio.run(test())
+
+
+# -- several jobs ----------------------------------------------------------------------------------------------------
+def test_no_more_jobs_run_at_once_than_allowed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, party="max_running = 1") as nodes:
+            north = nodes.clients["north"]
+            hold(nodes.nodes["north"])
+            first, second = [await north.propose(weekly(), nonce=bytes([i]) * 16) for i in (1, 2)]
+            await north.start(first)
+            refusal = await refused(north.start(second))
+            assert (refusal.status, refusal.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "E103")
+            await north.cancel(first)
+            await north.start(second)
+
+    asyncio.run(test())
+
+
+def test_several_jobs_run_at_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            specs = [weekly(itemsets={"min_support": share}) for share in ("0.2", "0.3", "0.4")]
+            runs = await asyncio.gather(*(nodes.run(spec) for spec in specs))
+            assert all(event.state == control.SUCCEEDED for _, ends in runs for event in ends.values())
+
+    asyncio.run(test())
+
+
+def test_when_too_many_jobs_are_kept_those_that_ended_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(party.session_host, "MAX_KEPT", 2)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north, expiry = nodes.clients["north"], int(time.time()) + 60
+            first, second = [await north.propose(weekly(), bytes([i]) * 16, expiry) for i in (1, 2)]
+            assert (await refused(north.propose(weekly(), bytes([3]) * 16, expiry))).code == "E103"
+            await north.cancel(first)
+            await north.propose(weekly(), bytes([3]) * 16, expiry)
+            assert "no such job" in (await refused(north.watch(first))).sentence
+            await north.cancel(second)
+            assert (await refused(north.propose(weekly(), bytes([1]) * 16, expiry))).code == "E401"
+
+    asyncio.run(test())
+
+
+# -- early ends ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("held", ["north", "east", "south"])
+def test_cancelling_at_one_party_ends_the_job_at_all(tmp_path: Path, held: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes[held])
+            job_id = await nodes.begin(weekly())
+            await nodes.clients["south"].cancel(job_id, "the figures are not needed")
+            for name, event in (await nodes.ends(job_id)).items():
+                assert (event.state, event.error_code) == (control.CANCELLED, "E500"), name
+                assert "cancelled at south" in event.error_message
+
+    asyncio.run(test())
+
+
+def test_a_job_can_be_cancelled_before_its_first_step(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            host = nodes.nodes["north"].host
+            job = host.propose(weekly(), bytes(16), int(time.time()) + 60, "analyst")
+            host.start(job, 1)
+            await host.cancel(job, "")
+            assert job.state == control.CANCELLED
+            assert host.running == 0
+
+    asyncio.run(test())
+
+
+def test_a_node_that_dies_fails_the_job_at_the_others_by_name(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes["south"])
+            job_id = await nodes.begin(weekly())
+            await crash(nodes.nodes["south"])
+            for name in ("north", "east"):
+                event = (await nodes.clients[name].watch(job_id))[-1]
+                assert (event.state, event.error_code) == (control.FAILED, "E200"), event
+                assert "south" in event.error_message
+
+    asyncio.run(test())
+
+
+def test_unreadable_data_fails_the_job_without_telling_others_why(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            (tmp_path / "east.dat").unlink()
+            _, ends = await nodes.run(weekly())
+            for event in ends.values():
+                assert (event.state, event.error_code) == (control.FAILED, "E101")
+                assert "east cannot read its dataset 'baskets'" in event.error_message
+                assert "east.dat" not in event.error_message
+            assert "east.dat" in nodes.logs["east"].getvalue()
+            (tmp_path / "east.dat").write_text("item0\n")
+            _, ends = await nodes.run(weekly())
+            assert ends["east"].state == control.SUCCEEDED
+
+    asyncio.run(test())
+
+
+def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def faulty(*args: Any, **kwargs: Any) -> PartyRun:
+        raise KeyError("milk")
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            monkeypatch.setattr(party.session_host, "run_party", faulty)
+            _, ends = await nodes.run(weekly())
+            for event in ends.values():
+                assert (event.state, event.error_code) == (control.FAILED, "E700")
+                assert "milk" not in event.error_message
+            logs = "".join(log.getvalue() for log in nodes.logs.values())
+            assert '"KeyError"' in logs
+            assert "milk" not in logs
+
+    asyncio.run(test())
+
+
+def test_every_job_draws_from_the_system_and_from_no_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, drawn = Randomness.from_os, []
+
+    def from_os() -> Randomness:
+        drawn.append(original())
+        return drawn[-1]
+
+    def never(*args: Any) -> Randomness:
+        raise AssertionError("a node must not draw from a seed")
+
+    monkeypatch.setattr(Randomness, "from_os", from_os)
+    monkeypatch.setattr(Randomness, "from_seed", never)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            _, ends = await nodes.run(weekly())
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+            assert len(drawn) == 3
+
+    asyncio.run(test())
+
+
+def test_stopping_a_node_cancels_its_jobs_everywhere(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes["east"])
+            job_id = await nodes.begin(weekly())
+            await nodes.nodes["north"].stop()
+            for name in ("south", "east"):
+                event = (await nodes.clients[name].watch(job_id))[-1]
+                assert event.state == control.CANCELLED
+                assert "cancelled at north" in event.error_message
+            assert (await refused(nodes.clients["north"].propose(weekly()))).status is grpc.StatusCode.UNAVAILABLE
+
+    asyncio.run(test())
+
+
+# -- starting --------------------------------------------------------------------------------------------------------
+def start_node(path: Path) -> None:
+    async def test() -> None:
+        node = Node(PartyConfig.load(path), open_log("north", io.StringIO()))
+        try:
+            await node.start()
+        finally:
+            await node.stop()
+
+    asyncio.run(test())
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path):
+            node = Node(PartyConfig.load(tmp_path / "north.toml"), open_log("north", io.StringIO()))
+            with pytest.raises(ResourceError, match=r"north cannot listen at 127\.0\.0\.1:\d+: another process"):
+                await node.start()
+            await node.stop()
+
+    asyncio.run(test())
+
+
+def test_a_certificate_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    authority = write_federation(tmp_path, DATA)
+    contents = (tmp_path / "north.toml").read_text()
+    (tmp_path / "north.toml").write_text(contents.replace("pki/north.", "pki/south."))
+    with pytest.raises(IdentityError, match=r"names 'south', but \[party\] name is 'north'"):
+        start_node(tmp_path / "north.toml")
+    coordinator = authority.issue("north", "coordinator")
+    (tmp_path / "pki" / "south.crt").write_bytes(coordinator.certificate_pem)
+    (tmp_path / "pki" / "south.key").write_bytes(coordinator.key_pem)
+    with pytest.raises(IdentityError, match="is a coordinator's certificate"):
+        start_node(tmp_path / "north.toml")
+
+
+def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
+    authority = write_federation(tmp_path, DATA)
+    old = authority.issue("north", valid_days=-1)
+    (tmp_path / "pki" / "north.crt").write_bytes(old.certificate_pem)
+    (tmp_path / "pki" / "north.key").write_bytes(old.key_pem)
+    with pytest.raises(IdentityError, match="expired on"):
+        start_node(tmp_path / "north.toml")
+
+
+def test_a_state_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    (tmp_path / "state").write_text("a file in the way")
+    with pytest.raises(ResourceError, match=r"state folder .* cannot be written"):
+        start_node(tmp_path / "north.toml")
+
+
+def test_a_party_outside_its_federation_is_refused(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    (tmp_path / "west.toml").write_text(party_toml("west"))
+    with pytest.raises(ConfigurationError, match="'west' is not in"):
+        start_node(tmp_path / "west.toml")
+
+
+# -- a process of its own --------------------------------------------------------------------------------------------
+def serve(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "comine", "party", "serve", str(path)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def until_ready(process: subprocess.Popen[str]) -> list[str]:
+    assert process.stderr is not None
+    lines: list[str] = []
+    for line in process.stderr:
+        lines.append(line.strip())
+        if " is ready at " in line:
+            return lines
+    raise AssertionError(f"the node did not become ready: {lines}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
+    write_federation(tmp_path, DATA)
+    address = Federation.load(tmp_path / "federation.toml").addresses["north"]
+    with serve(tmp_path / "north.toml") as process:
+        assert until_ready(process)[-1] == f"north is ready at {address}"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=10)
+        assert process.returncode == 0, err
+        assert out == ""
+        assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping", "stopped"]
+
+
+def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes["south"])
+            await nodes.nodes["north"].stop()
+            process = serve(tmp_path / "north.toml")
+            try:
+                await asyncio.to_thread(until_ready, process)
+                nodes.clients["north"] = nodes.client(nodes.authority.issue("analyst", "coordinator"))
+                job_id = await nodes.begin(weekly())
+                process.terminate()
+                _, err = await asyncio.to_thread(process.communicate, timeout=10)
+                assert process.returncode == 0, err
+                for name in ("south", "east"):
+                    event = (await nodes.clients[name].watch(job_id))[-1]
+                    assert event.state == control.CANCELLED
+                assert "cancelled at north" in event.error_message
+            finally:
+                process.kill()
+                process.wait()
+
+    asyncio.run(test())
+
+
+def test_a_node_that_cannot_start_says_why_and_exits_by_the_kind_of_fault(tmp_path: Path) -> None:
+    authority = write_federation(tmp_path, DATA)
+    old = authority.issue("south", valid_days=-1)
+    (tmp_path / "pki" / "south.crt").write_bytes(old.certificate_pem)
+    (tmp_path / "pki" / "south.key").write_bytes(old.key_pem)
+    for file, exit_code, sentence in (("absent.toml", 10, "does not exist"), ("south.toml", 20, "expired on")):
+        with serve(tmp_path / file) as process:
+            out, err = process.communicate(timeout=20)
+            assert (process.returncode, out) == (exit_code, "")
+            assert sentence in err
+            assert "Traceback" not in err
+            assert len(err.splitlines()) == 1

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from crypto.primitives.randomness import Randomness
+from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
 from link.faulty import FaultyTransport, Schedule
-from link.session import Session, Terms, Transport
+from link.session import Session
 from protos.v1.link_pb2 import Frame
 from tests.world import terms, transports
 
@@ -106,9 +107,11 @@ class Wire:
     def __init__(self) -> None:
         self.sent: list[Frame] = []
         self.receiver: Any = None
+        self.attached = asyncio.Event()
 
     def attach(self, receiver: Any) -> None:
         self.receiver = receiver
+        self.attached.set()
 
     async def send(self, to: str, frame: Frame) -> None:
         self.sent.append(frame)

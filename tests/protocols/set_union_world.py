@@ -14,10 +14,11 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
 from crypto.protocols.union_disclosure import declared
+from link.core import Costs
 from link.errors import ComineError
 from link.executor import ThreadExecutor
 from link.memory import Hub
-from link.session import Costs, Session
+from link.session import Session
 from protos.v1 import link_pb2, set_union_pb2
 from protos.v1.link_pb2 import Frame
 from tests.world import run_parties, terms

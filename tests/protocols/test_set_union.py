@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crypto.protocols import layers
 from crypto.protocols.union_disclosure import declared, leakage
 from link.disclosure import opens
 from link.errors import ConfigurationError
@@ -65,12 +65,21 @@ def test_elements_of_many_blocks_share_prefixes_and_repeat_blocks():
     assert run.unions == dict.fromkeys(sets, pooled(sets))
 
 
-def test_more_tuples_than_a_kernel_and_a_piece_take():
-    rows = np.random.default_rng(1).integers(0, 256, (40, 3400), dtype=np.uint8)
-    sets = {"north": [row.tobytes() for row in rows[:30]], "south": [row.tobytes() for row in rows[10:]]}
-    run = run_union(sets, merger="north", max_element_bytes=3400, bound=40)
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_lists_of_several_kernels_and_pieces(monkeypatch, n):
+    monkeypatch.setattr(layers, "KERNEL_POINTS", 7)
+    monkeypatch.setattr(layers, "PIECE_POINTS", 20)
+    universe = [b"a longer element %d" % i for i in range(60)]
+    sets = {name: universe[10 * i : 10 * i + 25] for i, name in enumerate(NAMES[:n])}
+    run = run_union(sets, merger="north", bound=30)
     assert run.unions == dict.fromkeys(sets, pooled(sets))
-    assert sum(frame.type.endswith("MergedPiece") for frame in run.frames) > 2
+    assert sum(frame.type.endswith("MergedPiece") for frame in run.frames) > 3 * n
+
+
+def test_over_streams_under_mutual_tls():
+    sets = sets_of("abc", "bcd", "cde")
+    run = run_union(sets, merger="south", bound=4, transport="grpc")
+    assert run.unions == dict.fromkeys(sets, pooled(sets))
 
 
 def test_default_noise_and_rungs():
@@ -182,20 +191,24 @@ def test_the_statement_names_label_receivers_and_maximum():
 
 def test_leakage_as_data():
     lines = leakage(("a", "b", "c"), "a", bound=8)
-    assert [x.what for x in lines if x.learner == "a" and x.noise.startswith("plus the pair's")] == [
-        "the number of elements that exactly b and c hold"
-    ]
-    exact = [x.what for x in lines if x.learner == "a" and "exactly" in x.what and not x.noise]
-    assert exact == [f"the number of elements that exactly {who} hold" for who in ("a and b", "a and c", "a, b and c")]
+    of_merger = [x.what for x in lines if x.who == ("a",)]
+    assert any("exactly these two hold, plus the pair's number of common fakes" in what for what in of_merger)
+    assert any("every group of parties with a in it, or of three or more" in what for what in of_merger)
     assert any("no set holds more than 8" in x.what for x in lines)
     assert not any("rung" in x.what for x in lines)
-    (sum_of_b,) = [x for x in lines if x.learner == "b" and "sum of the sizes" in x.what]
-    assert "a and c" in sum_of_b.noise
+    (sizes,) = [x for x in lines if "sum of the sizes" in x.what]
+    assert sizes.who == ("a", "b", "c")
+    assert "common fakes of the pairs without the learner" in sizes.what
     assert not any("only which" in x.what for x in lines)
+
+
+def test_leakage_to_parties_that_do_not_learn_the_union():
+    lines = leakage(("a", "b", "c"), "a", to=["b"])
+    assert [x.who for x in lines if "number of different tuples" in x.what] == [("c",)]
 
 
 def test_leakage_between_two_parties():
     lines = leakage(("a", "b"), "a")
     assert any("hides only which of a party's own elements the other holds" in x.what for x in lines)
-    assert all(not x.noise for x in lines)
+    assert not any("fakes" in x.what for x in lines)
     assert any("rung 2^j" in x.what for x in lines)

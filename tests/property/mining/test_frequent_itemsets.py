@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mining import miner
@@ -21,6 +21,8 @@ from mining.pairs import count_along_columns, count_along_rows, frequent_pairs
 from mining.reference.fpgrowth import fp_growth
 from mining.reference.pooled import brute_force, level_wise
 from mining.transactions import Transactions
+
+untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
 
 ITEMS = ["a", "b", "B", "ä", "Ω", "z\u0301", "𝔘", "two words", 'q"uote', "com,ma", "[x]", "007", "t", "=1", "\u00a0"]
 databases = st.lists(st.lists(st.sampled_from(ITEMS), max_size=8), max_size=24)
@@ -37,6 +39,7 @@ def lexicographic(sets) -> bool:
     return rows == sorted(set(rows)) and all(row == tuple(sorted(set(row))) for row in rows)
 
 
+@untimed
 @given(rows=databases, min_count=st.integers(1, 25))
 def test_the_oracles_agree(rows, min_count):
     expected = brute_force(rows, min_count)
@@ -45,6 +48,7 @@ def test_the_oracles_agree(rows, min_count):
 
 
 @pytest.mark.parametrize("dense", [True, False])
+@untimed
 @given(rows=databases, min_count=st.integers(1, 25))
 def test_mining_equals_the_oracle(dense, rows, min_count):
     with mock.patch.object(miner, "_dense", return_value=dense):
@@ -58,6 +62,7 @@ def test_mining_equals_the_oracle(dense, rows, min_count):
 
 
 @pytest.mark.parametrize("dense", [True, False])
+@untimed
 @given(
     rows=databases, min_count=st.integers(1, 6), max_length=st.integers(0, 5), chosen=st.sets(st.sampled_from(ITEMS))
 )
@@ -69,6 +74,7 @@ def test_length_and_items_restrict_the_result(dense, rows, min_count, max_length
 
 
 @pytest.mark.parametrize("dense", [True, False])
+@untimed
 @given(rows=databases, min_count=st.integers(1, 4), limit=st.integers(0, 400))
 def test_the_limit_stops_exactly_beyond_it(dense, rows, min_count, limit):
     expected = brute_force(rows, min_count)
@@ -80,6 +86,7 @@ def test_the_limit_stops_exactly_beyond_it(dense, rows, min_count, limit):
             assert len(frequent_itemsets(Transactions.from_rows(rows), min_count, limit=limit)) == len(expected)
 
 
+@untimed
 @given(rows=databases)
 def test_pairs_along_rows_and_columns_agree(rows):
     transactions = Transactions.from_rows(rows)
@@ -95,6 +102,7 @@ def test_pairs_along_rows_and_columns_agree(rows):
 
 
 @pytest.mark.parametrize("memory_budget", [1 << 20, 64, 0])
+@untimed
 @given(rows=databases, thresholds=st.lists(st.integers(1, 4), min_size=9, max_size=9))
 def test_counter_follows_the_levels_of_others(memory_budget, rows, thresholds):
     """What goes on is decided outside (by all parties together), so it need not fit these rows."""
@@ -119,6 +127,7 @@ def test_counter_follows_the_levels_of_others(memory_budget, rows, thresholds):
         assert counter.count(candidates).tolist() == counts.tolist()
 
 
+@untimed
 @given(rows=databases, data=st.data())
 def test_any_family_is_counted(rows, data):
     transactions = Transactions.from_rows(rows)
@@ -135,6 +144,7 @@ def test_any_family_is_counted(rows, data):
             assert count == sum(all(transactions.items[i] in held for i in row) for held in rows)
 
 
+@untimed
 @given(rows=databases, min_count=st.integers(1, 6))
 def test_closed_and_maximal_by_definition(rows, min_count):
     frequent = brute_force(rows, min_count)
@@ -147,6 +157,7 @@ def test_closed_and_maximal_by_definition(rows, min_count):
     assert [level.tolist() for level in closure] == [level.tolist() for level in sets]
 
 
+@untimed
 @given(family=st.lists(st.sets(st.integers(0, 12), min_size=1, max_size=7), max_size=6), limit=st.integers(0, 200))
 def test_downward_closure_by_definition(family, limit):
     expected = {s for given_set in family for k in range(1, 8) for s in combinations(sorted(given_set), k)}
@@ -160,6 +171,7 @@ def test_downward_closure_by_definition(family, limit):
     assert {tuple(row) for level in closure for row in level.tolist()} == expected
 
 
+@untimed
 @given(rows=databases, min_count=st.integers(1, 5), seed=st.integers(0, 2**32 - 1))
 def test_canonical_form_forgets_the_dictionary(rows, min_count, seed):
     transactions = Transactions.from_rows(rows)

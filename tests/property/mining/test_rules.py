@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError
@@ -18,11 +18,14 @@ from mining.reference.rules import rules
 from mining.rules import association_rules
 from mining.transactions import Transactions
 
+untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
+
 ITEMS = ["a", "b", "B", "ä", "𝔘", "two words", 'q"uote', "com,ma", "[x]", "007"]
 databases = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=24)
 confidences = st.decimals(0, 1, places=3) | st.sampled_from([Decimal("0.5"), Decimal(1), Decimal(0)])
 
 
+@untimed
 @given(rows=databases, min_count=st.integers(1, 5), confidence=confidences, single=st.booleans())
 def test_rules_equal_the_oracle(rows, min_count, confidence, single):
     expected = rules(brute_force(rows, min_count), Fraction(confidence), single=single)
@@ -74,6 +77,7 @@ def expected_measures(rule, n):
     }
 
 
+@untimed
 @given(rows=databases.filter(lambda rows: any(len(set(row)) > 1 for row in rows)))
 def test_the_number_of_rules_is_bounded(rows):
     itemsets = frequent_itemsets(Transactions.from_rows(rows), 1)

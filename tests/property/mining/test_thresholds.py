@@ -6,15 +6,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError
 from mining.thresholds import local_threshold, minimum_count
 
+untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
+
 fractions = st.decimals(Decimal("0.000001"), 1, places=6).filter(lambda d: d > 0)
 
 
+@untimed
 @given(support=fractions, n_rows=st.integers(0, 10**12))
 def test_a_fraction_is_rounded_up_exactly(support, n_rows):
     count = minimum_count(support, n_rows)
@@ -23,6 +26,7 @@ def test_a_fraction_is_rounded_up_exactly(support, n_rows):
     assert count == 1 or count - 1 < Fraction(support) * n_rows
 
 
+@untimed
 @given(n_rows=st.integers(1, 1000), data=st.data())
 def test_a_count_is_itself(n_rows, data):
     count = data.draw(st.integers(1, n_rows))
@@ -43,6 +47,7 @@ def test_wrong_supports_are_refused(support):
         minimum_count(support, 10)
 
 
+@untimed
 @given(
     sizes=st.lists(st.integers(0, 10**6), min_size=1, max_size=9).filter(any),
     weight=st.decimals(0, Decimal("0.999999"), places=6),

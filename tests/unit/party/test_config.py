@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -104,3 +105,11 @@ def test_a_party_and_its_peers_must_be_in_the_federation(tmp_path: Path) -> None
         load(tmp_path, party_toml("west")).check_federation(federation)
     with pytest.raises(ConfigurationError, match="'east' is not in"):
         load(tmp_path, party_toml("north", policy='peers = ["east"]')).check_federation(federation)
+
+
+@pytest.mark.parametrize("page", ["reference-party-toml.md", "tasks/run-a-party.md"])
+def test_the_files_in_the_documentation_are_right(tmp_path: Path, page: str) -> None:
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    samples = re.findall(r"```toml\n(.*?)```", (docs / page).read_text(), re.DOTALL)
+    loaded = [load(tmp_path, sample) for sample in samples if sample.startswith("[party]")]
+    assert [config.party.name for config in loaded] == ["north"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from link.core import Costs
 from link.errors import JobCancelled, PeerError
-from link.session import Costs
 from party.job import MOVES, Job
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING, SUCCEEDED, JobEvent
 from tests.unit.party.test_policy import job as spec

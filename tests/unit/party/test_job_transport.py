@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from link.errors import ComineError, InputDataError, LimitExceeded, PeerError
 from link.memory import Hub
 from party.job_transport import MAX_EARLY_BYTES, JobTransport
@@ -45,12 +47,48 @@ def test_what_comes_before_the_session_is_handed_to_it_in_order() -> None:
 
 
 def test_a_loss_before_the_session_is_told_to_it() -> None:
-    hub, session = Hub(), Recorder()
-    north = JobTransport(hub.endpoint("north"), JOB, "north")
-    hub.crash("south")
-    north.attach(session)
-    assert isinstance(session.error, PeerError)
-    assert session.error.party == "south"
+    async def test() -> None:
+        hub, session = Hub(), Recorder()
+        north = JobTransport(hub.endpoint("north"), JOB, "north")
+        hub.crash("south")
+        north.attach(session)
+        assert isinstance(session.error, PeerError)
+        assert session.error.party == "south"
+
+    asyncio.run(test())
+
+
+def test_work_before_the_session_is_given_up_when_a_peer_ends_the_job() -> None:
+    async def test() -> None:
+        hub = Hub()
+        north, south = (JobTransport(hub.endpoint(name), JOB, name) for name in ("north", "south"))
+        given_up = asyncio.Event()
+
+        async def work() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
+
+        waiting = asyncio.create_task(north.before_session(work()))
+        await asyncio.sleep(0)
+        await south.abort(InputDataError("south cannot read its dataset"), ("north",))
+        with pytest.raises(InputDataError, match="south cannot read") as caught:
+            await waiting
+        assert caught.value.party == "south"
+        await asyncio.wait_for(given_up.wait(), 10)
+
+    asyncio.run(test())
+
+
+def test_work_before_the_session_gives_its_result() -> None:
+    async def work() -> int:
+        return 7
+
+    async def test() -> None:
+        assert await JobTransport(Hub().endpoint("north"), JOB, "north").before_session(work()) == 7
+
+    asyncio.run(test())
 
 
 def test_a_peer_cannot_fill_the_memory_before_the_session() -> None:

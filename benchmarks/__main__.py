@@ -1,0 +1,57 @@
+"""Runs the benchmarks and prints tables of ratios."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import job, local, memory, sums, union, wide_area
+from benchmarks.measure import cores
+from benchmarks.settings import Settings
+from benchmarks.table import Table
+
+SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
+    "sum": sums.run,
+    "union": union.run,
+    "link": wide_area.run,
+    "local": local.run,
+    "job": job.run,
+    "memory": memory.run,
+}
+
+
+def main() -> None:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {','.join(SECTIONS)}, between commas")
+    parser.add_argument("--quick", action="store_true", help="small inputs, to see that all works; not for numbers")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all tables there too")
+    given = parser.parse_args()
+    names = [name for name in given.only.split(",") if name] or list(SECTIONS)
+    for name in names:
+        if name not in SECTIONS:
+            parser.error(f"there is no section '{name}'; there are {', '.join(SECTIONS)}")
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
+    settings = Settings(given.quick, Console(stderr=True))
+    machine = f"{platform.machine()}, {cores()} cores, Python {platform.python_version()}"
+    console.print(f"{machine}{', QUICK: the numbers mean nothing' if given.quick else ''}\n")
+    tables: list[Table] = []
+    for name in names:
+        for table in SECTIONS[name](settings):
+            table.show(console)
+            tables.append(table)
+    if given.json is not None:
+        given.json.write_text(
+            json.dumps({"machine": machine, "tables": [t.as_data() for t in tables]}, indent=2) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

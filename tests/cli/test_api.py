@@ -1,0 +1,82 @@
+"""The public Python API."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import comine
+from mining.reference.pooled import brute_force
+from mining.transactions import Transactions
+from tests.cli.conftest import ROWS, write_job
+
+JOB = {
+    "job": {"name": "weekly", "task": "rules", "parties": list(ROWS), "dataset": "baskets"},
+    "itemsets": {"min_support": 0.2},
+    "rules": {"min_confidence": 0.5},
+}
+EXPECTED = brute_force([row for rows in ROWS.values() for row in rows], 2)
+
+
+def found(result: comine.Result) -> dict[frozenset[str], int]:
+    frame = result.itemsets()
+    return {frozenset(items): count for items, count in zip(frame["itemset"], frame["count"], strict=True)}
+
+
+def test_a_job_as_a_mapping_and_data_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "east.dat").write_text("".join(" ".join(row) + "\n" for row in ROWS["east"]))
+    data = {
+        "north": (iter(row) for row in ROWS["north"]),
+        "south": Transactions.from_rows(ROWS["south"]),
+        "east": tmp_path / "east.dat",
+    }
+    result = comine.simulate(JOB, data, seed=3)
+    assert found(result) == EXPECTED
+    assert (result.n_rows, result.simulated, result.seed) == (9, True, 3)
+    assert set(result.parties) == set(ROWS)
+    assert (result.rules()["confidence"] >= 0.5).all()
+    assert any(line.get("kind") == "result" for line in result.disclosure)
+    assert "weekly" in repr(result)
+    result.save(tmp_path / "out")
+    assert (tmp_path / "out" / "rules.csv").is_file()
+
+
+def test_a_job_file_inside_a_running_event_loop(tmp_path: Path) -> None:
+    write_job(tmp_path)
+
+    async def notebook() -> comine.Result:
+        return comine.simulate(str(tmp_path / "job.toml"), ROWS)
+
+    assert found(asyncio.run(notebook())) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({**ROWS, "east": ["bread milk"]}, "row 1 of east"),
+        ({**ROWS, "east": [["bread", 7]]}, "row 1 of east"),
+        ({"north": ROWS["north"]}, "'south'"),
+        ({**ROWS, "west": []}, "'west' is not a party"),
+        ({**ROWS, "east": "nowhere.dat"}, "east"),
+    ],
+)
+def test_wrong_data_is_told_in_one_sentence(data: dict[str, comine.api.Data], sentence: str) -> None:
+    with pytest.raises(comine.ComineError, match=sentence):
+        comine.simulate(JOB, data)
+
+
+def test_a_federation_file(tmp_path: Path) -> None:
+    with pytest.raises(comine.ComineError, match="does not exist"):
+        comine.Federation.connect(tmp_path / "federation.toml")
+    (tmp_path / "federation.toml").write_text('[federation]\nname = "f"\n[[party]]\nname = "north"\naddress = "h:1"\n')
+    with pytest.raises(comine.ComineError, match="coordinator"):
+        comine.Federation.connect(tmp_path / "federation.toml")
+
+
+def test_public_names() -> None:
+    assert {"simulate", "Federation", "Result", "ComineError"} <= set(dir(comine))
+    assert comine.__version__
+    with pytest.raises(AttributeError):
+        _ = comine.nonsense

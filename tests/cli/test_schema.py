@@ -1,0 +1,43 @@
+"""The published schemas are those of the models, and results and job files meet them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from jobs.schema import generate
+from tests.cli.conftest import Comine, write_job
+
+
+@pytest.mark.parametrize("name", ["job", "result"])
+def test_published_schemas_are_fresh(comine: Comine, name: str) -> None:
+    ran = comine("schema", name)
+    assert ran.out == generate(name)
+    jsonschema.Draft202012Validator.check_schema(json.loads(ran.out))
+
+
+def test_results_meet_their_schema(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    schema = json.loads(generate("result"))
+    write_job(tmp_path, task="rules", more='[rules]\nmin_confidence = 0.5\nmeasures = ["conviction"]')
+    ran = comine("simulate", "job.toml", *baskets, "--json")
+    jsonschema.validate(json.loads(ran.out), schema)
+    assert comine("simulate", "job.toml", *baskets, "--out", "out").code == 0
+    contents = json.loads((tmp_path / "out/result.json").read_text())
+    jsonschema.validate(contents, schema)
+    assert set(contents["parties"]) == {"north", "south", "east"}
+    assert all(costs["bytes_sent"] > 0 and costs["rounds"] > 0 for costs in contents["parties"].values())
+    assert all(len(receipt["agrees_with"]) == 2 for receipt in contents["receipts"])
+    assert contents["disclosure"]
+
+
+def test_job_files_meet_their_schema(tmp_path: Path) -> None:
+    write_job(tmp_path)
+    jsonschema.validate(tomllib.loads((tmp_path / "job.toml").read_text()), json.loads(generate("job")))
+
+
+def test_an_unknown_schema_is_a_usage_error(comine: Comine) -> None:
+    assert comine("schema", "nonsense").code == 2

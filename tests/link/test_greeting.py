@@ -1,0 +1,319 @@
+"""What parties must agree on before a session begins, and what may reach a session at all."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from link import core
+from link.core import MAX_AHEAD, MAX_BODY_BYTES, MAX_LANES, MAX_ROUND
+from link.errors import (
+    ComineError,
+    DeadlineExceeded,
+    IdentityError,
+    LimitExceeded,
+    MalformedMessage,
+    PolicyDenied,
+    UnexpectedMessage,
+    VersionMismatch,
+)
+from link.memory import Hub
+from link.session import WIRE_VERSION, Session
+from protos.v1.link_pb2 import Abort, Frame, Hello
+from tests.link.kits import AB, ABC, Wire, greet, run
+from tests.link.messages import Note
+from tests.world import terms
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"suite": "other"}, "cryptographic suite"),
+        ({"spec_digest": bytes(32)}, "job specification"),
+        ({"parties": ("b", "a")}, "list of parties"),
+        ({"attempt": 2}, "attempt"),
+    ],
+)
+def test_a_difference_ends_the_session(change, what):
+    async def main():
+        hub = Hub()
+        agreed = terms(AB)
+        outcomes = await asyncio.gather(
+            greet("a", hub.endpoint("a"), agreed),
+            greet("b", hub.endpoint("b"), replace(agreed, **change)),
+            return_exceptions=True,
+        )
+        for outcome, peer in zip(outcomes, ("b", "a"), strict=True):
+            assert isinstance(outcome, VersionMismatch)
+            assert outcome.party == peer
+            assert what in outcome.message
+
+    run(main())
+
+
+def test_another_job_is_not_greeted():
+    async def main():
+        hub = Hub()
+        agreed = terms(AB)
+        outcomes = await asyncio.gather(
+            greet("a", hub.endpoint("a"), agreed),
+            greet("b", hub.endpoint("b"), replace(agreed, job_id=bytes(32))),
+            return_exceptions=True,
+        )
+        assert all(isinstance(outcome, UnexpectedMessage) for outcome in outcomes)
+
+    run(main())
+
+
+def test_an_absent_peer_is_named():
+    async def main():
+        with pytest.raises(DeadlineExceeded) as late:
+            await greet("a", Hub().endpoint("a"), terms(AB), deadline_s=0.1)
+        assert late.value.party == "b"
+
+    run(main())
+
+
+def test_no_two_sessions_of_a_job_share_an_id():
+    async def session_ids(seed):
+        hub = Hub()
+        made = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(AB), seed=seed) for p in AB))
+        return {s.id for s in made}
+
+    first, second = run(session_ids(1)), run(session_ids(2))
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+def test_frames_that_come_before_the_session_began_are_kept():
+    class Late:
+        """Keeps b's greeting from c until released, as a slow network would."""
+
+        def __init__(self, inner):
+            self.inner, self.held, self.receiver = inner, [], None
+
+        def attach(self, receiver):
+            self.receiver = receiver
+            self.inner.attach(self)
+
+        def deliver(self, peer, frame):
+            if peer == "b" and frame.lane == "hello":
+                self.held.append((peer, frame))
+            else:
+                self.receiver.deliver(peer, frame)
+
+        def fail(self, error):
+            self.receiver.fail(error)
+
+        async def send(self, to, frame):
+            await self.inner.send(to, frame)
+
+        async def close(self):
+            await self.inner.close()
+
+    async def main():
+        hub = Hub()
+        late = Late(hub.endpoint("c"))
+        agreed = terms(ABC)
+        waiting = asyncio.create_task(greet("c", late, agreed))
+        a, b = await asyncio.gather(*(greet(p, hub.endpoint(p), agreed) for p in AB))
+        for number in range(3):
+            await a.send("c", Note(number=number))
+            await b.send("c", Note(number=number))
+        assert not waiting.done()
+        for held in late.held:
+            late.receiver.deliver(*held)
+        c = await waiting
+        for peer in AB:
+            assert [(await c.recv(peer, Note)).number for _ in range(3)] == [0, 1, 2]
+
+    run(main())
+
+
+class _Played:
+    """Party a, whose peer b is played by the test."""
+
+    def __init__(self) -> None:
+        self.wire, self.agreed = Wire(), terms(AB)
+
+    async def begin(self) -> Session:
+        task = asyncio.create_task(greet("a", self.wire, self.agreed))
+        await self.wire.attached.wait()
+        self.receive(self.hello())
+        return await task
+
+    def receive(self, frame: Frame) -> None:
+        self.wire.receiver.deliver("b", frame)
+
+    def hello(self, **change) -> Frame:
+        fields = {
+            "job_id": self.agreed.job_id,
+            "attempt": 1,
+            "nonce": bytes(16),
+            "spec_digest": self.agreed.spec_digest,
+            "parties": AB,
+            "version": WIRE_VERSION,
+            "suite": self.agreed.suite,
+        } | change
+        body = Hello(**fields).SerializeToString()
+        return Frame(
+            session=self.agreed.job_id,
+            sender="b",
+            receiver="a",
+            lane="hello",
+            type="comine.v1.Hello",
+            body=body,
+            last=True,
+            round=1,
+        )
+
+    @staticmethod
+    def frame(of: Session, **change) -> Frame:
+        fields = {
+            "session": of.id,
+            "sender": "b",
+            "receiver": "a",
+            "lane": "/x",
+            "type": Note.DESCRIPTOR.full_name,
+            "body": b"",
+            "last": True,
+            "round": 1,
+        } | change
+        return Frame(**fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [({"version": "0"}, VersionMismatch), ({"nonce": bytes(8)}, MalformedMessage), ({"nonce": b""}, MalformedMessage)],
+)
+def test_bad_greetings(change, error):
+    async def main():
+        played = _Played()
+        task = asyncio.create_task(greet("a", played.wire, played.agreed))
+        await played.wire.attached.wait()
+        played.receive(played.hello(**change))
+        with pytest.raises(error):
+            await task
+        assert [f.type for f in played.wire.sent] == ["comine.v1.Hello", "comine.v1.Abort"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"sender": "c"}, IdentityError),
+        ({"receiver": "c"}, UnexpectedMessage),
+        ({"session": bytes(32)}, UnexpectedMessage),
+        ({"seq": MAX_AHEAD + 1}, LimitExceeded),
+        ({"body": bytes(MAX_BODY_BYTES + 1)}, LimitExceeded),
+        ({"round": MAX_ROUND + 1}, LimitExceeded),
+        ({"type": Abort.DESCRIPTOR.full_name, "body": b"\xff"}, MalformedMessage),
+        (
+            {"type": Abort.DESCRIPTOR.full_name, "body": Abort(code="E300", message="no").SerializeToString()},
+            PolicyDenied,
+        ),
+        ({"type": Abort.DESCRIPTOR.full_name, "body": Abort(code="?", message="no").SerializeToString()}, ComineError),
+    ],
+)
+def test_frames_that_end_the_session(change, error):
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        waiting = asyncio.create_task(session.recv("b", Note))
+        await asyncio.sleep(0)
+        played.receive(_Played.frame(session, **change))
+        with pytest.raises(error) as ended:
+            await waiting
+        assert ended.value.party == "b"
+        with pytest.raises(error):
+            await session.send("b", Note())
+
+    run(main())
+
+
+def test_a_reason_to_abort_is_made_printable_and_short():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        body = Abort(code="E500", message="\x1b[31mred\n" + "x" * 5000).SerializeToString()
+        played.receive(_Played.frame(session, type=Abort.DESCRIPTOR.full_name, body=body))
+        with pytest.raises(ComineError) as ended:
+            await session.recv("b", Note)
+        assert ended.value.message.isprintable()
+        assert len(ended.value.message) == core.MAX_REASON
+
+    run(main())
+
+
+def test_order_and_copies_do_not_matter():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for seq in (2, 0, 0, 1, 2, 1):
+            played.receive(_Played.frame(session, seq=seq, body=Note(number=seq).SerializeToString()))
+        lane = session.lane("x")
+        assert [(await lane.recv("b", Note)).number for _ in range(3)] == [0, 1, 2]
+        (hello, mine) = session.transcript.heads("b", "received")[::-1]
+        assert (hello.lane, mine.lane, mine.frames) == ("hello", "/x", 3)
+
+    run(main())
+
+
+def test_a_peer_cannot_open_lanes_without_end():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for number in range(MAX_LANES):
+            played.receive(_Played.frame(session, lane=f"/{number}"))
+        with pytest.raises(LimitExceeded, match="lanes"):
+            await session.lane("0").send("b", Note())
+
+    run(main())
+
+
+def test_a_peer_cannot_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(core, "MAX_BUFFERED_BYTES", 5000)
+
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for seq in range(6):
+            played.receive(_Played.frame(session, seq=seq, body=bytes(1000)))
+        with pytest.raises(LimitExceeded, match="ahead of the protocol"):
+            await session.lane("y").recv("b", Note)
+
+    run(main())
+
+
+def test_randomness_depends_on_lane_and_purpose_alone():
+    async def main():
+        hub = Hub()
+        a, _ = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(AB)) for p in AB))
+        one, two = a.lane("one"), a.lane("two")
+        drawn = [
+            s.randomness(purpose).bytes(8)
+            for s, purpose in ((one, "mask"), (two, "mask"), (one, "mask"), (one, "blind"))
+        ]
+        assert len(set(drawn)) == 4
+
+        again = Hub()
+        b, _ = await asyncio.gather(*(greet(p, again.endpoint(p), terms(AB)) for p in AB))
+        assert b.lane("two").randomness("mask").bytes(8) == drawn[1]
+
+    run(main())
+
+
+def test_a_frame_counts_about_what_protobuf_writes():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for size in (0, 10, 1000, 1 << 20):
+            before = session.costs.bytes_sent
+            await session.lane(hashlib.sha256(b"%d" % size).hexdigest()).send("b", Note(data=bytes(size)))
+            assert abs(session.costs.bytes_sent - before - played.wire.sent[-1].ByteSize()) < 16
+
+    run(main())

@@ -1,0 +1,521 @@
+"""What only streams between processes can suffer: strangers, liars, lost peers, broken streams."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+from contextlib import asynccontextmanager
+
+import grpc
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from link import grpc_stream, grpc_transport
+from link.authority import Authority
+from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
+from link.grpc_stream import enclose
+from link.grpc_transport import NodeLink, channel_credentials, dial
+from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
+from tests.link.kits import AB, greet, run
+from tests.link.messages import Chunk, Note
+from tests.world import nodes, terms
+
+AUTHORITY = Authority.create()
+TERMS = terms(AB)
+EXCHANGE = "/comine.v1.Link/Exchange"
+
+
+def _identities(*names):
+    return {name: AUTHORITY.issue(name) for name in names}
+
+
+@asynccontextmanager
+async def _pair(**options):
+    """Two nodes with established sessions."""
+    async with nodes(_identities(*AB), **options) as links:
+        opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
+        a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
+        yield links, opened, a, b
+
+
+class _Failed:
+    """A receiver that waits for the error with which a session ends, and counts what is delivered."""
+
+    def __init__(self):
+        self.frames, self._error = [], asyncio.get_running_loop().create_future()
+
+    def deliver(self, peer, frame):
+        self.frames.append((peer, frame))
+
+    def fail(self, error):
+        if not self._error.done():
+            self._error.set_result(error)
+
+    async def error(self):
+        return await self._error
+
+
+async def _speak(identity, address, envelopes, server_name="b"):
+    """Dials b and says `envelopes`; returns the status that b answers with, and what it said before."""
+    heard = []
+    async with dial(identity, server_name, address) as channel:
+        call = channel.stream_stream(EXCHANGE)()
+        try:
+            for envelope in envelopes:
+                await call.write(envelope if isinstance(envelope, bytes) else envelope.SerializeToString())
+            while (answer := await call.read()) is not grpc.aio.EOF:
+                heard.append(Envelope.FromString(answer))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            pass
+        return await call.code(), heard
+
+
+HELLO = Envelope(resume=Resume(job_id=TERMS.job_id, received=0))
+
+
+def _frame(**change):
+    return Envelope(frame=Frame(**({"session": TERMS.job_id, "sender": "a", "receiver": "b", "lane": "x"} | change)))
+
+
+# -- who is at the other end -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("caller", "status"),
+    [
+        (AUTHORITY.issue("aa"), grpc.StatusCode.PERMISSION_DENIED),  # of this federation, but not of the job
+        (AUTHORITY.issue("z"), grpc.StatusCode.PERMISSION_DENIED),  # its name says that it is dialled
+        (AUTHORITY.issue("b"), grpc.StatusCode.PERMISSION_DENIED),  # the node itself
+        (AUTHORITY.issue("a", "coordinator"), grpc.StatusCode.PERMISSION_DENIED),
+        (AUTHORITY.issue("a", valid_days=-1), grpc.StatusCode.UNAVAILABLE),
+        (
+            dataclasses.replace(Authority.create().issue("a"), ca_pem=AUTHORITY.certificate_pem),
+            grpc.StatusCode.UNAVAILABLE,
+        ),
+    ],
+    ids=["stranger", "wrong direction", "self", "coordinator", "outdated", "foreign"],
+)
+def test_callers_that_are_refused(caller, status):
+    async def main():
+        async with nodes(_identities("b")) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            transport, receiver = links["b"].open(TERMS.job_id, AB), _Failed()
+            transport.attach(receiver)
+            assert await _speak(caller, links["b"].addresses["b"], [HELLO]) == (status, [])
+            assert receiver.frames == []
+
+    run(main())
+
+
+def test_a_caller_without_certificate_is_refused():
+    async def main():
+        async with nodes(_identities("b")) as links:
+            credentials = grpc.ssl_channel_credentials(AUTHORITY.certificate_pem)
+            options = [("grpc.ssl_target_name_override", "b")]
+            async with grpc.aio.secure_channel(links["b"].addresses["b"], credentials, options) as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as refused:
+                    await channel.stream_stream(EXCHANGE)().read()
+                assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+    run(main())
+
+
+def test_a_party_that_speaks_in_anothers_name_ends_the_session():
+    abc = ("a", "b", "c")
+
+    async def main():
+        async with nodes(_identities("c")) as links:
+            links["c"].addresses |= {"a": "127.0.0.1:1", "b": "127.0.0.1:1"}
+            agreed = terms(abc)
+            task = asyncio.create_task(greet("c", links["c"].open(agreed.job_id, abc), agreed))
+            lie = _frame(session=agreed.job_id, sender="a", receiver="c", lane="hello")
+            resume = Envelope(resume=Resume(job_id=agreed.job_id))
+            speaking = asyncio.create_task(
+                _speak(AUTHORITY.issue("b"), links["c"].addresses["c"], [resume, lie], server_name="c")
+            )
+            with pytest.raises(IdentityError, match="b sent a frame in another party's name") as found:
+                await task
+            assert found.value.party == "b"
+            await links["c"].close()
+            await speaking
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("answering", "sentence"),
+    [
+        (AUTHORITY.issue("c"), "its certificate does not name it"),
+        (AUTHORITY.issue("b", valid_days=-1), "expired"),
+        (AUTHORITY.issue("b", "coordinator"), "certificate"),
+        (dataclasses.replace(Authority.create().issue("b"), ca_pem=AUTHORITY.certificate_pem), "issuer"),
+    ],
+    ids=["another party", "outdated", "coordinator", "foreign"],
+)
+def test_who_answers_in_anothers_place_is_found(answering, sentence):
+    async def main():
+        async with nodes({"a": AUTHORITY.issue("a"), "b": answering}) as links:
+            with pytest.raises(IdentityError, match=sentence) as found:
+                await greet("a", links["a"].open(TERMS.job_id, AB), TERMS)
+            assert found.value.party == "b"
+            assert links["a"].addresses["b"] in found.value.message
+
+    run(main())
+
+
+def test_a_refusal_is_told():
+    async def main():
+        async with nodes(_identities("a", "b", "c")) as links:
+            links["b"].open(TERMS.job_id, ("b", "c")).attach(_Failed())
+            with pytest.raises(IdentityError, match="b refused a"):
+                await greet("a", links["a"].open(TERMS.job_id, AB), TERMS)
+
+    run(main())
+
+
+# -- peers that are not there ------------------------------------------------------------------------------------------
+def test_a_peer_that_is_never_there_is_named_with_its_address():
+    async def main():
+        async with nodes(_identities("a"), patience_s=0.3) as links:
+            links["a"].addresses["b"] = "127.0.0.1:1"
+            with pytest.raises(PeerError, match=r"b was not there .*nothing answers at 127\.0\.0\.1:1") as lost:
+                await greet("a", links["a"].open(TERMS.job_id, AB), TERMS)
+            assert lost.value.party == "b"
+
+    run(main())
+
+
+def test_a_peer_that_never_dials_is_named():
+    async def main():
+        async with nodes(_identities("b"), patience_s=0.2) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            with pytest.raises(PeerError, match="a was not there within"):
+                await greet("b", links["b"].open(TERMS.job_id, AB), TERMS)
+
+    run(main())
+
+
+def test_a_node_without_the_job_is_told_apart():
+    async def main():
+        async with nodes(_identities(*AB), patience_s=0.4) as links:
+            links["b"].patience_s = 0.05
+            with pytest.raises(PeerError, match="does not have the job"):
+                await greet("a", links["a"].open(TERMS.job_id, AB), TERMS)
+
+    run(main())
+
+
+def test_a_node_may_be_later_than_its_peer():
+    async def main():
+        async with nodes(_identities(*AB)) as links:
+            early = asyncio.create_task(greet("a", links["a"].open(TERMS.job_id, AB), TERMS))
+            while not links["b"]._awaited:  # noqa: ASYNC110 - the stream's arrival at b is what the test is about
+                await asyncio.sleep(0.001)
+            late = await greet("b", links["b"].open(TERMS.job_id, AB), TERMS)
+            assert (await early).id == late.id
+
+    run(main())
+
+
+@pytest.mark.parametrize("dying", AB)
+def test_a_peer_that_dies_is_missed(dying):
+    async def main():
+        async with _pair(patience_s=0.5) as (_, opened, a, b):
+            left = b if dying == "a" else a
+            waiting = asyncio.create_task(left.recv(dying, Note))
+            await opened[dying].crash()
+            with pytest.raises(PeerError, match=f"{dying} was lost") as lost:
+                await waiting
+            assert lost.value.party == dying
+
+    run(main())
+
+
+def test_a_peer_that_leaves_in_peace_is_not_missed():
+    async def main():
+        async with _pair(patience_s=0.05) as (_, opened, a, b):
+            await b.send("a", Note(number=7))
+            await opened["b"].close()
+            while not opened["a"].conversations["b"].over:  # noqa: ASYNC110 - the peer's farewell is what is awaited
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.1)
+            await a.send("b", Note())
+            assert (await a.recv("b", Note)).number == 7
+
+    run(main())
+
+
+def test_a_farewell_may_find_the_stream_broken():
+    async def main():
+        async with _pair(patience_s=0.3) as (_, opened, a, b):
+            await b.send("a", Note(number=7))
+            assert (await a.recv("b", Note)).number == 7
+            talk = opened["b"].conversations["a"]
+            while talk._unacknowledged:
+                talk._moved.clear()
+                await talk._moved.wait()
+            opened["b"].cut("a")
+            await opened["b"].close()
+            await opened["a"].conversations["b"].wait_until_over(20)
+            assert opened["a"].conversations["b"].at_peace
+            await a.send("b", Note())
+
+    run(main())
+
+
+def test_a_lost_farewell_is_repeated():
+    """b ends the stream while a writes: a's stream breaks with an error instead of ending in peace."""
+
+    async def main():
+        async with _pair(patience_s=0.3) as (_, opened, a, b):
+            await b.send("a", Note(number=7))
+            assert (await a.recv("b", Note)).number == 7
+            talk, real = opened["a"].conversations["b"], opened["a"].conversations["b"]._talk
+
+            async def deaf(*arguments):
+                await real(*arguments)
+                talk._talk = real
+                raise asyncio.InvalidStateError
+
+            opened["a"].cut("b")
+            talk._talk = deaf
+            await opened["b"].close()
+            await talk.wait_until_over(20)
+            assert talk.at_peace
+            await a.send("b", Note())
+
+    run(main())
+
+
+def test_a_job_needs_addresses_and_runs_once():
+    async def main():
+        async with nodes(_identities(*AB)) as links:
+            with pytest.raises(PeerError, match="c has no address"):
+                links["a"].open(TERMS.job_id, ("a", "c"))
+            first = links["a"].open(TERMS.job_id, AB)
+            with pytest.raises(PeerError, match="runs here already"):
+                links["a"].open(TERMS.job_id, AB)
+            await first.close()
+            links["a"].open(TERMS.job_id, AB)
+
+    run(main())
+
+
+def test_a_job_can_run_again_after_its_end():
+    async def main():
+        async with nodes(_identities(*AB)) as links:
+            for _ in range(3):
+                opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
+                a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
+                await a.send("b", Note(number=3))
+                assert (await b.recv("a", Note)).number == 3
+                await asyncio.gather(*(t.close() for t in opened.values()))
+
+    run(main())
+
+
+# -- broken streams ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("cutting", AB)
+def test_broken_streams_lose_and_repeat_nothing(cutting):
+    values = np.random.default_rng(1).integers(0, 2**63, 3 << 20, dtype=np.uint64)
+
+    async def main():
+        async with _pair() as (_, opened, a, b):
+
+            async def send(s, to):
+                await s.send_array(to, Chunk, values)
+
+            async def receive(s, frm):
+                return await s.recv_array(frm, Chunk, np.uint64, values.shape)
+
+            async def cut():
+                for _ in range(4):
+                    await asyncio.sleep(0.03)
+                    opened[cutting].cut("b" if cutting == "a" else "a")
+
+            _, _, _, got_a, got_b = await asyncio.gather(
+                send(a, "b"), send(b, "a"), cut(), receive(a, "b"), receive(b, "a")
+            )
+            assert np.array_equal(got_a, values)
+            assert np.array_equal(got_b, values)
+            assert a.transcript.heads("b", "sent") == b.transcript.heads("a", "received")
+            assert a.transcript.heads("b", "received") == b.transcript.heads("a", "sent")
+
+    run(main())
+
+
+def test_senders_wait_for_acknowledgements(monkeypatch):
+    monkeypatch.setattr(grpc_stream, "WINDOW_BYTES", 1 << 20)
+    values = np.zeros(1 << 20, np.uint64)
+
+    async def main():
+        async with _pair() as (_, opened, a, b):
+            held = 0
+
+            async def send(s, to):
+                nonlocal held
+                for _ in range(4):
+                    await s.send_array(to, Chunk, values)
+                    held = max(held, opened[s.me].conversations[to]._pending_bytes)
+
+            await asyncio.gather(send(a, "b"), send(b, "a"))
+            assert held < (1 << 20) + (2 << 20)
+            for s, frm in ((a, "b"), (b, "a")):
+                for _ in range(4):
+                    assert not (await s.recv_array(frm, Chunk, np.uint64, values.shape)).any()
+
+    run(main())
+
+
+def test_what_was_acknowledged_is_forgotten(monkeypatch):
+    monkeypatch.setattr(grpc_stream, "ACKNOWLEDGE_S", 0.001)
+
+    async def main():
+        async with _pair() as (_, opened, a, b):
+            for number in range(600):
+                await a.send("b", Note(number=number))
+            for _ in range(600):
+                await b.recv("a", Note)
+            talk = opened["a"].conversations["b"]
+            while talk._unacknowledged:
+                talk._moved.clear()
+                await talk._moved.wait()
+            assert talk._pending_bytes == 0
+
+    run(main())
+
+
+# -- peers that break the rules of the stream --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("envelopes", "error"),
+    [
+        ([Envelope(resume=Resume(job_id=TERMS.job_id, received=1))], ProtocolViolation),
+        ([HELLO, HELLO], ProtocolViolation),
+        ([HELLO, Envelope()], ProtocolViolation),
+        ([HELLO, b"\xff\xff"], ProtocolViolation),
+        ([HELLO, Envelope(acknowledge=Acknowledge(received=1))], ProtocolViolation),
+        ([HELLO, _frame(body=bytes(5 << 20))], LimitExceeded),
+    ],
+    ids=["beyond", "twice", "empty", "junk", "never sent", "too long"],
+)
+def test_violations_end_the_session_and_name_the_peer(envelopes, error):
+    async def main():
+        async with nodes(_identities("b")) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            receiver = _Failed()
+            links["b"].open(TERMS.job_id, AB).attach(receiver)
+            speaking = asyncio.create_task(_speak(AUTHORITY.issue("a"), links["b"].addresses["b"], envelopes))
+            found = await receiver.error()
+            assert isinstance(found, error)
+            assert found.party == "a"
+            status, _ = await speaking
+            assert status is grpc.StatusCode.ABORTED
+
+    run(main())
+
+
+def test_a_peer_that_forgets_what_it_had_is_found():
+    async def main():
+        async with nodes(_identities("b")) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            transport, receiver = links["b"].open(TERMS.job_id, AB), _Failed()
+            transport.attach(receiver)
+            await transport.send("a", _frame(sender="b", receiver="a").frame)
+            async with dial(AUTHORITY.issue("a"), "b", links["b"].addresses["b"]) as channel:
+                call = channel.stream_stream(EXCHANGE)()
+                await call.write(HELLO.SerializeToString())
+                for _ in range(2):
+                    await call.read()
+                await call.write(Envelope(acknowledge=Acknowledge(received=1)).SerializeToString())
+                await call.write(Envelope(acknowledge=Acknowledge(received=0)).SerializeToString())
+                found = await receiver.error()
+            assert isinstance(found, ProtocolViolation)
+            assert "fewer frames than before" in found.message
+
+    run(main())
+
+
+@pytest.mark.parametrize("first", [b"\xff", b"", _frame().SerializeToString()], ids=["junk", "empty", "frame"])
+def test_a_stream_must_begin_with_its_job(first):
+    async def main():
+        async with nodes(_identities("b")) as links:
+            status, heard = await _speak(AUTHORITY.issue("a"), links["b"].addresses["b"], [first])
+            assert (status, heard) == (grpc.StatusCode.INVALID_ARGUMENT, [])
+
+    run(main())
+
+
+def test_streams_for_unknown_jobs_are_few(monkeypatch):
+    monkeypatch.setattr(grpc_transport, "MAX_EARLY_STREAMS", 2)
+
+    async def main():
+        async with nodes(_identities("b")) as links, asyncio.TaskGroup() as group:
+            a, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
+            for _ in range(2):
+                group.create_task(_speak(a, address, [HELLO]))
+            while links["b"]._early.get("a") != 2:  # noqa: ASYNC110 - the arrival of both is what is awaited
+                await asyncio.sleep(0.001)
+            assert await _speak(a, address, [HELLO]) == (grpc.StatusCode.NOT_FOUND, [])
+            links["b"].addresses["a"] = address
+            links["b"].open(TERMS.job_id, AB).attach(_Failed())
+            await links["b"].close()
+
+    run(main())
+
+
+def test_the_newest_stream_counts():
+    async def main():
+        async with nodes(_identities("b")) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            receiver = _Failed()
+            links["b"].open(TERMS.job_id, AB).attach(receiver)
+            identity, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
+            async with dial(identity, "b", address) as one, dial(identity, "b", address) as two:
+                first, second = one.stream_stream(EXCHANGE)(), two.stream_stream(EXCHANGE)()
+                for received, call in enumerate((first, second)):
+                    await call.write(HELLO.SerializeToString())
+                    assert Envelope.FromString(await call.read()).resume.received == received
+                    await call.write(_frame(seq=received).SerializeToString())
+                    while len(receiver.frames) == received:  # noqa: ASYNC110 - its arrival is what is awaited
+                        await asyncio.sleep(0.001)
+                assert await first.code() is grpc.StatusCode.ABORTED
+            assert [frame.seq for _, frame in receiver.frames] == [0, 1]
+
+    run(main())
+
+
+@given(st.binary(max_size=300), st.text(max_size=200), st.integers(0, 2**64 - 1))
+def test_enclosing_is_what_protobuf_writes(body, lane, seq):
+    frame = Frame(session=hashlib.sha256(body).digest(), lane=lane, seq=seq, body=body)
+    assert enclose(frame) == Envelope(frame=frame).SerializeToString()
+
+
+def test_enclosing_large_frames():
+    frame = Frame(body=bytes(1 << 21))
+    assert enclose(frame) == Envelope(frame=frame).SerializeToString()
+    assert enclose(Frame()) == Envelope(frame=Frame()).SerializeToString()
+
+
+def test_credentials_serve_other_services_on_the_same_port():
+    """A coordinator may call the node; only the frames of jobs are closed to it."""
+
+    async def main():
+        server = grpc.aio.server()
+        link = NodeLink(AUTHORITY.issue("b"), {})
+        link.register(server)
+
+        async def echo(request, context):
+            return request
+
+        handler = grpc.unary_unary_rpc_method_handler(echo)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("other", {"Echo": handler}),))
+        port = server.add_secure_port("127.0.0.1:0", grpc_transport.server_credentials(link.identity))
+        await server.start()
+        boss = AUTHORITY.issue("boss", "coordinator")
+        options = [("grpc.ssl_target_name_override", "b")]
+        async with grpc.aio.secure_channel(f"127.0.0.1:{port}", channel_credentials(boss), options) as channel:
+            assert await channel.unary_unary("/other/Echo")(b"x") == b"x"
+        await server.stop(None)
+
+    run(main())

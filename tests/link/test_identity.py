@@ -1,0 +1,202 @@
+"""Certificates: names, files, and what is refused."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+
+from link.authority import Authority, show, write_identity
+from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.identity import Identity, check_name, name_in, peer_of, verify
+
+AUTHORITY = Authority.create()
+
+
+@pytest.fixture
+def pki(tmp_path):
+    folder = tmp_path / "pki"
+    authority = Authority.create()
+    authority.write(folder)
+    write_identity(authority.issue("north", hosts=["10.1.2.3", "node.example"]), folder)
+    return folder
+
+
+def _load(folder, name="north"):
+    return Identity.load(folder / "ca.crt", folder / f"{name}.crt", folder / f"{name}.key")
+
+
+def _replace(folder, name, identity):
+    (folder / f"{name}.crt").write_bytes(identity.certificate_pem)
+    (folder / f"{name}.key").write_bytes(identity.key_pem)
+
+
+def test_an_identity_survives_its_files(pki):
+    identity = _load(pki)
+    assert (identity.name, identity.role) == ("north", "party")
+    verify(identity.ca_pem, identity.certificate_pem, "north", b"data", identity.sign(b"data"))
+    assert b"PRIVATE" in identity.key_pem
+    assert "PRIVATE" not in repr(identity)
+    assert "PRIVATE" not in repr(Authority.read(pki))
+
+
+def test_keys_are_private_from_the_first_byte_on(pki):
+    assert {p.name: stat.S_IMODE(p.stat().st_mode) for p in pki.iterdir()} == {
+        "ca.crt": 0o644,
+        "ca.key": 0o600,
+        "north.crt": 0o644,
+        "north.key": 0o600,
+    }
+
+
+def test_nothing_is_overwritten_unasked(pki):
+    authority = Authority.read(pki)
+    before = (pki / "north.key").read_bytes()
+    with pytest.raises(ConfigurationError, match=r"north\.crt exists"):
+        write_identity(authority.issue("north"), pki)
+    with pytest.raises(ConfigurationError, match=r"ca\.crt exists"):
+        Authority.create().write(pki)
+    assert (pki / "north.key").read_bytes() == before
+    write_identity(authority.issue("north"), pki, force=True)
+    assert (pki / "north.key").read_bytes() != before
+    _load(pki)
+
+
+def test_show(pki):
+    write_identity(Authority.read(pki).issue("boss", "coordinator"), pki)
+    authority, boss, north = show(pki)
+    assert (authority.role, boss.role, north.role) == ("authority", "coordinator", "party")
+    assert north.hosts == ("node.example", "10.1.2.3")
+    assert boss.hosts == ()
+    assert len(bytes.fromhex(north.fingerprint)) == 32
+
+
+def test_show_says_what_is_wrong(tmp_path, pki):
+    with pytest.raises(ConfigurationError, match=r"no ca\.crt"):
+        show(tmp_path)
+    (pki / "x.crt").write_text("nothing")
+    with pytest.raises(ConfigurationError, match=r"x\.crt is not a certificate"):
+        show(pki)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResourceError):
+        AUTHORITY.write(tmp_path / "file" / "pki")
+
+
+@pytest.mark.parametrize("missing", ["ca.crt", "north.crt", "north.key"])
+def test_a_missing_file_is_named(pki, missing):
+    (pki / missing).unlink()
+    with pytest.raises(ConfigurationError, match=missing) as error:
+        _load(pki)
+    assert error.value.exit_code == 10
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_key_that_others_can_open_is_refused(pki, mode):
+    (pki / "north.key").chmod(mode)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        _load(pki)
+
+
+def _foreign(authority):
+    return Authority.create().issue("north")
+
+
+def _outdated(authority):
+    return authority.issue("north", valid_days=-2)
+
+
+@pytest.mark.parametrize(("made", "sentence"), [(_foreign, "not issued by the authority"), (_outdated, "expired on")])
+def test_a_certificate_that_does_not_hold(pki, made, sentence):
+    _replace(pki, "north", made(Authority.read(pki)))
+    with pytest.raises(IdentityError, match=sentence) as error:
+        _load(pki)
+    assert error.value.exit_code == 20
+    assert "north.crt" in error.value.message
+
+
+def test_a_key_of_another_certificate(pki):
+    (pki / "north.key").write_bytes(Authority.read(pki).issue("north").key_pem)
+    with pytest.raises(IdentityError, match="does not belong"):
+        _load(pki)
+
+
+@pytest.mark.parametrize("file", ["ca.crt", "north.crt", "north.key"])
+def test_files_that_hold_something_else(pki, file):
+    (pki / file).write_text("nothing")
+    with pytest.raises(IdentityError, match=file):
+        _load(pki)
+
+
+def test_a_certificate_without_a_name(pki):
+    """The authority's own certificate names no party."""
+    for suffix in ("crt", "key"):
+        (pki / f"north.{suffix}").write_bytes((pki / f"ca.{suffix}").read_bytes())
+    with pytest.raises(IdentityError, match="name its holder"):
+        _load(pki)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "North", "a" * 64, "-a", "a-", ".a", "a.", "..", "a/b", "a b", "ca", "127.0.0.1", "ä", "a\n", "1.1.1.1"],
+)
+def test_what_cannot_be_a_name(name):
+    with pytest.raises(ConfigurationError):
+        check_name(name)
+    with pytest.raises(ConfigurationError):
+        AUTHORITY.issue(name)
+
+
+@given(st.from_regex(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?", fullmatch=True))
+def test_names_survive_certificates(name):
+    try:
+        check_name(name)
+    except ConfigurationError:
+        return
+    assert name_in([name, f"comine://party/{name}"]) == ("party", name)
+
+
+@pytest.mark.parametrize("host", ["", "a b", "http://x", "x:7101", "*.example", "x/y", "a" * 254])
+def test_what_cannot_be_a_host(host):
+    with pytest.raises(ConfigurationError):
+        AUTHORITY.issue("north", hosts=[host])
+
+
+def test_a_coordinator_cannot_answer_in_a_partys_place():
+    with pytest.raises(ConfigurationError):
+        AUTHORITY.issue("boss", "coordinator", hosts=["example"])
+    certificate = x509.load_pem_x509_certificate(AUTHORITY.issue("boss", "coordinator").certificate_pem)
+    usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usages) == [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        [b"north"],
+        [b"comine://party/north", b"comine://party/south"],
+        [b"comine://king/north"],
+        [b"comine://party/"],
+        [b"comine://party/North"],
+        [b"comine://party"],
+        [b"comine://party/a/b"],
+        [b"\xff"],
+    ],
+)
+def test_callers_that_name_nobody(names):
+    with pytest.raises(IdentityError):
+        peer_of({"x509_subject_alternative_name": names})
+
+
+def test_callers_that_name_themselves():
+    assert peer_of({"x509_subject_alternative_name": [b"north", b"comine://party/north"]}) == ("party", "north")
+    with pytest.raises(IdentityError):
+        peer_of({})

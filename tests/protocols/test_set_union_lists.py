@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.primitives import blocks
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.union_lists import (
+    ListSizes,
+    common_fakes,
+    distinct,
+    length_class,
+    padded,
+    room_for_common_fakes,
+    rung,
+)
+
+
+@given(st.integers(0, 1 << 24))
+def test_a_rung_is_the_least_power_of_two_that_holds_the_set(size):
+    assert size <= 1 << rung(size)
+    assert rung(size) == 0 or 1 << (rung(size) - 1) < size
+
+
+def test_length_classes():
+    assert length_class([]) == 1
+    assert length_class([b"", b"a" * 16]) == 1
+    assert length_class([b"a" * 17, b"b"]) == 2
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 8])
+def test_the_truncation_costs_less_than_two_to_the_minus_forty(epsilon):
+    fakes = common_fakes(epsilon)
+    assert fakes.delta <= 2**-40
+    assert room_for_common_fakes(4, fakes) == 6 * fakes.shift
+
+
+def lists_of_two(elements: list[bytes], capacity: int) -> list[np.ndarray]:
+    fakes = common_fakes(1.0)
+    sizes = ListSizes(2, {"a": capacity, "b": capacity}, room_for_common_fakes(2, fakes))
+    return [
+        padded(elements, sizes, me, fakes, [Randomness.from_seed(b"pair")], Randomness.from_seed(me.encode()))
+        for me in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize("elements", [[], [b"x", b"y" * 20], [b"%d" % i for i in range(9)]])
+def test_a_padded_list_has_a_public_length_and_hides_fakes_among_its_kind(elements):
+    one, two = lists_of_two(elements, 9)
+    assert one.shape == two.shape == (9 + 2 * common_fakes(1.0).shift, 2, 30)
+    assert Counter(blocks.decode(one)) == Counter([*elements, *[None] * (len(one) - len(elements))])
+
+
+def test_two_lists_have_their_elements_and_the_common_fakes_in_common():
+    one, two = lists_of_two([b"x"], 9)
+    common = {row.tobytes() for row in one} & {row.tobytes() for row in two}
+    drawn = common_fakes(1.0).sample(Randomness.from_seed(b"pair"))
+    assert len(common) == 1 + drawn
+    assert len({row.tobytes() for row in one}) == len(one)
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=8), min_size=1, max_size=4)
+)
+def test_distinct_compares_whole_tuples(lists):
+    def tuples(pairs):
+        return np.array([[[a] * 31 + [0], [b] * 31 + [0]] for a, b in pairs], np.uint8)
+
+    result = distinct([tuples(pairs) for pairs in lists])
+    assert result.shape[1:] == (2, 32)
+    assert sorted((row[0, 0], row[1, 0]) for row in result) == sorted(set().union(*lists))

@@ -1,0 +1,129 @@
+"""The result folder: whole or not at all, and only where it belongs."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+
+import jobs.folder
+from jobs.folder import write_result_folder
+from jobs.report import report
+from jobs.schema import generate
+from jobs.target import check_result_folder
+from link.errors import ConfigurationError, ResourceError
+from tests.unit.jobs.results import made
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_what_is_in_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_result_folder(out, made(rules=True))
+    assert names(out) == {
+        "itemsets.csv",
+        "itemsets.parquet",
+        "rules.csv",
+        "rules.parquet",
+        "result.json",
+        "report.html",
+    }
+    contents = json.loads((out / "result.json").read_text())
+    jsonschema.validate(contents, json.loads(generate("result")))
+    assert contents["n_itemsets"] == len(pq.read_table(out / "itemsets.parquet")) == 7
+    assert contents["parties"]["north"] == {"bytes_sent": 10, "bytes_received": 20, "rounds": 3, "seconds": 0.25}
+
+
+def test_a_coordinator_that_is_no_recipient_gets_no_tables(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_result_folder(out, made(elsewhere=True))
+    assert names(out) == {"result.json", "report.html"}
+    assert json.loads((out / "result.json").read_text())["n_itemsets"] is None
+
+
+def test_a_full_disk_leaves_nothing_and_keeps_the_earlier_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    write_result_folder(out, made())
+    before = (out / "itemsets.csv").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(jobs.folder.pq, "write_table", full)
+    for target in (out, tmp_path / "fresh"):
+        with pytest.raises(ResourceError, match="No space left"):
+            write_result_folder(target, made(rules=True))
+    assert names(tmp_path) == {"out"}
+    assert (out / "itemsets.csv").read_bytes() == before
+
+
+def test_a_swap_that_fails_puts_the_earlier_result_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write_result_folder(out, made())
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name.endswith(".new"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ResourceError, match="Permission denied"):
+        write_result_folder(out, made(rules=True))
+    assert names(tmp_path) == {"out"}
+    assert "rules.csv" not in names(out)
+
+
+def test_only_earlier_results_are_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_result_folder(out, made(rules=True))
+    write_result_folder(out, made())
+    assert "rules.csv" not in names(out)
+    (out / "notes.txt").write_text("mine")
+    for attempt in (lambda: write_result_folder(out, made()), lambda: check_result_folder(out)):
+        with pytest.raises(ConfigurationError, match="not an earlier result"):
+            attempt()
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_refused_beforehand(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="is a file"):
+        check_result_folder(tmp_path / "file")
+    with pytest.raises(ResourceError, match="cannot be written"):
+        check_result_folder(tmp_path / "file" / "out")
+    check_result_folder(tmp_path / "a" / "b")
+    assert names(tmp_path) == {"file"}
+
+
+@pytest.mark.parametrize("rules", [False, True])
+@pytest.mark.parametrize("min_count", [1, 4])
+def test_the_report_escapes_what_it_shows(rules: bool, min_count: int) -> None:
+    page = report(made(rules=rules, min_count=min_count))
+    assert "<b>weekly" not in page
+    assert "&lt;b&gt;weekly" in page
+    assert "<i>" not in page
+    assert ("&lt;i&gt;" in page) == (min_count == 1)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert ("<svg" in page) == (rules and min_count == 1)
+
+
+def test_tables_as_frames() -> None:
+    result = made(rules=True)
+    frame = result.itemsets()
+    assert list(frame.columns) == ["itemset", "length", "count", "support"]
+    assert frame["itemset"][0] == ["<i>"]
+    assert list(result.rules().columns[:3]) == ["antecedent", "consequent", "count"]
+    with pytest.raises(ConfigurationError, match="no rules"):
+        made().rules()
+    with pytest.raises(ConfigurationError, match="recipients of this job are north"):
+        made(elsewhere=True).itemsets()

@@ -1,0 +1,175 @@
+"""A federation of running nodes inside one test, and a coordinator that calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from jobs.federation import Federation
+from jobs.spec import JobSpec
+from link.authority import Authority
+from link.grpc_transport import dial
+from link.identity import Identity
+from party.config import PartyConfig
+from party.logs import open_log
+from party.server import Node
+from protos.v1 import control_pb2 as control
+from protos.v1.control_pb2_grpc import ControlStub
+from tests.unit.party.files import PARTIES, write_federation
+
+Rows = list[list[str]]
+
+
+def random_rows(seed: int, number: int = 60) -> Rows:
+    """Baskets of up to eight items, the first ones common and the last ones rare."""
+    random = np.random.default_rng(seed)
+    return [[f"item{i}" for i in range(8) if random.random() < 0.9 / (1 + i / 3)] or ["item0"] for _ in range(number)]
+
+
+DATA = {name: random_rows(seed) for seed, name in enumerate(PARTIES)}
+
+
+def weekly(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
+    """A job for all parties."""
+    contents = {
+        "job": {"name": "weekly", "task": "itemsets", "parties": list(DATA), "dataset": "baskets", **changes},
+        "itemsets": {"min_support": "0.2", **(itemsets or {})},
+    }
+    return JobSpec.of(contents, "job.toml", Path())
+
+
+@dataclass
+class Refusal:
+    """A refused call, as a client sees it."""
+
+    status: grpc.StatusCode
+    code: str
+    party: str
+    sentence: str
+
+
+async def refused(call: Awaitable[Any]) -> Refusal:
+    """Awaits a call that must fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    metadata = dict(caught.value.trailing_metadata() or ())
+    code, party = (str(metadata.get(key, "")) for key in ("comine-code", "comine-party"))
+    return Refusal(caught.value.code(), code, party, str(caught.value.details()))
+
+
+class Client:
+    """What a coordinator does with one node."""
+
+    def __init__(self, identity: Identity, name: str, address: str) -> None:
+        self.name = name
+        self.channel = dial(identity, name, address)
+        self.stub = ControlStub(self.channel)
+
+    async def propose(self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0) -> bytes:
+        proposal = control.Proposal(spec=spec.canonical(), nonce=nonce, expiry=expiry or int(time.time()) + 600)
+        return (await self.stub.Propose(proposal)).job_id
+
+    async def start(self, job_id: bytes, attempt: int = 1) -> None:
+        await self.stub.Start(control.StartRequest(job_id=job_id, attempt=attempt))
+
+    async def watch(self, job_id: bytes) -> list[control.JobEvent]:
+        return [event async for event in self.stub.Watch(control.WatchRequest(job_id=job_id))]
+
+    async def result(self, job_id: bytes) -> tuple[control.ResultHeader, bytes]:
+        first, *rest = [part async for part in self.stub.Result(control.ResultRequest(job_id=job_id))]
+        return first.header, b"".join(part.table for part in rest)
+
+    async def cancel(self, job_id: bytes, reason: str = "") -> None:
+        await self.stub.Cancel(control.CancelRequest(job_id=job_id, reason=reason))
+
+
+@dataclass
+class Nodes:
+    """Running nodes and a coordinator."""
+
+    authority: Authority
+    nodes: dict[str, Node]
+    logs: dict[str, io.StringIO]
+    clients: dict[str, Client]
+    addresses: dict[str, str]
+    others: list[Client] = field(default_factory=list)
+
+    def client(self, identity: Identity, name: str = "north") -> Client:
+        """Another caller."""
+        self.others.append(Client(identity, name, self.addresses[name]))
+        return self.others[-1]
+
+    async def all(self, action: Callable[[Client], Awaitable[Any]]) -> list[Any]:
+        """Does the same with every node at once."""
+        return list(await asyncio.gather(*(action(client) for client in self.clients.values())))
+
+    async def begin(self, spec: JobSpec) -> bytes:
+        """Proposes and starts a job everywhere."""
+        nonce, expiry = os.urandom(16), int(time.time()) + 600
+        (job_id,) = set(await self.all(lambda client: client.propose(spec, nonce, expiry)))
+        await self.all(lambda client: client.start(job_id))
+        return bytes(job_id)
+
+    async def ends(self, job_id: bytes) -> dict[str, control.JobEvent]:
+        """Each party's last event of a job."""
+        events = await self.all(lambda client: client.watch(job_id))
+        return {name: event[-1] for name, event in zip(self.clients, events, strict=True)}
+
+    async def run(self, spec: JobSpec) -> tuple[bytes, dict[str, control.JobEvent]]:
+        """Runs a job to its end; its id and each party's last event."""
+        job_id = await self.begin(spec)
+        return job_id, await self.ends(job_id)
+
+
+@asynccontextmanager
+async def running(folder: Path, *, policy: str = "", party: str = "") -> AsyncIterator[Nodes]:
+    """Three nodes with the baskets of `DATA`, stopped at the end."""
+    authority = write_federation(folder, DATA, policy=policy, party=party)
+    addresses = Federation.load(folder / "federation.toml").addresses
+    coordinator = authority.issue("analyst", "coordinator")
+    logs = {name: io.StringIO() for name in DATA}
+    nodes = {
+        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=1.0)
+        for name in DATA
+    }
+    clients = {name: Client(coordinator, name, addresses[name]) for name in DATA}
+    federation = Nodes(authority, nodes, logs, clients, addresses)
+    try:
+        for node in nodes.values():
+            await node.start()
+        yield federation
+    finally:
+        await asyncio.gather(*(node.stop() for node in nodes.values()))
+        for client in (*clients.values(), *federation.others):
+            await client.channel.close()
+
+
+def hold(node: Node) -> asyncio.Event:
+    """Keeps a node from reading its data until the event is set; returns the event."""
+    release, load = asyncio.Event(), node._sources.load
+
+    async def held(name: str) -> Any:
+        await release.wait()
+        return await load(name)
+
+    node._sources.load = held  # type: ignore[method-assign]
+    return release
+
+
+async def crash(node: Node) -> None:
+    """Ends a node as the death of its process would."""
+    for transport in list(node._link._jobs.values()):
+        await transport.crash()
+    assert node._server is not None
+    await node._server.stop(None)

@@ -1,0 +1,105 @@
+"""What is shipped: the wheel's contents, the wheel in an environment of its own, and fresh protobuf modules."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jobs.spec import JobSpec
+from link.errors import BY_CODE
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+PACKAGES = set(WHEEL["packages"])
+
+
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    top = {name.partition("/")[0] for name in names}
+    assert {name for name in top if not name.endswith(".dist-info")} == PACKAGES
+    assert len(top) == len(PACKAGES) + 1
+    assert not [name for name in names if "__pycache__" in name or "test" in name.rpartition("/")[2]]
+
+
+def test_the_wheel_is_complete(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    sources = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert sources <= names
+    assert {f"{WHEEL['force-include']['docs/errors']}/{code}.md" for code in BY_CODE} <= names
+    assert {f"{package}/py.typed" for package in PACKAGES - {"protos"}} <= names
+    assert "protos/v1/link_pb2.py" in names
+
+
+def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    text = archive.read(metadata).decode()
+    assert "Name: comine\n" in text
+    assert "License-Expression: Apache-2.0" in text
+    assert "Provides-Extra: demo" in text
+    entry_points = archive.read(metadata.replace("METADATA", "entry_points.txt")).decode()
+    assert "comine = comine.__main__:main" in entry_points
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    assert run(sys.executable, "-m", "venv", tmp_path / "venv").returncode == 0
+    python = tmp_path / "venv" / "bin" / "python"
+    installed = run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    if installed.returncode and "No matching distribution" in installed.stderr:
+        pytest.skip("no package index can be reached from here")
+    assert installed.returncode == 0, installed.stderr
+
+    job = ROOT / "examples" / "groceries" / "job.toml"
+    shops = JobSpec.load(job).job.parties
+    data = [part for shop in shops for part in ("--party", f"{shop}={job.parent / shop}.dat")]
+    comine = tmp_path / "venv" / "bin" / "comine"
+    done = run(comine, "simulate", job, *data, "--out", "result", cwd=tmp_path, PYTHONPATH="")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "result" / "itemsets.csv").read_text().splitlines()) > 1
+    assert (tmp_path / "result" / "report.html").is_file()
+    explained = run(comine, "explain", "E101", cwd=tmp_path, PYTHONPATH="")
+    assert explained.returncode == 0, explained.stderr
+    assert "E101" in explained.stdout
+
+
+def test_the_committed_protobuf_modules_are_fresh(tmp_path: Path) -> None:
+    done = run(ROOT / "scripts" / "protos.sh", tmp_path, PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    made = {path.name: path for path in (tmp_path / "protos" / "v1").iterdir()}
+    committed = {path.name: path for path in (ROOT / "protos" / "v1").glob("*_pb2*")}
+    assert set(made) == set(committed)
+    stale = [name for name, path in made.items() if not filecmp.cmp(path, committed[name], shallow=False)]
+    assert not stale, "run make protos"
