@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import sys
 from collections.abc import Callable
@@ -28,7 +27,6 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
 
 
 def main() -> None:
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {','.join(SECTIONS)}, between commas")
     parser.add_argument("--quick", action="store_true", help="small inputs, to see that all works; not for numbers")

@@ -1,4 +1,4 @@
-"""Clocks: of a function, and of a whole process with its memory."""
+"""Clocks of functions and processes, and the memory of a running process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ class Finished:
 
     Attributes:
         seconds: Wall time from start to end.
-        peak_mb: Peak resident memory.
         output: Its standard output.
     """
 
     seconds: float
-    peak_mb: float
     output: str
 
 
@@ -58,13 +56,7 @@ def run_process(
     if process.returncode:
         last = errors.strip().splitlines()[-1:] or ["no message"]
         raise RuntimeError(f"{' '.join(map(str, command[:4]))} … ended with {process.returncode}: {last[0]}")
-    return Finished(seconds, _peak_mb(output), output)
-
-
-def _peak_mb(output: str) -> float:
-    """Scripts of this package print their own peak, since the kernel tells a parent only of all children together."""
-    found = re.search(r'"peak_mb": ([0-9.]+)', output)
-    return float(found[1]) if found else float("nan")
+    return Finished(seconds, output)
 
 
 def peak_mb_of(pid: int) -> float:

@@ -70,7 +70,6 @@ async def run_party(
     )
     try:
         outcome = await run_task(session.lane("task"), spec, data)
-        costs = session.costs
         receipts = await exchange_receipts(session, identity)
     except asyncio.CancelledError:
         await session.abort(JobCancelled(f"the job was cancelled at {identity.name}", party=identity.name))
@@ -81,4 +80,4 @@ async def run_party(
     except Exception:
         await session.abort(InternalError(f"{identity.name} met a fault of its own; its log has the details"))
         raise
-    return PartyRun(session.id, outcome, costs, tuple(receipts), tuple(session.ledger.record))
+    return PartyRun(session.id, outcome, session.costs, tuple(receipts), tuple(session.ledger.record))

