@@ -29,7 +29,8 @@ from crypto.protocols.set_union import set_union
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.grpc_transport import SERVER_OPTIONS, NodeLink, server_credentials
+from link.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.grpc_transport import NodeLink
 from link.identity import Identity
 from link.session import Session
 from mining.joint.disclosure import openings

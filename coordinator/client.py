@@ -20,9 +20,9 @@ from link.errors import (
     VersionMismatch,
     from_code,
 )
-from link.grpc_transport import dial
+from link.grpc_channel import dial
 from link.identity import Identity
-from link.session import WIRE_VERSION
+from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
     DescribeRequest,

@@ -8,7 +8,7 @@ from jobs.findings import Receipt, Result
 from jobs.release import verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
-from link.core import Costs
+from link.costs import Costs
 from link.errors import MalformedMessage, ProtocolViolation
 from protos.v1.control_pb2 import Release, ResultHeader
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crypto.params import STANDARD_128
 from jobs.findings import Result
-from link.session import WIRE_VERSION
+from link.version import WIRE_VERSION
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 

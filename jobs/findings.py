@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.spec import JobSpec
-from link.core import Costs
+from link.costs import Costs
 from link.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from crypto.params import STANDARD_128
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from jobs.tasks import Outcome, run_task
-from link.core import Costs, Progress, Terms, Transport
+from link.core import Progress, Terms, Transport
+from link.costs import Costs
 from link.disclosure import Opened
 from link.errors import ComineError, InternalError, JobCancelled
 from link.executor import Executor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.parameters import horizontal_mining
 from jobs.spec import JobSpec
-from jobs.tasks import horizontal_mining
 from link.disclosure import Declared, Learned
 from mining.joint.disclosure import learned, openings
 

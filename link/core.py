@@ -93,15 +93,6 @@ class Terms:
     suite: str
 
 
-class Costs(NamedTuple):
-    """What a session has cost this party so far."""
-
-    bytes_sent: int
-    bytes_received: int
-    rounds: int
-    seconds: float
-
-
 class _Arrived(NamedTuple):
     """A frame and its body, which protobuf copies each time it is asked for."""
 

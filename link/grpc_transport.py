@@ -20,6 +20,7 @@ import grpc
 
 from link.core import Receiver
 from link.errors import ComineError, IdentityError, PeerError
+from link.grpc_channel import dial
 from link.grpc_stream import Conversation, Duplex, parse
 from link.identity import Identity, peer_of
 from protos.v1.link_pb2 import Envelope, Frame, Resume
@@ -31,42 +32,6 @@ MAX_BACKOFF_S: Final = 1.0
 GRACE_S: Final = 5.0  # how long a stream may be earlier than the job it belongs to
 MAX_EARLY_STREAMS: Final = 64  # per peer
 MAX_FINISHED: Final = 4096  # peers of ended jobs that are remembered
-_MAX_MESSAGE_BYTES: Final = 8 << 20  # above MAX_ENVELOPE_BYTES, so that an envelope too long is told from a cut stream
-
-OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-)
-SERVER_OPTIONS: Final = (*OPTIONS, ("grpc.http2.min_ping_interval_without_data_ms", 10_000), ("grpc.so_reuseport", 0))
-_CHANNEL_OPTIONS: Final = (
-    *OPTIONS,
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
-)
-
-
-def server_credentials(identity: Identity) -> grpc.ServerCredentials:
-    """Mutual TLS for a node's server: callers without a certificate of the authority are refused."""
-    pair = (identity.key_pem, identity.certificate_pem)
-    return grpc.ssl_server_credentials([pair], identity.ca_pem, require_client_auth=True)
-
-
-def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
-    """Mutual TLS for calls to nodes."""
-    return grpc.ssl_channel_credentials(identity.ca_pem, identity.key_pem, identity.certificate_pem)
-
-
-def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:
-    """A connection to the party called `peer`, whatever name its address has; refused where another one answers."""
-    options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
-    return grpc.aio.secure_channel(address, channel_credentials(identity), options)
 
 
 class NodeLink:

@@ -23,12 +23,12 @@ from link.core import (
     CHUNK_BYTES,
     HELLO_LANE,
     MAX_BODY_BYTES,
-    Costs,
     Progress,
     SessionCore,
     Terms,
     Transport,
 )
+from link.costs import Costs
 from link.disclosure import Declared, Ledger, opens
 from link.errors import (
     ComineError,
@@ -42,14 +42,13 @@ from link.errors import (
 from link.executor import Executor
 from link.randomness import RandomStream
 from link.transcript import Transcript
+from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Abort, Hello, Opening
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
-
-WIRE_VERSION = "1"
 
 
 class Session:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.spec import JobSpec
-from link.core import Costs
+from link.costs import Costs
 from link.errors import ComineError, JobCancelled
 from protos.v1.control_pb2 import (
     APPROVED,

@@ -7,7 +7,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from link.core import Costs, Receiver, Transport
+from link.core import Receiver, Transport
+from link.costs import Costs
 from link.errors import ComineError, LimitExceeded, from_code
 from protos.v1.link_pb2 import Abort, Frame
 

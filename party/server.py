@@ -19,7 +19,8 @@ from jobs.document import software_version
 from jobs.federation import Federation
 from link.errors import IdentityError, ResourceError
 from link.executor import ThreadExecutor
-from link.grpc_transport import PATIENCE_S, SERVER_OPTIONS, NodeLink, server_credentials
+from link.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
 from link.identity import Identity
 from party.config import PartyConfig

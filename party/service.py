@@ -13,7 +13,7 @@ from jobs.document import software_version
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
 from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, DeadlineExceeded, LimitExceeded, MalformedMessage, UnexpectedMessage
-from link.session import WIRE_VERSION
+from link.version import WIRE_VERSION
 from party.config import PartyConfig
 from party.interceptors import coordinator_of
 from party.logs import Log
@@ -63,6 +63,7 @@ class ControlService(ControlServicer):
             datasets=[control.DatasetDescription(name=d.name, kind=d.kind) for d in opened],
             tasks=policy.tasks,
             peers=[name for name in self._federation if name != self._me],
+            now=int(self._now()),
         )
 
     async def Propose(self, request: control.Proposal, context: Context) -> control.Decision:  # noqa: N802

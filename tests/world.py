@@ -15,7 +15,8 @@ from link.authority import Authority
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.grpc_transport import SERVER_OPTIONS, NodeLink, server_credentials
+from link.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.grpc_transport import NodeLink
 from link.identity import Identity
 from link.memory import Hub
 from link.session import Session

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -82,6 +83,7 @@ def check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_
         )
 
 
+@cache
 def common_fakes(epsilon: Decimal | float) -> TruncatedDiscreteLaplace:
     """The distribution of the number of fakes that two parties have in common.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
-from mining.joint.one_shot import MAX_LENGTH
-from mining.joint.parameters import HorizontalMining
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining
 
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
@@ -24,7 +23,7 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     """Every label under which something may be opened, with its recipients and the most values."""
     everyone = frozenset(parties)
     learners, outsiders = frozenset(task.learners), everyone - frozenset(task.learners)
-    levels = min(task.max_length or MAX_LENGTH, MAX_LENGTH)
+    levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
     sums = task.max_candidates * (levels + 1) + (len(task.catalogue) if task.catalogue else _MAX_UNION)
     union_size = len(parties) * task.bound if task.bound else _MAX_UNION
     found = [

@@ -16,13 +16,13 @@ from mining.counting import count_itemsets
 from mining.filters import downward_closure, maximal_sets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
 from mining.transactions import Transactions
 
-MAX_LENGTH = 64  # of an itemset of the union: its closure is enumerated
 _WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
 
 
@@ -39,7 +39,7 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
         return None
     elements = _encode(local or [], data.n_items)
     width = _index_width(data.n_items)
-    longest = min(MAX_LENGTH, task.max_length or MAX_LENGTH)
+    longest = min(MAX_ONE_SHOT_LENGTH, task.max_length or MAX_ONE_SHOT_LENGTH)
     union = await ballot.union("itemsets", elements, "itemsets", longest * width)
     found = _decode(union, data.n_items, longest)
     try:
@@ -67,12 +67,12 @@ def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
     task = ballot.task
     try:
         found = frequent_itemsets(
-            data, ballot.threshold, max_length=task.max_length or MAX_LENGTH + 1, limit=task.max_candidates
+            data, ballot.threshold, max_length=task.max_length or MAX_ONE_SHOT_LENGTH + 1, limit=task.max_candidates
         )
     except EnumerationLimit:
         return None
     levels = [sets for sets, _ in found.levels]
-    if len(levels) > MAX_LENGTH:
+    if len(levels) > MAX_ONE_SHOT_LENGTH:
         return None
     chosen = maximal_sets(levels) if task.union == "maximal" else levels
     position = {item: index for index, item in enumerate(data.items)}

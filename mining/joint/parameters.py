@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from mining.itemsets import Itemsets
+if TYPE_CHECKING:
+    from mining.itemsets import Itemsets
 
 MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
-STRATEGIES = ("auto", "level-wise", "one-shot")
+MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
 
 
 @dataclass(frozen=True, slots=True)

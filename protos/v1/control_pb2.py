@@ -24,45 +24,45 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17protos/v1/control.proto\x12\tcomine.v1\"\x11\n\x0f\x44\x65scribeRequest\"0\n\x12\x44\x61tasetDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\"\x99\x01\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08software\x18\x02 \x01(\t\x12\x0c\n\x04wire\x18\x03 \x01(\t\x12\r\n\x05suite\x18\x04 \x01(\t\x12/\n\x08\x64\x61tasets\x18\x05 \x03(\x0b\x32\x1d.comine.v1.DatasetDescription\x12\r\n\x05tasks\x18\x06 \x03(\t\x12\r\n\x05peers\x18\x07 \x03(\t\"7\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05nonce\x18\x02 \x01(\x0c\x12\x0e\n\x06\x65xpiry\x18\x03 \x01(\x03\"\x1a\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"/\n\x0cStartRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\"\t\n\x07Started\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xe6\x01\n\x08JobEvent\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.comine.v1.JobState\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x12\n\nbytes_sent\x18\x05 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x06 \x01(\x04\x12\x0e\n\x06rounds\x18\x07 \x01(\r\x12\x0f\n\x07seconds\x18\x08 \x01(\x01\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12\x13\n\x0b\x65rror_party\x18\x0b \x01(\t\"\x1f\n\rResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xc4\x01\n\x07Release\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\r\n\x05party\x18\x03 \x01(\t\x12\x15\n\rresult_digest\x18\x04 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x05 \x01(\x04\x12\x12\n\nbytes_sent\x18\x06 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x07 \x01(\x04\x12\x0e\n\x06rounds\x18\x08 \x01(\r\x12\x0f\n\x07seconds\x18\t \x01(\x01\x12\x15\n\rreceipts_from\x18\n \x03(\t\"G\n\x0cResultHeader\x12\x0f\n\x07release\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"S\n\nResultPart\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.comine.v1.ResultHeaderH\x00\x12\x0f\n\x05table\x18\x02 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0b\n\tCancelled*y\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x41PPROVED\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tRELEASING\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\r\n\tCANCELLED\x10\x06\x32\xe4\x02\n\x07\x43ontrol\x12>\n\x08\x44\x65scribe\x12\x1a.comine.v1.DescribeRequest\x1a\x16.comine.v1.Description\x12\x33\n\x07Propose\x12\x13.comine.v1.Proposal\x1a\x13.comine.v1.Decision\x12\x34\n\x05Start\x12\x17.comine.v1.StartRequest\x1a\x12.comine.v1.Started\x12\x37\n\x05Watch\x12\x17.comine.v1.WatchRequest\x1a\x13.comine.v1.JobEvent0\x01\x12;\n\x06Result\x12\x18.comine.v1.ResultRequest\x1a\x15.comine.v1.ResultPart0\x01\x12\x38\n\x06\x43\x61ncel\x12\x18.comine.v1.CancelRequest\x1a\x14.comine.v1.Cancelledb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17protos/v1/control.proto\x12\tcomine.v1\"\x11\n\x0f\x44\x65scribeRequest\"0\n\x12\x44\x61tasetDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\"\xa6\x01\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08software\x18\x02 \x01(\t\x12\x0c\n\x04wire\x18\x03 \x01(\t\x12\r\n\x05suite\x18\x04 \x01(\t\x12/\n\x08\x64\x61tasets\x18\x05 \x03(\x0b\x32\x1d.comine.v1.DatasetDescription\x12\r\n\x05tasks\x18\x06 \x03(\t\x12\r\n\x05peers\x18\x07 \x03(\t\x12\x0b\n\x03now\x18\x08 \x01(\x03\"7\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05nonce\x18\x02 \x01(\x0c\x12\x0e\n\x06\x65xpiry\x18\x03 \x01(\x03\"\x1a\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"/\n\x0cStartRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\"\t\n\x07Started\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xe6\x01\n\x08JobEvent\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.comine.v1.JobState\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x12\n\nbytes_sent\x18\x05 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x06 \x01(\x04\x12\x0e\n\x06rounds\x18\x07 \x01(\r\x12\x0f\n\x07seconds\x18\x08 \x01(\x01\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12\x13\n\x0b\x65rror_party\x18\x0b \x01(\t\"\x1f\n\rResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xc4\x01\n\x07Release\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\r\n\x05party\x18\x03 \x01(\t\x12\x15\n\rresult_digest\x18\x04 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x05 \x01(\x04\x12\x12\n\nbytes_sent\x18\x06 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x07 \x01(\x04\x12\x0e\n\x06rounds\x18\x08 \x01(\r\x12\x0f\n\x07seconds\x18\t \x01(\x01\x12\x15\n\rreceipts_from\x18\n \x03(\t\"G\n\x0cResultHeader\x12\x0f\n\x07release\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"S\n\nResultPart\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.comine.v1.ResultHeaderH\x00\x12\x0f\n\x05table\x18\x02 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0b\n\tCancelled*y\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x41PPROVED\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tRELEASING\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\r\n\tCANCELLED\x10\x06\x32\xe4\x02\n\x07\x43ontrol\x12>\n\x08\x44\x65scribe\x12\x1a.comine.v1.DescribeRequest\x1a\x16.comine.v1.Description\x12\x33\n\x07Propose\x12\x13.comine.v1.Proposal\x1a\x13.comine.v1.Decision\x12\x34\n\x05Start\x12\x17.comine.v1.StartRequest\x1a\x12.comine.v1.Started\x12\x37\n\x05Watch\x12\x17.comine.v1.WatchRequest\x1a\x13.comine.v1.JobEvent0\x01\x12;\n\x06Result\x12\x18.comine.v1.ResultRequest\x1a\x15.comine.v1.ResultPart0\x01\x12\x38\n\x06\x43\x61ncel\x12\x18.comine.v1.CancelRequest\x1a\x14.comine.v1.Cancelledb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protos.v1.control_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1125
-  _globals['_JOBSTATE']._serialized_end=1246
+  _globals['_JOBSTATE']._serialized_start=1138
+  _globals['_JOBSTATE']._serialized_end=1259
   _globals['_DESCRIBEREQUEST']._serialized_start=38
   _globals['_DESCRIBEREQUEST']._serialized_end=55
   _globals['_DATASETDESCRIPTION']._serialized_start=57
   _globals['_DATASETDESCRIPTION']._serialized_end=105
   _globals['_DESCRIPTION']._serialized_start=108
-  _globals['_DESCRIPTION']._serialized_end=261
-  _globals['_PROPOSAL']._serialized_start=263
-  _globals['_PROPOSAL']._serialized_end=318
-  _globals['_DECISION']._serialized_start=320
-  _globals['_DECISION']._serialized_end=346
-  _globals['_STARTREQUEST']._serialized_start=348
-  _globals['_STARTREQUEST']._serialized_end=395
-  _globals['_STARTED']._serialized_start=397
-  _globals['_STARTED']._serialized_end=406
-  _globals['_WATCHREQUEST']._serialized_start=408
-  _globals['_WATCHREQUEST']._serialized_end=438
-  _globals['_JOBEVENT']._serialized_start=441
-  _globals['_JOBEVENT']._serialized_end=671
-  _globals['_RESULTREQUEST']._serialized_start=673
-  _globals['_RESULTREQUEST']._serialized_end=704
-  _globals['_RELEASE']._serialized_start=707
-  _globals['_RELEASE']._serialized_end=903
-  _globals['_RESULTHEADER']._serialized_start=905
-  _globals['_RESULTHEADER']._serialized_end=976
-  _globals['_RESULTPART']._serialized_start=978
-  _globals['_RESULTPART']._serialized_end=1061
-  _globals['_CANCELREQUEST']._serialized_start=1063
-  _globals['_CANCELREQUEST']._serialized_end=1110
-  _globals['_CANCELLED']._serialized_start=1112
-  _globals['_CANCELLED']._serialized_end=1123
-  _globals['_CONTROL']._serialized_start=1249
-  _globals['_CONTROL']._serialized_end=1605
+  _globals['_DESCRIPTION']._serialized_end=274
+  _globals['_PROPOSAL']._serialized_start=276
+  _globals['_PROPOSAL']._serialized_end=331
+  _globals['_DECISION']._serialized_start=333
+  _globals['_DECISION']._serialized_end=359
+  _globals['_STARTREQUEST']._serialized_start=361
+  _globals['_STARTREQUEST']._serialized_end=408
+  _globals['_STARTED']._serialized_start=410
+  _globals['_STARTED']._serialized_end=419
+  _globals['_WATCHREQUEST']._serialized_start=421
+  _globals['_WATCHREQUEST']._serialized_end=451
+  _globals['_JOBEVENT']._serialized_start=454
+  _globals['_JOBEVENT']._serialized_end=684
+  _globals['_RESULTREQUEST']._serialized_start=686
+  _globals['_RESULTREQUEST']._serialized_end=717
+  _globals['_RELEASE']._serialized_start=720
+  _globals['_RELEASE']._serialized_end=916
+  _globals['_RESULTHEADER']._serialized_start=918
+  _globals['_RESULTHEADER']._serialized_end=989
+  _globals['_RESULTPART']._serialized_start=991
+  _globals['_RESULTPART']._serialized_end=1074
+  _globals['_CANCELREQUEST']._serialized_start=1076
+  _globals['_CANCELREQUEST']._serialized_end=1123
+  _globals['_CANCELLED']._serialized_start=1125
+  _globals['_CANCELLED']._serialized_end=1136
+  _globals['_CONTROL']._serialized_start=1262
+  _globals['_CONTROL']._serialized_end=1618
 # @@protoc_insertion_point(module_scope)

@@ -93,6 +93,7 @@ class Description(_message.Message):
     DATASETS_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     PEERS_FIELD_NUMBER: _builtins.int
+    NOW_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """as in the party's certificate"""
     software: _builtins.str
@@ -101,6 +102,8 @@ class Description(_message.Message):
     """version of the link protocol"""
     suite: _builtins.str
     """cryptographic parameter set"""
+    now: _builtins.int
+    """the party's clock, Unix seconds"""
     @_builtins.property
     def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetDescription]: ...
     @_builtins.property
@@ -121,10 +124,11 @@ class Description(_message.Message):
         datasets: _abc.Iterable[Global___DatasetDescription] | None = ...,
         tasks: _abc.Iterable[_builtins.str] | None = ...,
         peers: _abc.Iterable[_builtins.str] | None = ...,
+        now: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["datasets", b"datasets", "name", b"name", "peers", b"peers", "software", b"software", "suite", b"suite", "tasks", b"tasks", "wire", b"wire"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["datasets", b"datasets", "name", b"name", "now", b"now", "peers", b"peers", "software", b"software", "suite", b"suite", "tasks", b"tasks", "wire", b"wire"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -21,7 +21,8 @@ from link.errors import (
     VersionMismatch,
 )
 from link.memory import Hub
-from link.session import WIRE_VERSION, Session
+from link.session import Session
+from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Abort, Frame, Hello
 from tests.link.kits import AB, ABC, Wire, greet, run
 from tests.link.messages import Note

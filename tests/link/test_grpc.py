@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from link import grpc_stream, grpc_transport
 from link.authority import Authority
 from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
+from link.grpc_channel import channel_credentials, dial
 from link.grpc_stream import enclose
-from link.grpc_transport import NodeLink, channel_credentials, dial
+from link.grpc_transport import NodeLink
 from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Chunk, Note

@@ -11,7 +11,8 @@ import pytest
 
 from link.authority import Authority, write_identity
 from link.errors import PeerError
-from link.grpc_transport import SERVER_OPTIONS, NodeLink, server_credentials
+from link.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.grpc_transport import NodeLink
 from link.identity import Identity
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Note

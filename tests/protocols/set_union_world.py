@@ -14,7 +14,7 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
 from crypto.protocols.union_disclosure import declared
-from link.core import Costs
+from link.costs import Costs
 from link.errors import ComineError
 from link.executor import ThreadExecutor
 from link.memory import Hub

@@ -20,9 +20,9 @@ from jobs.result import digest, pack
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ComineError
-from link.grpc_transport import SERVER_OPTIONS, server_credentials
+from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.identity import Identity
-from link.session import WIRE_VERSION
+from link.version import WIRE_VERSION
 from mining.itemsets import Itemsets
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlServicer, add_ControlServicer_to_server

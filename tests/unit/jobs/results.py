@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jobs.findings import Receipt, Result
 from jobs.spec import JobSpec
-from link.core import Costs
+from link.costs import Costs
 from mining.miner import frequent_itemsets
 from mining.transactions import Transactions
 

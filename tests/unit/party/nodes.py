@@ -19,7 +19,7 @@ import pytest
 from jobs.federation import Federation
 from jobs.spec import JobSpec
 from link.authority import Authority
-from link.grpc_transport import dial
+from link.grpc_channel import dial
 from link.identity import Identity
 from party.config import PartyConfig
 from party.logs import open_log

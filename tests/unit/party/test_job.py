@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.core import Costs
+from link.costs import Costs
 from link.errors import JobCancelled, PeerError
 from party.job import MOVES, Job
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING, SUCCEEDED, JobEvent

@@ -1,0 +1,5 @@
+"""The version of what nodes say to each other; nodes with different ones do not talk."""
+
+from typing import Final
+
+WIRE_VERSION: Final = "1"

@@ -1,0 +1,185 @@
+"""A federation whose nodes and coordinator are processes of their own, as users run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from jobs.federation import Federation
+from link.authority import Authority, write_identity
+from tests.unit.party.files import write_federation
+
+START_S = 60.0  # generous: machines are shared
+END_S = 120.0
+
+JOB = """[job]
+name = "weekly"
+task = "itemsets"
+parties = {parties}
+dataset = "baskets"
+deadline = "{deadline}"
+recipients = {recipients}
+[itemsets]
+min_support = {min_support}
+{more}
+"""
+
+
+class Ran(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one line in which the command says what went wrong."""
+        (line,) = self.err.splitlines()
+        assert re.fullmatch(r"comine: .+ \(E\d{3}; comine .+\)", line), line
+        return line
+
+
+class Process:
+    """A running command whose standard error is read as it comes."""
+
+    def __init__(self, *arguments: object, cwd: Path) -> None:
+        command = [sys.executable, "-m", "comine", *map(str, arguments)]
+        environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
+        self.popen = subprocess.Popen(
+            command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.lines: list[str] = []
+        self._more = threading.Condition()
+        self._over = False
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.popen.stderr is not None
+        for line in self.popen.stderr:
+            with self._more:
+                self.lines.append(line.rstrip("\n"))
+                self._more.notify_all()
+        with self._more:
+            self._over = True
+            self._more.notify_all()
+
+    def until(self, words: str, *, after: int = 0, timeout_s: float = START_S) -> str:
+        """The first line from number `after` on that holds `words`."""
+
+        def found() -> str | None:
+            return next((line for line in self.lines[after:] if words in line), None)
+
+        with self._more:
+            assert self._more.wait_for(lambda: found() is not None or self._over, timeout_s), (words, self.lines)
+            line = found()
+        assert line is not None, (words, self.lines)
+        return line
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self.popen.send_signal(number)
+
+    def end(self, timeout_s: float = END_S) -> Ran:
+        """Waits for the end."""
+        assert self.popen.stdout is not None
+        self.popen.wait(timeout_s)
+        self._reader.join()
+        out = self.popen.stdout.read()
+        self.popen.stdout.close()
+        assert self.popen.stderr is not None
+        self.popen.stderr.close()
+        ran = Ran(self.popen.returncode, out, "".join(line + "\n" for line in self.lines))
+        assert "Traceback" not in ran.err, ran.err
+        return ran
+
+    def kill(self) -> None:
+        """Ends the process at once, if it still runs; for the end of a test."""
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.end()
+
+
+def comine(*arguments: object, cwd: Path) -> Ran:
+    """Runs a command to its end."""
+    return Process(*arguments, cwd=cwd).end()
+
+
+@dataclass
+class Organisations:
+    """Files of a federation, its running nodes, and the commands of its coordinator."""
+
+    folder: Path
+    data: Mapping[str, Sequence[Sequence[str]]]
+    authority: Authority
+    nodes: dict[str, Process] = field(default_factory=dict)
+
+    @classmethod
+    def create(
+        cls, folder: Path, data: Mapping[str, Sequence[Sequence[str]]], *, policy: str = "", party: str = ""
+    ) -> Organisations:
+        """Writes the files; nothing runs yet."""
+        authority = write_federation(folder, dict(data), policy=policy, party=party)
+        write_identity(authority.issue("hub", "coordinator"), folder / "pki")
+        with (folder / "federation.toml").open("a") as file:
+            file.write('[coordinator]\nca = "pki/ca.crt"\ncertificate = "pki/hub.crt"\nkey = "pki/hub.key"\n')
+        return cls(folder, data, authority)
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return Federation.load(self.folder / "federation.toml").addresses
+
+    def start(self, *names: str) -> None:
+        """Starts the named nodes, or all, and waits until they are ready."""
+        for name in names or tuple(self.data):
+            self.nodes[name] = Process("party", "serve", f"{name}.toml", cwd=self.folder)
+        for name in names or tuple(self.data):
+            self.nodes[name].until(" is ready at ")
+
+    def stop(self) -> None:
+        """Ends all nodes."""
+        for node in self.nodes.values():
+            if node.popen.poll() is None:
+                node.send(signal.SIGCONT)
+                node.send(signal.SIGTERM)
+        for node in self.nodes.values():
+            try:
+                if node.popen.poll() is None:
+                    node.end(START_S)
+            finally:
+                node.kill()
+
+    def job(
+        self,
+        name: str = "job.toml",
+        *,
+        parties: Sequence[str] = (),
+        min_support: str = "0.2",
+        deadline: str = "5m",
+        recipients: str = '["coordinator"]',
+        more: str = "",
+    ) -> Path:
+        """Writes a job file."""
+        named = "[" + ", ".join(f'"{party}"' for party in parties or self.data) + "]"
+        contents = JOB.format(
+            parties=named, min_support=min_support, deadline=deadline, recipients=recipients, more=more
+        )
+        (self.folder / name).write_text(contents)
+        return self.folder / name
+
+    def begin(self, job: Path | str, out: str = "out", *more: str) -> Process:
+        """Starts `comine job run`."""
+        return Process("job", "run", job, "--federation", "federation.toml", "--out", out, *more, cwd=self.folder)
+
+    def run(self, job: Path | str, out: str = "out", *more: str) -> Ran:
+        """Runs a job to its end."""
+        return self.begin(job, out, *more).end()

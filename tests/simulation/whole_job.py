@@ -1,0 +1,115 @@
+"""A whole job of three parties, as nodes run it, over transports that a test may wrap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from crypto.primitives.randomness import Randomness
+from jobs.run import PartyRun, run_party
+from jobs.spec import JobSpec
+from link.authority import Authority
+from link.core import Transport
+from link.executor import Executor
+from link.identity import Identity
+from mining.transactions import Transactions
+from protos.v1.link_pb2 import Frame
+from tests.joint.oracle import Rows
+from tests.world import transports
+
+Wrap = Callable[[str, Transport], Transport]
+
+DATA: dict[str, Rows] = {
+    "north": [["a", "b", "c"], ["a", "b"], ["c"], ["d"]] * 6,
+    "south": [["a", "b", "c"], ["b", "c"], ["e"]] * 7,
+    "east": [["a", "c"], ["a", "b", "c", "f"]] * 5,
+}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "level-wise": {"strategy": "level-wise"},
+    "one-shot": {"strategy": "one-shot"},
+    "thinned": {"strategy": "level-wise", "thin": True},
+    "catalogue": {"strategy": "level-wise", "universe": "the catalogue", "catalogue": list("abcdef")},
+}
+
+
+def job(
+    data: Mapping[str, Rows] = DATA,
+    *,
+    min_support: int | str = "0.2",
+    bound: int | None = 8,
+    deadline: str = "30m",
+    recipients: tuple[str, ...] = ("all",),
+    **itemsets: Any,
+) -> JobSpec:
+    """A job over these parties."""
+    contents = {
+        "job": {
+            "name": "test",
+            "task": "itemsets",
+            "parties": list(data),
+            "dataset": "baskets",
+            "recipients": list(recipients),
+            "deadline": deadline,
+        },
+        "itemsets": {"min_support": min_support, **itemsets},
+        "union": {} if bound is None else {"bound": bound},
+    }
+    return JobSpec.of(contents, "the test", Path())
+
+
+@cache
+def identities(parties: tuple[str, ...]) -> dict[str, Identity]:
+    """What the parties sign receipts with."""
+    authority = Authority.create()
+    return {party: authority.issue(party) for party in parties}
+
+
+async def run_job(
+    spec: JobSpec,
+    data: Mapping[str, Rows],
+    executor: Executor,
+    *,
+    seed: int = 0,
+    kind: Literal["memory", "grpc"] = "memory",
+    wrap: Wrap = lambda party, transport: transport,
+    observe: Callable[[Frame], None] | None = None,
+    patience_s: float = 20,
+) -> dict[str, PartyRun | BaseException]:
+    """Runs every party to its end, whatever happens to the others; its run, or what it raised."""
+    parties, source = spec.job.parties, Randomness.from_seed(seed)
+    signers = identities(parties)
+    job_id = spec.job_id(bytes(16), seed)
+
+    def ignore(step: str, done: int, total: int) -> None:
+        pass
+
+    async with transports(parties, kind, job_id, observe, patience_s=patience_s) as inner:
+        wrapped = {party: wrap(party, transport) for party, transport in inner.items()}
+        ends = await asyncio.gather(
+            *(
+                run_party(
+                    spec,
+                    Transactions.from_rows(data[party]),
+                    wrapped[party],
+                    job_id=job_id,
+                    attempt=1,
+                    identity=signers[party],
+                    random=source.derive(party),
+                    executor=executor,
+                    progress=ignore,
+                )
+                for party in parties
+            ),
+            return_exceptions=True,
+        )
+        await asyncio.gather(*(transport.close() for transport in wrapped.values()))
+    return dict(zip(parties, ends, strict=True))
+
+
+def supports(run: PartyRun) -> dict[frozenset[str], int]:
+    """What a learner found."""
+    assert run.outcome.itemsets is not None
+    return {frozenset(itemset): count for itemset, count in run.outcome.itemsets.rows()}
