@@ -35,13 +35,15 @@ def tag(name: str, *content: Content, **attributes: str | int | float) -> Markup
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:
-    """A table; numbers are aligned to the right."""
+    """A table; numbers, and the heads of columns that hold nothing else, are aligned to the right."""
 
-    def cell(content: Content) -> Markup:
-        return tag("td", content, class_="n") if _number(content) else tag("td", content)
+    def cell(name: str, content: Content, number: bool) -> Markup:
+        return tag(name, content, class_="n") if number else tag(name, content)
 
-    head = tag("tr", [tag("th", text) for text in heads])
-    body = [tag("tr", [cell(content) for content in row]) for row in rows]
+    lines = list(rows)
+    numbers = [bool(lines) and all(_number(line[column]) for line in lines) for column in range(len(heads))]
+    head = tag("tr", [cell("th", text, number) for text, number in zip(heads, numbers, strict=True)])
+    body = [tag("tr", [cell("td", content, _number(content)) for content in line]) for line in lines]
     return tag("table", tag("thead", head), tag("tbody", body))
 
 

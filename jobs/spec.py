@@ -27,7 +27,9 @@ def _support(value: object) -> object:
     if isinstance(value, Decimal):
         if not (value.is_finite() and 0 < value <= 1):
             raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
-    elif isinstance(value, int) and value < 1:
+    elif not isinstance(value, int):
+        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
+    elif value < 1:
         raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
     return value
 

@@ -85,8 +85,9 @@ def _rules(spec: JobSpec) -> str:
 def _collusion(parties: tuple[str, ...]) -> str:
     if len(parties) == 2:
         return "none: with two parties a sum tells each the other's value"
+    colluders = "any one party" if len(parties) == 3 else f"any {len(parties) - 2} colluders"
     return (
-        f"the sums withstand any {len(parties) - 2} colluders, who learn no more than the sum over the others; "
+        f"the sums withstand {colluders}, who learn no more than the sum over the others; "
         "the unions withstand single parties, and a merger that colludes learns more of who shares what"
     )
 

@@ -58,6 +58,18 @@ def _sentence(error: ValidationError) -> str:
             what = "is missing"
         case "extra_forbidden":
             what = "is not a known key"
+        case "model_type" | "dict_type":
+            what = "must be a table"
+        case "tuple_type" | "list_type":
+            what = "must be a list, in square brackets"
+        case "string_type":
+            what = "must be a text, in quotes"
+        case "bool_type" | "bool_parsing":
+            what = "must be true or false"
+        case "too_short":
+            what = f"needs at least {first['ctx']['min_length']} entries"
+        case "too_long":
+            what = f"has at most {first['ctx']['max_length']} entries"
         case _:
             what = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
