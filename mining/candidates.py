@@ -13,7 +13,7 @@ from mining.limits import EnumerationLimit
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Candidates:
     """Itemsets whose every subset with one item less is frequent.
 

@@ -16,7 +16,7 @@ from mining.lattice import Sets, lexicographic_order
 Level = tuple[Sets, NDArray[np.int64]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Itemsets:
     """Itemsets over a dictionary, with absolute counts.
 
@@ -33,6 +33,9 @@ class Itemsets:
 
     def __len__(self) -> int:
         return sum(len(counts) for _, counts in self.levels)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} itemsets over {len(self.items)} items in {self.n_rows} transactions>"
 
     def __iter__(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """Each itemset as a tuple of items, in dictionary order, with its count."""

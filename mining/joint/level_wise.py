@@ -62,7 +62,7 @@ def _next(frequent: Sets, length: int, limit: int) -> Candidates:
 
 
 async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Counts | None]:
-    if not ballot.task.thin:
+    if not ballot.task.thin or not len(counts):  # no candidates, as all parties know: there is nothing to thin
         return await ballot.decide(name, counts)
     here = np.flatnonzero(counts >= ballot.threshold)
     elements = [int(position).to_bytes(_INDEX_BYTES, "big") for position in here]
