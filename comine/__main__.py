@@ -62,6 +62,7 @@ class _WithoutPandas(MetaPathFinder):
 def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
     sys.meta_path.insert(0, _WithoutPandas())
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words, and once
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     code = run(sys.argv[1:])
     try:

@@ -119,7 +119,7 @@ class PartyClient:
                     raise LimitExceeded(f"{self.party} sent a result of more than 4 GiB", party=self.party)
             return first.header, b"".join(pieces)
         except TimeoutError:
-            raise PeerError(self._silent(ANSWER_S), party=self.party) from None
+            raise PeerError(self._silent, party=self.party) from None
         finally:
             call.cancel()
 
@@ -158,7 +158,7 @@ class PartyClient:
         name, address = self.party, self.address
         match status:
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return ConnectionBroken(self._silent(REACH_S), party=name)
+                return ConnectionBroken(self._silent, party=name)
             case grpc.StatusCode.UNIMPLEMENTED:
                 return PeerError(f"what answers at {address} is no party node of comine; check {name}", party=name)
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
@@ -198,8 +198,9 @@ class PartyClient:
                 return ConnectionBroken(f"{name} at {address} cannot be reached: {what}", party=name)
         return ConnectionBroken(f"{name} at {address} cannot be reached; check its node and the network", party=name)
 
-    def _silent(self, seconds: float) -> str:
-        return f"{self.party} at {self.address} did not answer within {seconds:g} s; check its node and the network"
+    @property
+    def _silent(self) -> str:
+        return f"{self.party} at {self.address} did not answer in time; check its node and the network"
 
 
 def check_versions(party: str, description: Description) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -14,10 +15,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from coordinator.client import REACH_S, PartyClient, check_versions
 from jobs.federation import Credentials
-from link.errors import ComineError, PeerError, VersionMismatch
+from link.errors import ComineError, ConfigurationError, PeerError, VersionMismatch
 from link.identity import Identity
 
 _FEW_DAYS: Final = 30
+_CLOCKS_S: Final = 300  # by which clocks may differ; beyond it certificates and proposals are misjudged
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Check:
         ready: Whether its services say that they serve.
         software: Its version of comine.
         days_left: Days until its certificate expires.
+        clock_s: Seconds by which its clock is ahead of the coordinator's.
         problem: What is wrong, for people; empty where all is well.
         code: The error's code.
         exit_code: What `comine doctor` ends with because of it.
@@ -44,6 +47,7 @@ class Check:
     ready: bool = False
     software: str = ""
     days_left: float | None = None
+    clock_s: int | None = None
     problem: str = ""
     code: str = ""
     exit_code: int = 0
@@ -85,6 +89,9 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         description = await client.describe()
         check = replace(check, reachable=True, identified=True, software=description.software)
         check_versions(party, description)
+        if description.now:
+            check = replace(check, clock_s=description.now - int(time.time()))
+            _check_clock(check)
         health = health_pb2_grpc.HealthStub(client.channel)
         answer = await client.call(health.Check(health_pb2.HealthCheckRequest(), timeout=REACH_S))
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
@@ -95,6 +102,16 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         return replace(check, reachable=reachable, problem=error.message, code=error.code, exit_code=error.exit_code)
     finally:
         await client.close()
+
+
+def _check_clock(check: Check) -> None:
+    if check.clock_s is not None and abs(check.clock_s) > _CLOCKS_S:
+        apart = "ahead of" if check.clock_s > 0 else "behind"
+        raise ConfigurationError(
+            f"the clock of {check.party} is {abs(check.clock_s) // 60} minutes {apart} the coordinator's; set both by "
+            "a time server",
+            party=check.party,
+        )
 
 
 def _alike(checks: list[Check]) -> list[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
@@ -21,17 +21,19 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     """The error that began it.
 
     A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
-    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
+    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported,
+    but of deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
 
     Raises:
         ValueError: There is no failure.
     """
     if not failures:
         raise ValueError("nothing has failed")
-    return min(failures, key=_distance).error
+    reporters = {failure.reporter for failure in failures}
+    return min(failures, key=lambda failure: _distance(failure, reporters)).error
 
 
-def _distance(failure: Failure) -> tuple[int, bool]:
+def _distance(failure: Failure, reporters: Collection[str]) -> tuple[int, bool]:
     error = failure.error
     if not isinstance(error, ComineError):
         return 0, False
@@ -39,6 +41,8 @@ def _distance(failure: Failure) -> tuple[int, bool]:
     for later, kind in ((2, PeerError), (3, JobCancelled), (4, DeadlineExceeded)):
         if isinstance(error, kind):
             rank = later
+    if isinstance(error, DeadlineExceeded):
+        return rank, error.party is None or error.party in reporters
     return rank, error.party not in (None, failure.reporter)
 
 

@@ -19,6 +19,7 @@ from link.errors import (
     DeadlineExceeded,
     PeerError,
     ProtocolViolation,
+    UnexpectedMessage,
     from_code,
 )
 from link.identity import Identity
@@ -126,6 +127,13 @@ async def _follow(client: PartyClient, job_id: bytes, watcher: Watcher) -> None:
                     )
         except ConnectionBroken:
             pass
+        except UnexpectedMessage:
+            if lost_at is None:
+                raise
+            raise PeerError(
+                f"{client.party} at {client.address} was restarted while the job ran; start the job again",
+                party=client.party,
+            ) from None
         lost_at = loop.time() if lost_at is None else lost_at
         if loop.time() - lost_at > RETURN_S:
             raise PeerError(

@@ -75,6 +75,8 @@ class JobSection(_Section):
         for name in self.parties:
             if self.parties.count(name) > 1:
                 raise ValueError(f"the party '{name}' is named twice")
+            if name in ("coordinator", "all"):
+                raise ValueError(f"no party may be called '{name}', which means something else among recipients")
         for name in self.recipients:
             if name not in ("coordinator", "all", *self.parties):
                 raise ValueError(f'the recipient \'{name}\' is neither "coordinator", "all" nor a party of the job')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,7 @@ def writing(target: Path, action: Callable[[], object]) -> None:
     try:
         action()
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = str(error) if error.errno is None else os.strerror(error.errno)  # pyarrow's own words are longer
         raise ResourceError(
             f"the result folder {target} cannot be written: {reason}; nothing was left behind"
         ) from None

@@ -12,7 +12,7 @@ import ipaddress
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -153,6 +153,35 @@ def write_identity(identity: Identity, folder: Path, *, force: bool = False) -> 
         ResourceError: The folder cannot be written.
     """
     _write_pair(folder, identity.name, identity.certificate_pem, identity.key_pem, force)
+
+
+def check_hosts(folder: Path, name: str, hosts: Iterable[str]) -> None:
+    """Refuses a certificate that would let its holder answer in the place of another party of the same authority.
+
+    Whoever dials asks TLS for the party's name, and would take a host of that name in another certificate for it.
+
+    Args:
+        folder: Where the authority's certificates are.
+        name: The holder to be.
+        hosts: The hosts to be.
+
+    Raises:
+        ConfigurationError: A host is another party's name, the name is a host of another party, or see `show`.
+    """
+    wanted = {host.lower() for host in hosts}
+    for other in show(folder):
+        if other.role != "party" or other.name == name:
+            continue
+        if other.name in wanted:
+            raise ConfigurationError(
+                f"'{other.name}' cannot be a host of {name}: it is the name of another party, in whose place {name} "
+                f"could then answer; leave --host {other.name} away, or give the address"
+            )
+        if name in map(str.lower, other.hosts):
+            raise ConfigurationError(
+                f"'{name}' cannot be a name: it is a host of {other.name}, which could then answer in its place; "
+                f"choose another name, or issue {other.name} anew without that host"
+            )
 
 
 def show(folder: Path) -> list[Issued]:

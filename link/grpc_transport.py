@@ -19,9 +19,9 @@ from typing import Any, Final, cast
 import grpc
 
 from link.core import Receiver
-from link.errors import ComineError, IdentityError, PeerError
+from link.errors import ComineError, IdentityError, LimitExceeded, PeerError
 from link.grpc_channel import dial
-from link.grpc_stream import Conversation, Duplex, parse
+from link.grpc_stream import MAX_ENVELOPE_BYTES, Conversation, Duplex, parse
 from link.identity import Identity, peer_of
 from protos.v1.link_pb2 import Envelope, Frame, Resume
 
@@ -245,6 +245,8 @@ class GrpcTransport:
                     party=peer,
                 )
             )
+        elif code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
+            conversation.fail(LimitExceeded(f"{peer} sent more than {MAX_ENVELOPE_BYTES} bytes at once", party=peer))
         elif code is grpc.StatusCode.NOT_FOUND:
             conversation.trouble = f"its node at {address} does not have the job"
         elif "Connection refused" in details:

@@ -45,6 +45,8 @@ def check_name(name: str) -> None:
         )
     if name == "ca":
         raise ConfigurationError("'ca' cannot be a name: it is the authority's own; choose another")
+    if name == "all":
+        raise ConfigurationError("'all' cannot be a name: among a job's recipients it means everybody; choose another")
     try:
         ipaddress.ip_address(name)
     except ValueError:

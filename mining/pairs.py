@@ -79,6 +79,7 @@ def count_along_rows(transactions: Transactions, start: int = 0, stop: int | Non
         position = np.repeat(shift, repeats)
         position += np.arange(size)
         keys = indices[position]
+        del position  # one vector less at the peak
         keys += np.repeat(base[begin:end], repeats)
         counts += np.bincount(keys, minlength=total)
         begin = end

@@ -21,9 +21,7 @@ def serve(
 ) -> None:
     """Serve one party's data to joint jobs, within its policy, until SIGTERM or Ctrl-C."""
     import asyncio
-    import os
 
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what grpc has to say is said again in this node's own words
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))

@@ -50,6 +50,7 @@ EVENTS: Final = frozenset(
         "job succeeded",
         "job failed",
         "job cancelled",
+        "result not written",
         "result written",
         "library",
     }

@@ -26,6 +26,7 @@ from link.identity import Identity
 from party.config import PartyConfig
 from party.interceptors import ControlGate
 from party.logs import LibraryLines, Log, open_log
+from party.memory import return_freed_arrays
 from party.service import ControlService
 from party.session_host import Room, SessionHost
 from party.sources import Sources
@@ -130,6 +131,7 @@ async def serve(path: Path) -> None:
     Raises:
         ComineError: The node cannot start; the sentence says why.
     """
+    return_freed_arrays()
     config = PartyConfig.load(path)
     log = open_log(config.party.name)
     logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)

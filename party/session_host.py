@@ -90,8 +90,8 @@ class SessionHost:
 
     @property
     def running(self) -> int:
-        """Jobs whose part here has begun and not ended."""
-        return sum(job.task is not None and not job.task.done() for job in self._jobs.values())
+        """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
+        return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs.values())
 
     def propose(self, spec: JobSpec, nonce: bytes, expiry: int, coordinator: str) -> Job:
         """Agrees to a job that the policy allows. Its id is accepted once, also after the job is forgotten.
@@ -247,9 +247,19 @@ class SessionHost:
             result = Result(
                 spec, job.id, run.session_id, run.outcome.n_rows, {self._me: run.costs}, {self._me: receipt}, found
             )
-            await self._aside(lambda: write_result_folder(self._room.results / job.id.hex(), result))
-            self._room.log.info("result written", job=job.id.hex())
+            await self._write(job, result)
         return Released(header, table if spec.to_coordinator else b"")
+
+    async def _write(self, job: Job, result: Result) -> None:
+        """Writes the result folder; why it cannot be written stays in this node's log."""
+        try:
+            await self._aside(lambda: write_result_folder(self._room.results / job.id.hex(), result))
+        except ComineError as error:
+            self._room.log.error("result not written", job=job.id.hex(), error=error)
+            raise ResourceError(
+                f"{self._me} cannot write its result; the log of {self._me} has the reason", party=self._me
+            ) from error
+        self._room.log.info("result written", job=job.id.hex())
 
     async def _aside(self, function: Callable[[], T]) -> T:
         """Runs heavy local work off the event loop."""

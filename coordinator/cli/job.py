@@ -23,9 +23,6 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    import os
-
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words
     from coordinator.cli.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.member import load_federation

@@ -40,12 +40,15 @@ def issue(
 ) -> None:
     """Issue a certificate and a key for a party or a coordinator."""
     from coordinator.cli.console import note
-    from link.authority import Authority, write_identity
+    from link.authority import Authority, check_hosts, write_identity
     from link.errors import UsageError
 
     if role not in ("party", "coordinator"):
         raise UsageError(f"--role is party or coordinator, not '{role}'")
-    identity = Authority.read(out).issue(name, "party" if role == "party" else "coordinator", host or ())
+    authority = Authority.read(out)
+    if role == "party":
+        check_hosts(out, name, host or ())
+    identity = authority.issue(name, "party" if role == "party" else "coordinator", host or ())
     write_identity(identity, out, force=force)
     note(f"created {out / f'{name}.crt'} and {out / f'{name}.key'}")
 

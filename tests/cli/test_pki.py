@@ -34,5 +34,22 @@ def test_wrong_names_roles_and_folders(comine: Comine) -> None:
     assert comine("pki", "issue", "north").code == 10
     assert comine("pki", "init").code == 0
     assert comine("pki", "issue", "North Pole").code == 10
+    assert comine("pki", "issue", "all").code == 10
     assert comine("pki", "issue", "north", "--role", "king").code == 2
     assert comine("pki", "show", "--out", "elsewhere").code == 10
+
+
+def test_no_certificate_lets_its_holder_answer_as_another_party(comine: Comine, tmp_path: Path) -> None:
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "issue", "south", "--host", "10.0.0.2", "--host", "Node.example").code == 0
+    assert comine("pki", "issue", "hub", "--role", "coordinator").code == 0
+    for host in ("south", "SOUTH"):
+        ran = comine("pki", "issue", "north", "--host", host)
+        assert ran.code == 10
+        assert "'south' cannot be a host of north" in ran.err
+    ran = comine("pki", "issue", "node.example")
+    assert ran.code == 10
+    assert "it is a host of south" in ran.err
+    assert not (tmp_path / "pki/north.crt").exists()
+    assert comine("pki", "issue", "north", "--host", "10.0.0.2", "--host", "north", "--host", "node.example").code == 0
+    assert comine("pki", "issue", "south", "--host", "south", "--force").code == 0

@@ -73,11 +73,11 @@ class Process:
             self._over = True
             self._more.notify_all()
 
-    def until(self, words: str, *, after: int = 0, timeout_s: float = START_S) -> str:
-        """The first line from number `after` on that holds `words`."""
+    def until(self, *words: str, after: int = 0, timeout_s: float = START_S) -> str:
+        """The first line from number `after` on that holds any of `words`."""
 
         def found() -> str | None:
-            return next((line for line in self.lines[after:] if words in line), None)
+            return next((line for line in self.lines[after:] if any(word in line for word in words)), None)
 
         with self._more:
             assert self._more.wait_for(lambda: found() is not None or self._over, timeout_s), (words, self.lines)
@@ -91,22 +91,25 @@ class Process:
 
     def end(self, timeout_s: float = END_S) -> Ran:
         """Waits for the end."""
-        assert self.popen.stdout is not None
         self.popen.wait(timeout_s)
-        self._reader.join()
-        out = self.popen.stdout.read()
-        self.popen.stdout.close()
+        return self._ended()
+
+    def kill(self) -> None:
+        """Ends the process at once, if it still runs; for the end of a test."""
+        self.popen.kill()
+        self.popen.wait()
+        self._ended()
+
+    def _ended(self) -> Ran:
+        assert self.popen.stdout is not None
         assert self.popen.stderr is not None
+        self._reader.join()
+        out = "" if self.popen.stdout.closed else self.popen.stdout.read()
+        self.popen.stdout.close()
         self.popen.stderr.close()
         ran = Ran(self.popen.returncode, out, "".join(line + "\n" for line in self.lines))
         assert "Traceback" not in ran.err, ran.err
         return ran
-
-    def kill(self) -> None:
-        """Ends the process at once, if it still runs; for the end of a test."""
-        if self.popen.poll() is None:
-            self.popen.kill()
-            self.end()
 
 
 def comine(*arguments: object, cwd: Path) -> Ran:

@@ -176,7 +176,7 @@ def test_a_crash_at_any_frame_is_laid_at_the_right_door(strategy: str, party: st
 @pytest.mark.parametrize(("strategy", "party", "share"), [("one-shot", "north", 0.5), ("level-wise", "south", 0.9)])
 def test_a_crash_is_laid_at_the_right_door_over_grpc(strategy: str, party: str, share: float) -> None:
     crash_at = int(share * (len(frames_by_sender(strategy)[party]) - 2))
-    ends = over_grpc(strategy, {party: Schedule(crash_at=crash_at)}, patience_s=0.3)
+    ends = over_grpc(strategy, {party: Schedule(crash_at=crash_at)}, patience_s=2)
     assert _crashed(ends[party]), ends
     for name in set(PARTIES) - {party}:
         end = ends[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -81,7 +82,7 @@ async def run_job(
     """Runs every party to its end, whatever happens to the others; its run, or what it raised."""
     parties, source = spec.job.parties, Randomness.from_seed(seed)
     signers = identities(parties)
-    job_id = spec.job_id(bytes(16), seed)
+    job_id = hashlib.sha256(b"job %d" % seed).digest()  # not the specification's: a new setting changes no transcript
 
     def ignore(step: str, done: int, total: int) -> None:
         pass

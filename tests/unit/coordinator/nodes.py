@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class Script(ControlServicer):
         events: What a watcher is told.
         release: Changes the release before it is signed.
         table: What is sent as the result.
+        clock: Unix seconds, as the node believes.
         hold: Whether the job runs until it is cancelled.
         calls: Methods that were called.
     """
@@ -60,6 +62,7 @@ class Script(ControlServicer):
     table: bytes = TABLE
     wire: str = WIRE_VERSION
     software: str = "1.0"
+    clock: Callable[[], float] = time.time
     hold: bool = False
     calls: list[str] = field(default_factory=list)
     watched: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,7 +78,11 @@ class Script(ControlServicer):
     async def Describe(self, request: Any, context: Any) -> control.Description:  # noqa: N802
         await self._note("Describe", context)
         return control.Description(
-            name=self.identity.name, software=self.software, wire=self.wire, suite=STANDARD_128.suite
+            name=self.identity.name,
+            software=self.software,
+            wire=self.wire,
+            suite=STANDARD_128.suite,
+            now=int(self.clock()),
         )
 
     async def Propose(self, request: Any, context: Any) -> control.Decision:  # noqa: N802

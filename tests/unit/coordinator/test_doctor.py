@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from coordinator.doctor import Check, examine
 from jobs.federation import Credentials
@@ -40,6 +43,15 @@ def test_versions_must_be_equal(tmp_path: Path) -> None:
     found = run(tmp_path, south={"software": "2.0"})
     assert (found["north"].exit_code, found["south"].exit_code, found["south"].code) == (0, 10, "E102")
     assert run(tmp_path / "wire", south={"wire": "9"})["south"].exit_code == 10
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(900, "15 minutes ahead of"), (-7200, "120 minutes behind")])
+def test_clocks_must_agree(tmp_path: Path, seconds: int, words: str) -> None:
+    found = run(tmp_path, south={"clock": lambda: time.time() + seconds}, north={"clock": lambda: time.time() + 60})
+    assert (found["north"].exit_code, found["south"].exit_code, found["south"].ready) == (0, 10, False)
+    assert found["south"].clock_s is not None
+    assert abs(found["south"].clock_s - seconds) < 120
+    assert f"the clock of south is {words} the coordinator's" in found["south"].problem
 
 
 def test_who_refuses_the_coordinator_is_reachable(tmp_path: Path) -> None:

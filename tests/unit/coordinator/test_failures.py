@@ -25,6 +25,10 @@ ORDERS: list[list[Failure]] = [
         Failure("east", JobCancelled("cancelled", party="north")),
         Failure("west", DeadlineExceeded("too late", party="west")),
     ],
+    [
+        Failure("east", DeadlineExceeded("waited for south", party="south")),
+        Failure("north", DeadlineExceeded("waited for east", party="east")),
+    ],
     [Failure("north", KeyError("fault")), Failure("south", InputDataError("told", party="north"))],
 ]
 

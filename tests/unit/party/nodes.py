@@ -6,7 +6,7 @@ import asyncio
 import io
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,17 +133,25 @@ class Nodes:
 
 
 @asynccontextmanager
-async def running(folder: Path, *, policy: str = "", party: str = "") -> AsyncIterator[Nodes]:
-    """Three nodes with the baskets of `DATA`, stopped at the end."""
-    authority = write_federation(folder, DATA, policy=policy, party=party)
+async def running(
+    folder: Path,
+    *,
+    policy: str = "",
+    party: str = "",
+    data: Mapping[str, Rows] = DATA,
+    prepare: Callable[[Authority], None] = lambda authority: None,
+) -> AsyncIterator[Nodes]:
+    """A node for each party of `data`, stopped at the end; `prepare` may change the files before they are read."""
+    authority = write_federation(folder, dict(data), policy=policy, party=party)
+    prepare(authority)
     addresses = Federation.load(folder / "federation.toml").addresses
     coordinator = authority.issue("analyst", "coordinator")
-    logs = {name: io.StringIO() for name in DATA}
+    logs = {name: io.StringIO() for name in data}
     nodes = {
         name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=1.0)
-        for name in DATA
+        for name in data
     }
-    clients = {name: Client(coordinator, name, addresses[name]) for name in DATA}
+    clients = {name: Client(coordinator, name, addresses[name]) for name in data}
     federation = Nodes(authority, nodes, logs, clients, addresses)
     try:
         for node in nodes.values():

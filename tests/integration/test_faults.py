@@ -1,0 +1,444 @@
+"""What goes wrong at a party, in its data, its certificates or on the wire: one sentence, the right exit code, and
+nodes that run the next job. The nodes have real certificates and ports, and live in the test's process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.runner import run_job
+from jobs.findings import Result
+from jobs.spec import JobSpec
+from link.authority import Authority, write_identity
+from link.core import Receiver, Transport
+from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
+from link.faulty import FaultyTransport, Schedule
+from mining.reference.pooled import brute_force
+from party.config import PartyConfig
+from party.logs import open_log
+from party.server import Node
+from protos.v1 import control_pb2 as control
+from protos.v1.link_pb2 import Abort, Frame
+from tests.unit.party.nodes import DATA, Nodes, Rows, crash, hold, random_rows, running, weekly
+
+pytestmark = pytest.mark.slow
+
+STRATEGIES = ("level-wise", "one-shot")
+MANY = "max_running = 64"
+
+
+async def job(nodes: Nodes, spec: JobSpec) -> Result:
+    """Runs a job as `comine job run` does."""
+    return await run_job(spec, nodes.authority.issue("analyst", "coordinator"), nodes.addresses)
+
+
+async def failed(nodes: Nodes, spec: JobSpec) -> ComineError:
+    """Runs a job that must fail, with one sentence."""
+    with pytest.raises(ComineError) as caught:
+        await job(nodes, spec)
+    assert caught.value.message
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def supports(result: Result) -> dict[frozenset[str], int]:
+    assert result.found is not None
+    return {frozenset(items): count for items, count in result.found}
+
+
+def expected(data: dict[str, Rows], min_count: int) -> dict[frozenset[str], int]:
+    return brute_force([row for rows in data.values() for row in rows], min_count)
+
+
+async def all_is_well(nodes: Nodes) -> None:
+    """The next job succeeds at every node."""
+    assert supports(await job(nodes, weekly())) == expected(DATA, 36)
+    assert [node.host.running for node in nodes.nodes.values()] == [0] * len(nodes.nodes)
+
+
+def wrap(node: Node, wrapper: Callable[[Transport], Transport]) -> None:
+    """Puts something between the node's next jobs and the wire."""
+    link_open = node._link.open
+
+    def opened(*args: Any) -> Any:
+        return wrapper(link_open(*args))
+
+    node._link.open = opened  # type: ignore[assignment, method-assign]
+
+
+def unwrap(node: Node) -> None:
+    """Undoes `wrap`."""
+    del node._link.open
+
+
+class Passing:
+    """A transport that shows each outbound frame to `look`, which may change it."""
+
+    def __init__(self, inner: Transport, look: Callable[[Frame], None]) -> None:
+        self._inner, self._look = inner, look
+
+    def attach(self, receiver: Receiver) -> None:
+        self._inner.attach(receiver)
+
+    async def send(self, to: str, frame: Frame) -> None:
+        self._look(frame)
+        await self._inner.send(to, frame)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+# -- a party that dies ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_path: Path, strategy: str) -> None:
+    spec = weekly(itemsets={"strategy": strategy}, deadline="120s")
+
+    async def test() -> None:
+        async with running(tmp_path, party=MANY) as nodes:
+            south, sent = nodes.nodes["south"], list[str]()
+            wrap(south, lambda inner: Passing(inner, lambda frame: sent.append(frame.lane)))
+            await job(nodes, spec)
+            unwrap(south)
+            phases = {lane: sent.index(lane) for lane in sent}
+            assert {"hello", "/receipts"} <= phases.keys()
+            assert len(phases) >= 5
+            numbers = [*phases.values(), len(sent) - 1]
+            schedules = iter([Schedule(crash_at=number) for number in numbers])
+            wrap(south, lambda inner: FaultyTransport(inner, next(schedules)))
+            for error in await asyncio.gather(*(failed(nodes, spec) for _ in numbers)):
+                assert isinstance(error, PeerError)
+                assert (error.exit_code, error.party) == (20, "south")
+                assert "south was" in error.message
+            unwrap(south)
+            await all_is_well(nodes)
+
+    asyncio.run(test())
+
+
+def test_a_party_that_dies_before_its_start_is_named(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes["south"])
+            started = asyncio.Event()
+
+            def opened(inner: Transport) -> Transport:
+                started.set()
+                return inner
+
+            wrap(nodes.nodes["south"], opened)
+            task = asyncio.create_task(failed(nodes, weekly()))
+            await started.wait()
+            await crash(nodes.nodes["south"])
+            error = await task
+            assert (error.exit_code, error.party) == (20, "south")
+            assert "south" in error.message
+
+    asyncio.run(test())
+
+
+def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hold(nodes.nodes["south"])
+            hold(nodes.nodes["north"])  # so that no party notices before the coordinator does
+            hold(nodes.nodes["east"])
+            watched = asyncio.Event()
+
+            def watcher(party: str, *_: object, **__: object) -> None:
+                if party == "south":
+                    watched.set()
+
+            hub = nodes.authority.issue("analyst", "coordinator")
+            task = asyncio.create_task(run_job(weekly(), hub, nodes.addresses, watcher))
+            await watched.wait()
+            await crash(nodes.nodes["south"])
+            again = Node(PartyConfig.load(tmp_path / "south.toml"), open_log("south", nodes.logs["south"]))
+            try:
+                await again.start()
+                with pytest.raises(PeerError, match=r"south .*was (lost|restarted|not there)"):
+                    await task
+            finally:
+                await again.stop()
+
+    asyncio.run(test())
+
+
+def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            south = nodes.nodes["south"]
+
+            async def release(*args: object) -> Any:
+                await crash(south)
+                await asyncio.Event().wait()
+
+            south.host._release = release  # type: ignore[assignment, method-assign]
+            error = await failed(nodes, weekly())
+            assert (error.exit_code, error.party) == (20, "south")
+            assert "south at 127.0.0.1" in error.message
+
+    asyncio.run(test())
+
+
+def test_a_party_that_hangs_is_named_at_the_deadline(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            release = hold(nodes.nodes["south"])
+            error = await failed(nodes, weekly(deadline="2s"))
+            assert isinstance(error, DeadlineExceeded)
+            assert error.exit_code == 60
+            assert "south" in error.message
+            release.set()
+            await all_is_well(nodes)
+
+    asyncio.run(test())
+
+
+# -- a party that misbehaves ------------------------------------------------------------------------------------------
+def at(lane: str, change: Callable[[Frame], None]) -> Callable[[Transport], Transport]:
+    """Changes a party's first frame on a lane whose path holds `lane`."""
+
+    def wrapper(inner: Transport) -> Transport:
+        done = list[Frame]()
+
+        def look(frame: Frame) -> None:
+            if not done and lane in frame.lane:
+                done.append(frame)
+                change(frame)
+
+        return Passing(inner, look)
+
+    return wrapper
+
+
+def put(**fields: Any) -> Callable[[Frame], None]:
+    def change(frame: Frame) -> None:
+        for name, value in fields.items():
+            setattr(frame, name, value)
+
+    return change
+
+
+def hello(**fields: Any) -> Callable[[Frame], None]:
+    from protos.v1.link_pb2 import Hello
+
+    def change(frame: Frame) -> None:
+        greeting = Hello.FromString(frame.body)
+        for name, value in fields.items():
+            setattr(greeting, name, value)
+        frame.body = greeting.SerializeToString()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("lane", "change", "exit_code", "words"),
+    [
+        ("/task", put(body=b"\xff" * 20), 40, "cannot be read"),
+        ("/task", put(body=bytes((3 << 20) + 1)), 40, "more than"),
+        ("/task", put(body=bytes(5 << 20)), 40, "more than"),
+        ("/task", put(body=bytes(9 << 20)), 40, "more than"),
+        ("/task", put(type="comine.v1.Unheard"), 40, "Unheard"),
+        ("/task", put(session=bytes(32)), 40, "another session"),
+        ("/task", put(seq=1 << 40), 40, "skipped"),
+        ("/task", put(round=1 << 31), 40, "round"),
+        ("/task", put(receiver="nobody"), 40, "not for this party"),
+        ("/task", put(sender="east"), 20, "in another party's name"),
+        ("/task", put(type=Abort.DESCRIPTOR.full_name, body=b"\xff" * 9), 40, "ended the job without a reason"),
+        ("/receipts", put(body=b""), 20, "the certificate that south signed with"),
+        ("hello", put(body=b"\xff" * 20), 40, "cannot be read"),
+        ("hello", hello(version="2"), 10, "another version of the wire protocol"),
+        ("hello", hello(suite="rot13"), 10, "another cryptographic suite"),
+        ("hello", hello(nonce=b""), 40, "without a nonce"),
+    ],
+)
+def test_a_party_that_breaks_the_rules_is_named(
+    tmp_path: Path, lane: str, change: Callable[[Frame], None], exit_code: int, words: str
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            wrap(nodes.nodes["south"], at(lane, change))
+            error = await failed(nodes, weekly(deadline="60s"))
+            assert (error.exit_code, words in error.message) == (exit_code, True), error
+            assert "south" in error.message
+            unwrap(nodes.nodes["south"])
+            await all_is_well(nodes)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("field", "what"), [("wire", "wire protocol"), ("suite", "cryptographic suite"), ("name", "calls itself")]
+)
+def test_a_node_of_another_version_or_name_is_refused_before_the_job(tmp_path: Path, field: str, what: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            service, described = nodes.nodes["south"]._control, nodes.nodes["south"]._control.Describe
+
+            async def describe(*args: Any) -> control.Description:
+                description = await described(*args)
+                setattr(description, field, "other")
+                return description
+
+            await nodes.nodes["south"]._server.stop(None)  # type: ignore[union-attr]
+            service.Describe = describe  # type: ignore[assignment, method-assign]
+            await nodes.nodes["south"].start()
+            error = await failed(nodes, weekly())
+            assert error.exit_code == (40 if field == "name" else 10)
+            assert what in error.message
+            assert error.party == "south"
+
+    asyncio.run(test())
+
+
+# -- certificates -----------------------------------------------------------------------------------------------------
+def test_a_node_of_another_federation_is_refused_by_all(tmp_path: Path) -> None:
+    """South trusts, and is of, another authority; its node itself starts without complaint."""
+
+    def prepare(authority: Authority) -> None:
+        foreign = Authority.create()
+        foreign.write(tmp_path / "foreign")
+        write_identity(foreign.issue("south"), tmp_path / "foreign")
+        file = tmp_path / "south.toml"
+        file.write_text(file.read_text().replace("pki/", "foreign/"))
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=prepare) as nodes:
+            error = await failed(nodes, weekly())
+            assert isinstance(error, IdentityError)
+            assert (error.exit_code, error.party) == (20, "south")
+
+    asyncio.run(test())
+
+
+def test_a_party_that_answers_at_anothers_address_is_not_taken_for_it(tmp_path: Path) -> None:
+    """North's federation file leads to east where south should be."""
+
+    def prepare(authority: Authority) -> None:
+        contents = (tmp_path / "federation.toml").read_text()
+        members = contents.split("[[party]]")
+        south, east = (next(m for m in members if f'"{name}"' in m) for name in ("south", "east"))
+        (tmp_path / "north-federation.toml").write_text(contents.replace(south, east.replace('"east"', '"south"')))
+        file = tmp_path / "north.toml"
+        file.write_text(file.read_text().replace('"federation.toml"', '"north-federation.toml"'))
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=prepare) as nodes:
+            error = await failed(nodes, weekly())
+            assert isinstance(error, IdentityError)
+            assert (error.exit_code, error.party) == (20, "south")
+            assert "cannot prove to be south" in error.message
+
+    asyncio.run(test())
+
+
+def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refused(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            foreign = Authority.create().issue("analyst", "coordinator")
+            for identity in (
+                nodes.authority.issue("north"),
+                type(foreign)(
+                    "analyst", "coordinator", foreign.certificate_pem, foreign.key_pem, nodes.authority.certificate_pem
+                ),
+                nodes.authority.issue("analyst", "coordinator", valid_days=-1),
+            ):
+                with pytest.raises(PeerError) as caught:
+                    await run_job(weekly(), identity, nodes.addresses)
+                assert caught.value.exit_code == 20
+            await all_is_well(nodes)
+
+    asyncio.run(test())
+
+
+# -- policy -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('tasks = ["itemsets", "rules"]', 'tasks = ["rules"]', "not the task 'itemsets'"),
+        (
+            "[policy]",
+            '[[dataset]]\nname="b"\nkind="transactions"\nsource="x"\nformat="basket"\n[policy]\ndatasets=["b"]',
+            "dataset 'baskets'",
+        ),
+        ("[policy]", '[policy]\npeers = ["north"]', "together with 'east'"),
+        ("[policy]", "[policy]\nmin_parties = 4", "at least 4 parties"),
+        ("[policy]", "[policy]\nmin_support = 0.5", "min_support of at least 0.5"),
+        ("[policy]", "[policy]\nmax_length = 2", "max_length of at most 2"),
+        ('approve = "auto"', 'approve = "manual"', "manual"),
+    ],
+)
+def test_a_refusal_names_the_party_and_the_rule(tmp_path: Path, old: str, new: str, words: str) -> None:
+    def prepare(authority: Authority) -> None:
+        file = tmp_path / "south.toml"
+        file.write_text(file.read_text().replace(old, new))
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=prepare) as nodes:
+            error = await failed(nodes, weekly())
+            assert isinstance(error, PolicyDenied)
+            assert (error.exit_code, error.party) == (30, "south")
+            assert "south" in error.message
+            assert words in error.message
+            assert not any(node.host.running for node in nodes.nodes.values())
+
+    asyncio.run(test())
+
+
+# -- unusual but right ------------------------------------------------------------------------------------------------
+def skewed() -> dict[str, Rows]:
+    return {"north": random_rows(1, 200), "south": random_rows(2, 5), "east": [["item0", "item7"]]}
+
+
+WORLDS: dict[str, tuple[dict[str, Rows], int]] = {
+    "two": ({"north": random_rows(1), "south": random_rows(2)}, 12),
+    "seven": ({f"p{i}": random_rows(i, 15) for i in range(7)}, 40),
+    "empty": ({"north": random_rows(1), "south": [], "east": random_rows(3)}, 20),
+    "unique": ({**DATA, "south": [["only-south", "item0"]] * 40 + [["alone"]] * 60}, 30),
+    "skewed": (skewed(), 20),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("world", WORLDS)
+def test_over_nodes_as_pooled(tmp_path: Path, world: str, strategy: str) -> None:
+    data, count = WORLDS[world]
+
+    async def test() -> None:
+        async with running(tmp_path, data=data) as nodes:
+            result = await job(nodes, weekly(parties=list(data), itemsets={"min_support": count, "strategy": strategy}))
+            assert supports(result) == expected(data, count)
+            assert len(supports(result)) > 1
+
+    asyncio.run(test())
+
+
+def test_nothing_anywhere_is_said(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data={name: [] for name in DATA}) as nodes:
+            error = await failed(nodes, weekly())
+            assert error.exit_code == 10
+            assert "no party has any transaction" in error.message
+
+    asyncio.run(test())
+
+
+def test_data_that_vanishes_or_rots_after_it_was_read_is_noticed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            await all_is_well(nodes)
+            file = tmp_path / "east.dat"
+            good = file.read_bytes()
+            for spoil in (lambda: file.unlink(), lambda: file.write_bytes(b"\xff\xfe\x00 not text")):
+                spoil()
+                error = await failed(nodes, weekly())
+                assert (error.exit_code, error.code, error.party) == (10, "E101", "east"), error
+                assert "the log of east has the reason" in error.message
+                file.write_bytes(good)
+            await all_is_well(nodes)
+
+    asyncio.run(test())

@@ -1,0 +1,133 @@
+"""Bytes, rounds and the very transcript of whole jobs are as they were: nothing on the wire changes unnoticed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+
+import pytest
+
+from jobs.run import PartyRun
+from link.executor import ThreadExecutor
+from link.receipts import LANE as RECEIPTS
+from link.session import HELLO_LANE
+from protos.v1.link_pb2 import Frame, Hello
+from tests.simulation.still_time import InlineExecutor, run_still
+from tests.simulation.whole_job import DATA, STRATEGIES, job, run_job
+
+HOW_TO_UPDATE = """
+The wire of a joint job is not what it was. Nobody asked for this? Then something leaks, costs or tells more or less
+than before: find out what. If the change is meant, it is one of the protocol: old and new nodes may not understand each
+other, a statement may say something else, documented costs may be wrong. So raise WIRE_VERSION where a peer of the old
+version would fail, go through docs/protocols and CHANGELOG.md, and then put this into tests/joint/test_regression.py:
+
+    "{variant}": Wire("{head}", {rounds}, {sent}),
+"""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What a job puts on the wire, receipts apart: these hold certificates, which are new each time.
+
+    Attributes:
+        head: SHA-256 over all frames in the order of sender, receiver, lane and number.
+        rounds: Of every party, receipts included.
+        sent: Bytes of each party's frames.
+    """
+
+    head: str
+    rounds: int
+    sent: dict[str, int]
+
+
+FROZEN = {
+    "level-wise": Wire(
+        "45dcf3f8713016b31eb43d55d9e0de21c56159f8f9fca5b2d147cd8cf0712114",
+        14,
+        {"north": 15228, "south": 21876, "east": 21873},
+    ),
+    "one-shot": Wire(
+        "d3c899df3f27c5cb98c3c1f991beac26af09be1b1962aac301099167d518f58b",
+        22,
+        {"north": 28688, "south": 42258, "east": 42258},
+    ),
+    "thinned": Wire(
+        "83b3ddcbe2ba3383ed0623fa66a7c20442b2a1fcaa6931764471ed77fb49dbda",
+        30,
+        {"north": 42220, "south": 62536, "east": 62539},
+    ),
+    "catalogue": Wire(
+        "8e9a1fbba52b693b427ed574a5b93293ce1d170e4e7090647b4f44c3a23bd056",
+        6,
+        {"north": 1698, "south": 1698, "east": 1692},
+    ),
+}
+
+
+def wire(frames: list[Frame], runs: dict[str, PartyRun | BaseException]) -> Wire:
+    rounds = set()
+    for run in runs.values():
+        assert isinstance(run, PartyRun), run
+        rounds.add(run.costs.rounds)
+    digest, sent = hashlib.sha256(), dict.fromkeys(DATA, 0)
+    for frame in sorted(frames, key=lambda f: (f.sender, f.receiver, f.lane, f.seq)):
+        if frame.lane == f"/{RECEIPTS}":
+            continue
+        sent[frame.sender] += frame.ByteSize()
+        digest.update(_without_spec(frame).SerializeToString(deterministic=True))
+    (number,) = rounds
+    return Wire(digest.hexdigest(), number, sent)
+
+
+def _without_spec(frame: Frame) -> Frame:
+    """The frame as it would be under any specification: a new setting of jobs changes no protocol."""
+    if frame.lane != HELLO_LANE:
+        return frame
+    hello = Hello.FromString(frame.body)
+    hello.ClearField("spec_digest")
+    plain = Frame()
+    plain.CopyFrom(frame)
+    plain.body = hello.SerializeToString(deterministic=True)
+    return plain
+
+
+@pytest.mark.parametrize("variant", STRATEGIES)
+def test_the_wire_is_as_it_was(variant: str) -> None:
+    frames: list[Frame] = []
+    runs = run_still(run_job(job(**STRATEGIES[variant]), DATA, InlineExecutor(), seed=1, observe=frames.append))
+    found = wire(frames, runs)
+    assert found == FROZEN.get(variant), HOW_TO_UPDATE.format(
+        variant=variant, head=found.head, rounds=found.rounds, sent=found.sent
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_threads_change_nothing_on_the_wire(workers: int) -> None:
+    frames: list[Frame] = []
+    executor = ThreadExecutor(workers)
+    try:
+        runs = asyncio.run(run_job(job(**STRATEGIES["one-shot"]), DATA, executor, seed=1, observe=frames.append))
+    finally:
+        executor.close()
+    assert wire(frames, runs) == FROZEN["one-shot"]
+
+
+@pytest.mark.parametrize("variant", STRATEGIES)
+def test_reported_costs_are_those_of_the_frames(variant: str) -> None:
+    """A session estimates the lengths of a frame's numbers: at most some bytes a frame."""
+    frames: list[Frame] = []
+    runs = run_still(run_job(job(**STRATEGIES[variant]), DATA, InlineExecutor(), observe=frames.append))
+    for party, run in runs.items():
+        assert isinstance(run, PartyRun)
+        out, into = ([f for f in frames if getattr(f, end) == party] for end in ("sender", "receiver"))
+        assert abs(run.costs.bytes_sent - sum(f.ByteSize() for f in out)) <= 24 * len(out)
+        assert abs(run.costs.bytes_received - sum(f.ByteSize() for f in into)) <= 24 * len(into)
+
+
+def test_another_seed_gives_another_transcript() -> None:
+    frames: list[Frame] = []
+    runs = run_still(run_job(job(**STRATEGIES["catalogue"]), DATA, InlineExecutor(), seed=2, observe=frames.append))
+    found = wire(frames, runs)
+    assert found.head != FROZEN["catalogue"].head
+    assert (found.rounds, found.sent) == (FROZEN["catalogue"].rounds, FROZEN["catalogue"].sent)
