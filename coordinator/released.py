@@ -58,6 +58,7 @@ def assemble(
         job_id=job_id,
         session_id=agreed.session,
         n_rows=agreed.n_rows,
+        strategy=agreed.strategy,
         parties={
             party: Costs(release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
             for party, release in releases.items()
@@ -75,5 +76,7 @@ def _check_agreement(party: str, release: Release, agreed: Release, *, learns: b
         raise ProtocolViolation(f"{party} signed for another session than {agreed.party}", party=party)
     if release.n_rows != agreed.n_rows:
         raise ProtocolViolation(f"{party} signed another number of rows than {agreed.party}", party=party)
+    if release.strategy != agreed.strategy:
+        raise ProtocolViolation(f"{party} signed another strategy than {agreed.party}", party=party)
     if learns and release.result_digest != agreed.result_digest:
         raise ProtocolViolation(f"{party} signed another result than {agreed.party}; do not use either", party=party)

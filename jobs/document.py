@@ -63,6 +63,7 @@ class ResultDocument(_Part):
     simulated: bool = Field(description="Whether all parties ran in one process.")
     seed: int | None = Field(description="Seed of a repeatable simulation; such a run keeps no secrets.")
     n_rows: int = Field(ge=0, description="Transactions of all parties together.")
+    strategy: str = Field(description="The strategy that the parties took, level-wise or one-shot.")
     n_itemsets: int | None = Field(ge=0, description="Null where the coordinator is not a recipient.")
     n_rules: int | None = Field(ge=0, description="Null where the task has no rules or they went elsewhere.")
     parties: dict[str, PartyCosts]
@@ -87,6 +88,7 @@ def document(result: Result) -> dict[str, Any]:
         simulated=result.simulated,
         seed=result.seed,
         n_rows=result.n_rows,
+        strategy=result.strategy,
         n_itemsets=None if itemsets is None else len(itemsets),
         n_rules=None if rules is None else len(rules),
         parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},

@@ -44,6 +44,7 @@ class Result:
         job_id: Names the job.
         session_id: Names this run of it.
         n_rows: Transactions of all parties together.
+        strategy: The strategy that the parties took.
         parties: What the job cost each party.
         receipts: What each party signed.
         found: The frequent itemsets in canonical order; None where the coordinator is no recipient.
@@ -55,6 +56,7 @@ class Result:
     job_id: bytes
     session_id: bytes
     n_rows: int
+    strategy: str
     parties: Mapping[str, Costs]
     receipts: Mapping[str, Receipt]
     found: Itemsets | None

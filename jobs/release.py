@@ -32,6 +32,7 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
         party=party,
         result_digest=result_digest,
         n_rows=run.outcome.n_rows,
+        strategy=run.outcome.strategy,
         bytes_sent=run.costs.bytes_sent,
         bytes_received=run.costs.bytes_received,
         rounds=run.costs.rounds,

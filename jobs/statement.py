@@ -65,13 +65,18 @@ def statement(spec: JobSpec) -> Statement:
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=_collusion(parties),
         declared=openings(task, parties),
-        learned=(released, *learned(task, parties)),
+        learned=(released, _costs(), *learned(task, parties)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
             "what several jobs on overlapping data tell together",
         ),
     )
+
+
+def _costs() -> Learned:
+    what = "the strategy taken and each party's bytes, rounds and seconds, which tell roughly how many candidates there were"
+    return Learned(("coordinator",), "size", what)
 
 
 def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:

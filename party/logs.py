@@ -7,13 +7,15 @@ no data values), and otherwise by their type and the place in the code, never by
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
@@ -112,10 +114,29 @@ def _told(error: BaseException) -> dict[str, Any]:
 Log = structlog.typing.FilteringBoundLogger
 
 
+class _Lossy(io.TextIOBase):
+    """Passes text on; where nobody reads it any more, or the disk is full, it is lost and the jobs go on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes what can be written."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes what can be flushed."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
 def open_log(party: str, stream: TextIO = sys.stderr) -> Log:
     """A node's log: one JSON object a line on `stream`."""
     bound: Log = structlog.wrap_logger(
-        structlog.PrintLogger(stream),
+        structlog.PrintLogger(cast(TextIO, _Lossy(stream))),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),

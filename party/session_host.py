@@ -245,7 +245,14 @@ class SessionHost:
         if found is not None and (self._me in spec.job.recipients or "all" in spec.job.recipients):
             receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
             result = Result(
-                spec, job.id, run.session_id, run.outcome.n_rows, {self._me: run.costs}, {self._me: receipt}, found
+                spec,
+                job.id,
+                run.session_id,
+                run.outcome.n_rows,
+                run.outcome.strategy,
+                {self._me: run.costs},
+                {self._me: receipt},
+                found,
             )
             await self._write(job, result)
         return Released(header, table if spec.to_coordinator else b"")

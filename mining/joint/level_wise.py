@@ -35,18 +35,16 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
     levels: list[Level] = []
     length = 2
     while task.allows(length):
+        session.progress(f"itemsets of {length}", 0, 1)  # not how many: whoever watches need not learn the result
         if length == 2:
-            size = n_pairs(items.data.n_items)
-            if size > task.max_candidates:
+            if n_pairs(items.data.n_items) > task.max_candidates:
                 raise _too_many(length, task.max_candidates)
             counts = await session.compute(counter.count_pairs)
         else:
             candidates = await session.compute(_next, levels[-1][0], length, task.max_candidates)
-            size = len(candidates)
             counts = await session.compute(counter.count, candidates)
-        session.progress(f"itemsets of {length}", 0, size)
         frequent, supports = await _decide(ballot, f"level-{length}", counts)
-        session.progress(f"itemsets of {length}", size, size)
+        session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
             break
         levels.append((counter.keep(frequent), None if supports is None else supports[frequent]))

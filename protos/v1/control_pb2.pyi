@@ -326,6 +326,7 @@ class Release(_message.Message):
     BYTES_RECEIVED_FIELD_NUMBER: _builtins.int
     ROUNDS_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     RECEIPTS_FROM_FIELD_NUMBER: _builtins.int
     job_id: _builtins.bytes
     session: _builtins.bytes
@@ -337,6 +338,8 @@ class Release(_message.Message):
     bytes_received: _builtins.int
     rounds: _builtins.int
     seconds: _builtins.float
+    strategy: _builtins.str
+    """that the parties took"""
     @_builtins.property
     def receipts_from(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """peers whose transcript of the session equals this party's"""
@@ -353,11 +356,12 @@ class Release(_message.Message):
         bytes_received: _builtins.int = ...,
         rounds: _builtins.int = ...,
         seconds: _builtins.float = ...,
+        strategy: _builtins.str = ...,
         receipts_from: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "job_id", b"job_id", "n_rows", b"n_rows", "party", b"party", "receipts_from", b"receipts_from", "result_digest", b"result_digest", "rounds", b"rounds", "seconds", b"seconds", "session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "job_id", b"job_id", "n_rows", b"n_rows", "party", b"party", "receipts_from", b"receipts_from", "result_digest", b"result_digest", "rounds", b"rounds", "seconds", b"seconds", "session", b"session", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

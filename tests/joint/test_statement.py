@@ -270,7 +270,7 @@ def test_messages_to_the_coordinator_have_no_room_for_anything_else() -> None:
     """A new field is something that the coordinator learns: put it into the statement, then here."""
     fields = {
         control.Release: "job_id session party result_digest n_rows "
-        "bytes_sent bytes_received rounds seconds receipts_from",
+        "bytes_sent bytes_received rounds seconds strategy receipts_from",
         control.ResultHeader: "release signature certificate",
         control.ResultPart: "header table",
         control.JobEvent: "state step done total bytes_sent bytes_received rounds seconds "

@@ -33,6 +33,7 @@ def made(*, rules: bool = False, elsewhere: bool = False, min_count: int = 1) ->
         job_id=bytes(32),
         session_id=bytes(range(32)),
         n_rows=len(ROWS),
+        strategy="level-wise",
         parties=parties,
         receipts={name: Receipt(b"release", b"signature", b"PEM", ("other",)) for name in parties},
         found=None if elsewhere else frequent_itemsets(Transactions.from_rows(ROWS), min_count).canonical(),
