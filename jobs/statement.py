@@ -75,7 +75,7 @@ def statement(spec: JobSpec) -> Statement:
 
 
 def _costs() -> Learned:
-    what = "the strategy taken and each party's bytes, rounds and seconds, which tell roughly how many candidates there were"
+    what = "the strategy taken, and each party's bytes, rounds and seconds, which tell roughly the number of candidates"
     return Learned(("coordinator",), "size", what)
 
 
