@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 import threading
@@ -17,6 +19,7 @@ from link.errors import ComineError, InternalError, JobCancelled, ResourceError,
 from party.cli import app as party_app
 
 _SIGINT_EXIT = 130
+_BROKEN_PIPE_EXIT = 1  # click's; no command of comine ends with it
 
 
 def _version(wanted: bool) -> None:
@@ -64,12 +67,16 @@ def main() -> None:
     sys.meta_path.insert(0, _WithoutPandas())
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words, and once
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
+    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+                code = _failed(_full(error))
+            os.dup2(nowhere.fileno(), stream.fileno())
     if any(thread.name.startswith("comine") for thread in threading.enumerate()):
         os._exit(code)  # a thread cannot be cancelled; the interpreter would wait for work that nobody wants any more
     sys.exit(code)
@@ -81,6 +88,8 @@ def run(arguments: Sequence[str]) -> int:
         application()(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
+        if code == _BROKEN_PIPE_EXIT:
+            return 0  # whoever read our output has seen enough
         return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code
     except BrokenPipeError:
         return 0  # whoever read our output has seen enough
@@ -93,8 +102,14 @@ def run(arguments: Sequence[str]) -> int:
             ResourceError("this machine has too little memory for that; raise min_support or set max_length")
         )
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _failed(_full(error))
         return _faulty(error)
     return 0
+
+
+def _full(error: OSError) -> ResourceError:
+    return ResourceError(f"the output cannot be written ({error.strerror}); free space or write elsewhere")
 
 
 def _failed(error: ComineError) -> int:
@@ -122,7 +137,8 @@ def _faulty(error: Exception) -> int:
 
 
 def _say(sentence: str) -> None:
-    sys.stderr.write(f"comine: {one_line(sentence)}\n")
+    with contextlib.suppress(OSError):  # nobody listens; the exit code still tells
+        sys.stderr.write(f"comine: {one_line(sentence)}\n")
 
 
 if __name__ == "__main__":

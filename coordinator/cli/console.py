@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,8 +11,9 @@ from typing import Any
 
 def note(sentence: str) -> None:
     """A line for people, on standard error."""
-    sys.stderr.write(f"{sentence}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody listens; the result counts
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
 
 
 def write(text: str) -> None:

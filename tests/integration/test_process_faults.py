@@ -12,6 +12,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -382,3 +383,20 @@ def test_the_doctor_writes_no_noise(quiet: Organisations) -> None:
         assert ran.code == exit_code
         assert len(ran.err.splitlines()) == 1
         assert json.loads(ran.out)["schema"] == "comine.doctor/1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirect", "exit_code"),
+    [
+        ("explain E100", ">&-", 0),
+        ("explain E999", "2>&-", 2),
+        ("explain E100", ">/dev/full", 10),
+        ("explain E999", "2>/dev/full", 2),
+        ("explain E100", "| true", 0),
+    ],
+)
+def test_output_that_nobody_takes_is_no_fault(arguments: str, redirect: str, exit_code: int) -> None:
+    command = f"set -o pipefail; '{sys.executable}' -m comine {arguments} {redirect}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == exit_code
+    assert len(ran.stderr.splitlines()) == (1 if redirect == ">/dev/full" else 0)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link import grpc_stream, grpc_transport
+from link import grpc_channel, grpc_stream, grpc_transport
 from link.authority import Authority
 from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
 from link.grpc_channel import channel_credentials, dial
@@ -511,7 +511,7 @@ def test_credentials_serve_other_services_on_the_same_port():
 
         handler = grpc.unary_unary_rpc_method_handler(echo)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("other", {"Echo": handler}),))
-        port = server.add_secure_port("127.0.0.1:0", grpc_transport.server_credentials(link.identity))
+        port = server.add_secure_port("127.0.0.1:0", grpc_channel.server_credentials(link.identity))
         await server.start()
         boss = AUTHORITY.issue("boss", "coordinator")
         options = [("grpc.ssl_target_name_override", "b")]

@@ -111,3 +111,14 @@ def test_what_libraries_say_is_told_without_their_words(library: logging.Logger)
     assert first["library"] == "some.library"
     assert second["type"] == "ValueError"
     assert all(word not in stream.getvalue() for word in ("milk", "bread", "butter"))
+
+
+def test_a_log_that_nobody_reads_any_more_stops_no_job() -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise OSError
+
+    open_log("north", Broken()).info("ready")
