@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from typing import Annotated
@@ -77,9 +76,9 @@ def main() -> None:
             if stream is sys.stdout and not isinstance(error, BrokenPipeError):
                 code = _failed(_full(error))
             os.dup2(nowhere.fileno(), stream.fileno())
-    if any(thread.name.startswith("comine") for thread in threading.enumerate()):
-        os._exit(code)  # a thread cannot be cancelled; the interpreter would wait for work that nobody wants any more
-    sys.exit(code)
+    # A thread cannot be cancelled, so the interpreter would wait for work that nobody wants any more; and taking the
+    # libraries down one by one takes longer than many a command.
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ Kernel = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """Rows of points or blocks in, as many rows out; releases the interpreter's lock or is short."""
 
 KERNEL_POINTS: Final = 256  # about 10 ms: long against the hand-over between threads, short against a list
+LEAST_POINTS: Final = 16  # of a chunk of a short list, so that it too is shared between the threads
 PIECE_POINTS: Final = 8192  # of a list that is passed on while it is worked on: 256 KiB
 
 
@@ -31,7 +32,8 @@ async def apply(lane: Session, kernel: Kernel, tuples: NDArray[np.uint8]) -> NDA
         Shape (m, b, y), tuples and blocks in the same order.
     """
     rows = tuples.reshape(-1, tuples.shape[2])
-    chunks = [rows[start : start + KERNEL_POINTS] for start in range(0, len(rows), KERNEL_POINTS)]
+    size = min(KERNEL_POINTS, max(LEAST_POINTS, -(-len(rows) // lane.workers)))
+    chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
     results = np.concatenate(await lane.map(kernel, chunks))
     return results.reshape(*tuples.shape[:2], -1)
 

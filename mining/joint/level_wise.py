@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, MalformedMessage
-from mining.candidates import Candidates, join
+from mining.candidates import join
 from mining.counting import SupportCounter
 from mining.joint.ballot import Ballot, Counts, Mask
 from mining.joint.universe import FrequentItems
@@ -41,8 +41,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
                 raise _too_many(length, task.max_candidates)
             counts = await session.compute(counter.count_pairs)
         else:
-            candidates = await session.compute(_next, levels[-1][0], length, task.max_candidates)
-            counts = await session.compute(counter.count, candidates)
+            counts = await session.compute(_count_next, counter, levels[-1][0], length, task.max_candidates)
         frequent, supports = await _decide(ballot, f"level-{length}", counts)
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
@@ -52,9 +51,9 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
     return levels
 
 
-def _next(frequent: Sets, length: int, limit: int) -> Candidates:
+def _count_next(counter: SupportCounter, frequent: Sets, length: int, limit: int) -> Counts:
     try:
-        return join(frequent, limit)
+        return counter.count(join(frequent, limit))
     except EnumerationLimit:
         raise _too_many(length, limit) from None
 
