@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measure import best, cores
 from crypto.primitives import embedding, ristretto255
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.union_lists import common_fakes, room_for_common_fakes, rung
+from crypto.protocols.union_lists import common_fakes, length_class, room_for_common_fakes, rung
 from mining.thresholds import local_threshold, minimum_count
 from mining.transactions import Transactions
 
@@ -71,11 +71,13 @@ def items_union_s(slices: list[Transactions], support: Decimal) -> float:
     least = minimum_count(support, n_rows)
     names: set[str] = set()
     listed = fakes = 0
+    width = 1
     for data in slices:
         threshold = local_threshold(support, data.n_rows, least, parties, Decimal("0.8"), n_rows)
         own = np.flatnonzero(data.item_counts() >= threshold)
         names.update(data.items[index] for index in own)
+        width = max(width, length_class([data.items[index].encode() for index in own]))
         length = list_length(len(own), parties)
         listed += length
         fakes += length - len(own)
-    return union_s(parties, listed, len(names) + fakes)
+    return union_s(parties, listed * width, (len(names) + fakes) * width)

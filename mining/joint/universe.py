@@ -32,10 +32,16 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
     """
     items = await _universe(ballot, data)
-    here = data.onto(items)
-    frequent, supports = await ballot.decide("level-1", here.item_counts())
+    frequent, supports = await ballot.decide("level-1", _counts(data, items))
     kept = tuple(item for item, keep in zip(items, frequent, strict=True) if keep)
-    return FrequentItems(here.onto(kept), None if supports is None else supports[frequent])
+    rows = await ballot.session.compute(data.onto, kept)
+    return FrequentItems(rows, None if supports is None else supports[frequent])
+
+
+def _counts(data: Transactions, items: tuple[str, ...]) -> Counts:
+    """This party's counts of the universe's items; it may have none of one."""
+    known = dict(zip(data.items, data.item_counts().tolist(), strict=True))
+    return np.array([known.get(item, 0) for item in items], np.int64)
 
 
 async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
