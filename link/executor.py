@@ -12,6 +12,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def available_cores() -> int:
+    """Cores that this process may use, where the system tells; else those of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Executor(Protocol):
     """Maps a kernel over chunks of local data; the kernels release the GIL or are cheap."""
 
@@ -30,7 +37,7 @@ class ThreadExecutor:
     """Threads of this process: numpy, hashing and group operations release the GIL."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or available_cores()
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="comine")
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
