@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
     sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    _speak_utf_8()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -79,6 +81,15 @@ def main() -> None:
     # A thread cannot be cancelled, so the interpreter would wait for work that nobody wants any more; and taking the
     # libraries down one by one takes longer than many a command.
     os._exit(code)
+
+
+def _speak_utf_8() -> None:
+    """Makes standard output carry any item: UTF-8 in files and pipes, and no fault where a terminal lacks a letter."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="replace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8", errors="strict")
 
 
 def run(arguments: Sequence[str]) -> int:

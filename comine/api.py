@@ -13,7 +13,7 @@ from coordinator.simulate import check_parties, load_data, simulate_job
 from jobs.federation import Federation as FederationFile
 from jobs.findings import Result
 from jobs.spec import JobSpec
-from link.errors import InputDataError
+from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
 from mining.transactions import Transactions
 
@@ -100,14 +100,28 @@ def _specification(job: Job) -> JobSpec:
         return job
     if isinstance(job, Mapping):
         return JobSpec.of(dict(job), "the job", Path())
+    if not isinstance(job, str | os.PathLike):
+        raise ConfigurationError(
+            f"a job is the path of a job file or its contents as a mapping, not of type {type(job).__name__}"
+        )
     return JobSpec.load(Path(job))
 
 
-def _encode(party: str, rows: Iterable[Iterable[str]]) -> Transactions:
+def _encode(party: str, rows: object) -> Transactions:
+    if not isinstance(rows, Iterable):
+        raise InputDataError(
+            f"the data of {party} is neither the path of a file nor an iterable of rows, but of type "
+            f"{type(rows).__name__}",
+            party=party,
+        )
     encoded = []
     for number, row in enumerate(rows, 1):
-        items = None if isinstance(row, str) else list(row)
+        items = None if isinstance(row, str) or not isinstance(row, Iterable) else list(row)
         if items is None or not all(isinstance(item, str) for item in items):
-            raise InputDataError(f"row {number} of {party} is not a collection of item strings", party=party)
+            raise InputDataError(
+                f"row {number} of {party} is not a collection of item strings; give each transaction as a list of "
+                "its items",
+                party=party,
+            )
         encoded.append(items)
     return Transactions.from_rows(encoded)

@@ -51,8 +51,21 @@ async def run_party(
     random: RandomStream,
     executor: Executor,
     progress: Progress,
+    least_count: int = 1,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is told to all peers.
+
+    Args:
+        spec: The job.
+        data: This party's transactions.
+        transport: Carries the frames.
+        job_id: The job's id.
+        attempt: Counts the starts of the job.
+        identity: This party.
+        random: Its randomness for this run.
+        executor: Where heavy work runs.
+        progress: Told how far steps have come.
+        least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -70,7 +83,7 @@ async def run_party(
         progress=progress,
     )
     try:
-        outcome = await run_task(session.lane("task"), spec, data)
+        outcome = await run_task(session.lane("task"), spec, data, least_count)
         receipts = await exchange_receipts(session, identity)
     except asyncio.CancelledError:
         await session.abort(JobCancelled(f"the job was cancelled at {identity.name}", party=identity.name))

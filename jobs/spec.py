@@ -16,6 +16,7 @@ from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
+MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -23,7 +24,7 @@ def _support(value: object) -> object:
     """Tells fractions (decimals, and strings in JSON) from counts (integers)."""
     if isinstance(value, bool):
         raise ValueError("must be a fraction such as 0.01 or a count such as 5")
-    value = _decimal(value) if isinstance(value, str | float) else value
+    value = value if isinstance(value, int) else _decimal(value)
     if isinstance(value, Decimal):
         if not (value.is_finite() and 0 < value <= 1):
             raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
@@ -35,12 +36,17 @@ def _support(value: object) -> object:
 
 
 def _decimal(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, str | float | int):
+    if isinstance(value, bool) or not isinstance(value, str | float | int | Decimal):
         return value
     try:
-        return Decimal(str(value))
+        number = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(f"'{value}' is not a number") from None
+    if number.is_finite():
+        _, digits, exponent = number.as_tuple()
+        if len(digits) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
+            raise ValueError(f"must be a number of at most {MAX_DIGITS} digits")
+    return number
 
 
 Support = Annotated[int | Decimal, BeforeValidator(_support)]

@@ -65,7 +65,7 @@ def statement(spec: JobSpec) -> Statement:
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=_collusion(parties),
         declared=openings(task, parties),
-        learned=(released, _costs(), *learned(task, parties)),
+        learned=(released, _progress(spec), *learned(task, parties)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
@@ -74,8 +74,13 @@ def statement(spec: JobSpec) -> Statement:
     )
 
 
-def _costs() -> Learned:
-    what = "the strategy taken, and each party's bytes, rounds and seconds, which tell roughly the number of candidates"
+def _progress(spec: JobSpec) -> Learned:
+    """What whoever watches a job sees, recipient or not."""
+    n_rows = "" if spec.to_coordinator else "N, "
+    what = (
+        f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
+        "seconds, which tell the number of candidates and the greatest length of a frequent itemset"
+    )
     return Learned(("coordinator",), "size", what)
 
 

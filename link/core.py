@@ -168,7 +168,7 @@ class SessionCore:
         if frame.round > MAX_ROUND:
             raise LimitExceeded(f"{peer} claims to be in round {frame.round}", party=peer)
         if frame.type == Abort.DESCRIPTOR.full_name:
-            raise _told(peer, self.terms.parties, body)
+            raise ended_by(peer, self.terms.parties, body)
         if frame.lane != HELLO_LANE:
             if not self.session_id:
                 self.early(peer, frame, len(body))
@@ -289,8 +289,14 @@ def _size(arrived: _Arrived) -> int:
     return len(arrived.body) + len(frame.session) + names + _FRAME_OVERHEAD_BYTES
 
 
-def _told(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
-    """The error with which a peer ends the job."""
+def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
+    """The error with which a peer ends the job.
+
+    Args:
+        peer: Who sent it.
+        parties: All parties of the job; an error that names somebody else is laid at the peer's door.
+        body: The `Abort`; its words are made printable and cut.
+    """
     abort = Abort()
     try:
         abort.ParseFromString(body)

@@ -60,6 +60,7 @@ def _from_sqlite(path: Path, query: str, id_column: str, item_column: str) -> Tr
     rows: list[int] = []
     indices: list[int] = []
     where = f"The query on {path}"
+    cursor: sqlite3.Cursor | None = None
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
@@ -81,7 +82,9 @@ def _from_sqlite(path: Path, query: str, id_column: str, item_column: str) -> Tr
         finally:
             connection.close()
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise InputDataError(f"{where} failed: {error}.") from error
+        # What SQLite says of rows may repeat a value, as it does for text that is not UTF-8.
+        reason = f": {error}" if cursor is None else " while it ran; try it in the database's own client"
+        raise InputDataError(f"{where} failed{reason}.") from error
     occurrences = np.array(rows, np.int64), np.array(indices, np.int64)
     return Transactions.from_occurrences(list(codes), *occurrences, len(numbers))
 

@@ -28,9 +28,7 @@ def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
                 "give a whole number from 1 on or a fraction above 0 and up to 1."
             )
         if min_support > n_rows:
-            raise ConfigurationError(
-                f"min_support asks for {min_support} transactions, but there are only {n_rows}; lower it."
-            )
+            raise ConfigurationError(f"min_support asks for {min_support} transactions, but there are fewer; lower it.")
         return min_support
     share = _fraction_of(min_support)
     scaled = share * n_rows

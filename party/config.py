@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +13,16 @@ from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 
-DatasetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+
+def _dataset_name(name: object) -> object:
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) is None:
+        raise ValueError(
+            f"'{name}' cannot be a name: use 1 to 63 letters, digits and the characters . - _, a letter or digit first"
+        )
+    return name
+
+
+DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
 
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")
 SERVER_URLS: Final = ("postgresql://", "postgres://")
@@ -37,6 +47,12 @@ def _not_empty(names: object) -> object:
     if names == []:
         raise ValueError("names nothing, so no job could ever run; leave the key out to allow all")
     return names
+
+
+def _any_task(tasks: object) -> object:
+    if tasks == []:
+        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or both')
+    return tasks
 
 
 Some = BeforeValidator(_not_empty)
@@ -125,12 +141,12 @@ class PolicySection(_Section):
         peers: Parties that may take part beside this one; all of the federation, where absent.
         min_parties: The fewest parties of a job, this one included.
         min_support: The lowest support that a job may ask for, as a fraction.
-        min_count: The lowest count of transactions that a job may ask for.
+        min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to.
         max_length: The most items of an itemset; the job must set a limit that is no higher.
     """
 
     approve: Literal["auto", "manual"]
-    tasks: Annotated[tuple[Literal["itemsets", "rules"], ...], Some]
+    tasks: Annotated[tuple[Literal["itemsets", "rules"], ...], BeforeValidator(_any_task)]
     datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
     peers: Annotated[tuple[Name, ...] | None, Some] = None
     min_parties: int | None = Field(default=None, ge=2, le=64)
@@ -144,12 +160,14 @@ class PartyConfig(_Section):
 
     party: PartySection
     tls: Credentials
-    dataset: tuple[DatasetSection, ...] = Field(min_length=1)
+    dataset: tuple[DatasetSection, ...]
     policy: PolicySection
 
     @model_validator(mode="after")
     def _known_datasets(self) -> PartyConfig:
         names = [dataset.name for dataset in self.dataset]
+        if not names:
+            raise ValueError("there is no [[dataset]] table, so no job could ever run")
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"the dataset '{name}' is listed twice")

@@ -7,9 +7,9 @@ import time
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from link.core import Receiver, Transport
+from link.core import Receiver, Transport, ended_by
 from link.costs import Costs
-from link.errors import ComineError, LimitExceeded, from_code
+from link.errors import ComineError, IdentityError, LimitExceeded
 from protos.v1.link_pb2 import Abort, Frame
 
 T = TypeVar("T")
@@ -27,13 +27,14 @@ class JobTransport:
         transport: Carries the frames.
         job_id: The job.
         me: This party.
+        parties: All parties of the job.
 
     Attributes:
         aborted: Whether the peers have been told that this party ends the job.
     """
 
-    def __init__(self, transport: Transport, job_id: bytes, me: str) -> None:
-        self._transport, self._job_id, self._me = transport, job_id, me
+    def __init__(self, transport: Transport, job_id: bytes, me: str, parties: tuple[str, ...]) -> None:
+        self._transport, self._job_id, self._me, self._parties = transport, job_id, me, parties
         self._receiver: Receiver | None = None
         self._early: list[tuple[str, Frame]] = []
         self._early_bytes = 0
@@ -81,9 +82,12 @@ class JobTransport:
             self._receiver.deliver(peer, frame)
             return
         self._early_bytes += size
-        if frame.type == Abort.DESCRIPTOR.full_name:
-            abort = Abort.FromString(frame.body)
-            self.fail(from_code(abort.code, abort.message, party=abort.party or peer))
+        if frame.sender != peer:
+            self.fail(
+                IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
+            )
+        elif frame.type == Abort.DESCRIPTOR.full_name:
+            self.fail(ended_by(peer, self._parties, frame.body))
         elif self._early_bytes > MAX_EARLY_BYTES:
             self.fail(LimitExceeded(f"{peer} sent too much before {self._me} was ready", party=peer))
         else:

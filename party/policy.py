@@ -1,7 +1,8 @@
 """Whether this party takes part in a job: rules over what the job says, never over what the data says.
 
-A refusal names the rule and what would be allowed. Apart from one rule (`check_rows`) the decision is a function of the
-policy and the specification alone, so that proposals cannot be used to probe the data.
+A refusal names the rule and what would be allowed. Apart from `check_rows` the decision is a function of the policy and
+the specification alone, so that proposals cannot be used to probe the data. What `min_count` says to a fraction is
+decided in the session, once the number of all transactions is open.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from party.job_transport import JobTransport
 from party.logs import Log
 from party.policy import check_rows
 from party.sources import Sources
-from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED
+from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED, ResultHeader
 
 T = TypeVar("T")
 
@@ -170,7 +170,8 @@ class SessionHost:
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(self, job: Job, attempt: int) -> None:
         try:
-            transport = JobTransport(self._room.link.open(job.id, job.spec.job.parties), job.id, self._me)
+            parties = job.spec.job.parties
+            transport = JobTransport(self._room.link.open(job.id, parties), job.id, self._me, parties)
         except ComineError as error:
             self._end(job, error)
             return
@@ -201,6 +202,7 @@ class SessionHost:
                 random=Randomness.from_os(),
                 executor=room.executor,
                 progress=job.progress,
+                least_count=room.policy.min_count or 1,
             )
         job.costs = lambda: run.costs
         job.move(RELEASING)
@@ -234,14 +236,17 @@ class SessionHost:
             ) from error
 
     async def _release(self, job: Job, run: PartyRun) -> Released:
-        """Signs what this party says about the run, and writes the result where this party is a recipient."""
+        """Signs what this party says about the run, and writes the result where this party is a recipient.
+
+        A coordinator that is no recipient gets no digest of the result either: it could try results until one fits.
+        """
         spec, found = job.spec, run.outcome.itemsets
         table = b""
         if found is not None:
             found = await self._aside(found.canonical)
             table = await self._aside(lambda: pack(found))
-        release = release_of(run, job_id=job.id, party=self._me, result_digest=digest(table) if table else b"")
-        header = sign(release, self._room.identity)
+        signed = digest(table) if table else b""
+        header = self._signed(job, run, signed)
         if found is not None and (self._me in spec.job.recipients or "all" in spec.job.recipients):
             receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
             result = Result(
@@ -255,7 +260,13 @@ class SessionHost:
                 found,
             )
             await self._write(job, result)
-        return Released(header, table if spec.to_coordinator else b"")
+        if spec.to_coordinator:
+            return Released(header, table)
+        return Released(self._signed(job, run, b"") if signed else header, b"")
+
+    def _signed(self, job: Job, run: PartyRun, result_digest: bytes) -> ResultHeader:
+        release = release_of(run, job_id=job.id, party=self._me, result_digest=result_digest)
+        return sign(release, self._room.identity)
 
     async def _write(self, job: Job, result: Result) -> None:
         """Writes the result folder; why it cannot be written stays in this node's log."""

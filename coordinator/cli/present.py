@@ -69,11 +69,11 @@ def _cell(value: Any) -> str:
 
 def _summary(result: Result, out: Path | None) -> str:
     itemsets, rules = result.itemsets_table, result.rules_table
+    over = f"{result.n_rows:,} transactions of {len(result.parties)} parties"
     if itemsets is None:
-        found = f"the result went to {', '.join(result.spec.job.recipients)}"
-    else:
-        found = f"{len(itemsets):,} frequent itemsets"
-        if rules is not None:
-            found += f" and {len(rules):,} rules"
-    where = f"; written to {out}" if out is not None else ""
-    return f"{found} of {result.n_rows:,} transactions of {len(result.parties)} parties{where}"
+        account = f"; the account is written to {out}" if out is not None else ""
+        return f"mined {over}; the result is at {', '.join(result.spec.job.recipients)}{account}"
+    found = f"{len(itemsets):,} frequent itemsets"
+    if rules is not None:
+        found += f" and {len(rules):,} rules"
+    return f"{found} of {over}" + (f"; written to {out}" if out is not None else "")

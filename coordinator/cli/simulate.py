@@ -29,7 +29,12 @@ def simulate(
     from coordinator.simulate import check_parties, load_data, simulate_job
     from jobs.spec import JobSpec
     from jobs.target import check_result_folder
+    from link.errors import UsageError
 
+    if data_format == "sql":
+        raise UsageError(
+            "--format sql: simulate reads files; write the rows of the query to one, such as a long CSV file"
+        )
     spec = JobSpec.load(job_toml)
     sources = _sources(party)
     check_parties(spec, sources)

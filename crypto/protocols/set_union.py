@@ -24,8 +24,9 @@ Group operations in all, L_i the length of list i with fakes, U the number of di
     (n − 1)·ΣL_i + 2·L_m + |∪_{i≠m} list i| + n·U,  that is at most n·(ΣL_i + U) + L_m,  per block.
 
 Adversary: semi-honest. Nothing protects sets, sizes or the result against a party that deviates.
-Collusion: up to n − 1 parties learn no link between an element and its holders while one other party shuffles
-    (decisional Diffie–Hellman); what counts they learn is below.
+Collusion: up to n − 2 parties learn no link between an element and its holders (decisional Diffie–Hellman), since the
+    others shuffle; what counts they learn is below. To n − 1 parties whatever none of them holds is the last one's, and
+    which of *their* elements it holds stays hidden.
 Leakage (as data in `union_disclosure.leakage`):
     the merger learns for every pair of other parties how many elements exactly these two hold, plus a number of fakes
         that the pair has in common (shifted, truncated discrete Laplace); for every set of parties that contains the

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.set_union import set_union
-from link.errors import InputDataError
+from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
 from mining.thresholds import local_threshold, minimum_count
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+MAX_ROWS = 1 << 62  # of all parties: far from where signed 64-bit counts end
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,40 @@ class Ballot:
     threshold: int
 
     @classmethod
-    async def convene(cls, session: Session, secrets: PairwiseSecrets, task: HorizontalMining, rows: int) -> Ballot:
+    async def convene(
+        cls, session: Session, secrets: PairwiseSecrets, task: HorizontalMining, rows: int, least_count: int
+    ) -> Ballot:
         """Opens the number of all transactions and derives the thresholds from it.
+
+        Args:
+            session: The lane of the mining run.
+            secrets: Pairwise secrets of this session.
+            task: The public parameters.
+            rows: Transactions of this party.
+            least_count: This party's own floor for c.
 
         Raises:
             ConfigurationError: min_support is a count above the number of transactions.
             InputDataError: There are no transactions.
+            PolicyDenied: c is below this party's floor.
+            ProtocolViolation: The number is none that parties can have.
         """
         ours = np.array([rows], np.uint64)
         total = await secure_sum(session.lane("rows"), secrets, ours, label="rows")
         if total is None:
             raise AssertionError("the number of rows is opened to all")
         n_rows = int(total[0])
+        if not rows <= n_rows <= MAX_ROWS:
+            raise _no_sum(session)
         if n_rows == 0:
             raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
         min_count = minimum_count(task.min_support, n_rows)
+        if min_count < least_count:
+            raise PolicyDenied(
+                f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
+                "job's min_support comes to fewer of all parties' transactions",
+                party=session.me,
+            )
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, task, n_rows, min_count, threshold)
 
@@ -72,6 +93,10 @@ class Ballot:
 
         Returns:
             Which candidates are frequent, and their supports where this party is a learner.
+
+        Raises:
+            ProtocolViolation: A sum is none that the parties' counts can have.
+            MalformedMessage: The first learner told something else than bits.
         """
         lane, learners = self.session.lane(name), self.task.learners
         if not len(counts):
@@ -80,17 +105,26 @@ class Ballot:
         outsiders = [party for party in lane.parties if party not in learners]
         if totals is None:
             bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
+            if (bits > 1).any():
+                raise MalformedMessage(
+                    f"{learners[0]} told something else than which candidates are frequent; check that node",
+                    party=learners[0],
+                )
             return bits != 0, None
         supports = totals.view(np.int64)
+        if (supports < counts).any() or (supports > self.n_rows).any():
+            raise _no_sum(lane)
         frequent = supports >= self.min_count
         if outsiders and lane.me == learners[0]:
             await lane.open("frequent", frequent.view(np.uint8), outsiders)
         return frequent, supports
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
-        """The AND over all parties of one bit each, and nothing else: 1 adds 0, 0 adds a uniform non-zero word.
+        """The AND over all parties of one bit each: 1 adds 0, 0 adds a uniform non-zero word.
 
-        The sum is 0 when all agreed; otherwise it is uniform, and 0 by accident with probability 2⁻⁶⁴.
+        The sum is 0 when all agreed; otherwise it is 0 by accident with probability below 2⁻⁶³. A party that takes its
+        own word off the sum learns the AND over the *others*, also where it disagreed itself; with two parties that is
+        the other's bit. Colluders likewise learn the AND over all but them, never a single bit of several.
         """
         lane = self.session.lane(name)
         word = 0 if agreed else 1 + lane.randomness("disagreement").below(2**64 - 1)
@@ -108,3 +142,10 @@ class Ballot:
             label=label,
             max_element_bytes=max_element_bytes,
         )
+
+
+def _no_sum(session: Session) -> ProtocolViolation:
+    return ProtocolViolation(
+        "the parties' counts add up to what no counts can, so a node is faulty or has another version; check all nodes",
+        party=session.others[0] if len(session.others) == 1 else None,
+    )

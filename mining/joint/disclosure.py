@@ -38,7 +38,7 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
         what = "candidates that are locally frequent at some party"
         found.append(Declared("candidates", everyone, what, union_size * levels, "before each level"))
     if may_be_one_shot(task):
-        bit = "whether every party's local enumeration is bounded (an AND over all)"
+        bit = "whether every party's local enumeration is bounded (an AND over all others)"
         found.append(Declared("enumeration_bounded", everyone, bit, 1, "after the local mining"))
         found.append(
             Declared("itemsets", everyone, f"{_carried(task)} at some party", union_size, "after the local mining")
@@ -56,7 +56,7 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
             task.learners,
             "count",
             "the support of every candidate, frequent or not, summed over all parties"
-            + _if_two(parties, "; so each the other's count of every candidate"),
+            + _if_two(parties, "; so the other's count of every candidate"),
         ),
     ]
     if outsiders:
@@ -68,7 +68,8 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
         lines += _of_union(task, parties, "items")
     if may_be_one_shot(task):
         lines.append(Learned(parties, "membership", f"if one-shot: {_carried(task)} at some party, not at which"))
-        lines.append(Learned(parties, "membership", "if one-shot: whether all local enumerations are bounded"))
+        whose = "the other's local enumeration is" if len(parties) == 2 else "all the others' local enumerations are"
+        lines.append(Learned(parties, "membership", f"if one-shot: whether {whose} bounded"))
         lines += _of_union(task, parties, "itemsets")
     if task.thin and may_be_level_wise(task):
         lines.append(

@@ -3,7 +3,7 @@
 Rounds:     constant for the one-shot strategy; one secure sum per level for the level-wise one.
 Output:     all itemsets whose support over all parties is at least c, exactly as if the rows were pooled.
 Adversary:  semi-honest parties. Sums are private against any n − 2 colluders.
-Leakage:    `disclosure.openings` lists all that is opened and `disclosure.leakage` what follows from the unions.
+Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
 Source:     Kantarcioglu & Clifton, Privacy-preserving distributed mining of association rules on horizontally
             partitioned data, IEEE TKDE 16(9), 2004; Agrawal & Srikant, Fast algorithms for mining association rules,
             VLDB 1994; local thresholds as in `mining.thresholds`.
@@ -25,20 +25,23 @@ from mining.joint.universe import FrequentItems, frequent_items
 from mining.transactions import Transactions
 
 
-async def mine(session: Session, data: Transactions, task: HorizontalMining) -> JointItemsets:
+async def mine(session: Session, data: Transactions, task: HorizontalMining, least_count: int = 1) -> JointItemsets:
     """Runs this party's part.
 
     Args:
         session: A lane of the job's session.
         data: This party's transactions; perhaps none.
         task: The public parameters, equal at all parties.
+        least_count: This party's own floor for the least support of a frequent itemset.
 
     Raises:
         ConfigurationError: min_support does not fit the number of transactions, or there are too many candidates.
         InputDataError: No party has any transaction, or an item is not in the public catalogue.
+        PolicyDenied: The least support is below this party's floor.
+        ProtocolViolation: What was opened cannot be sums of counts.
     """
     secrets = await agree(session.lane("keys"))
-    ballot = await Ballot.convene(session, secrets, task, data.n_rows)
+    ballot = await Ballot.convene(session, secrets, task, data.n_rows, least_count)
     items = await frequent_items(ballot, data)
     strategy = choose(task, items.data.n_items, len(session.parties), ballot.min_count)
     longer: list[Level] | None = None

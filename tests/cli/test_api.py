@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import comine
+from coordinator.cli.present import present
 from mining.reference.pooled import brute_force
 from mining.transactions import Transactions
 from tests.cli.conftest import ROWS, write_job
@@ -57,14 +60,22 @@ def test_a_job_file_inside_a_running_event_loop(tmp_path: Path) -> None:
     [
         ({**ROWS, "east": ["bread milk"]}, "row 1 of east"),
         ({**ROWS, "east": [["bread", 7]]}, "row 1 of east"),
+        ({**ROWS, "east": [7]}, "row 1 of east"),
+        ({**ROWS, "east": 7}, "the data of east is neither .* but of type int"),
         ({"north": ROWS["north"]}, "'south'"),
         ({**ROWS, "west": []}, "'west' is not a party"),
         ({**ROWS, "east": "nowhere.dat"}, "east"),
     ],
 )
-def test_wrong_data_is_told_in_one_sentence(data: dict[str, comine.api.Data], sentence: str) -> None:
+def test_wrong_data_is_told_in_one_sentence(data: Any, sentence: str) -> None:
     with pytest.raises(comine.ComineError, match=sentence):
         comine.simulate(JOB, data)
+
+
+@pytest.mark.parametrize("job", [None, 7, [JOB]])
+def test_a_job_of_the_wrong_type_is_told_in_one_sentence(job: Any) -> None:
+    with pytest.raises(comine.ComineError, match="a job is the path of a job file or its contents"):
+        comine.simulate(job, ROWS)
 
 
 def test_a_federation_file(tmp_path: Path) -> None:
@@ -73,6 +84,20 @@ def test_a_federation_file(tmp_path: Path) -> None:
     (tmp_path / "federation.toml").write_text('[federation]\nname = "f"\n[[party]]\nname = "north"\naddress = "h:1"\n')
     with pytest.raises(comine.ComineError, match="coordinator"):
         comine.Federation.connect(tmp_path / "federation.toml")
+
+
+def test_a_result_that_went_to_others_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {**JOB, "job": {**JOB["job"], "recipients": ["north", "east"]}}
+    elsewhere = replace(comine.simulate(spec, ROWS), found=None)
+    present(elsewhere, tmp_path / "out", as_json=False)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(
+        "mined 9 transactions of 3 parties; the result is at north, east; the account is written"
+    )
+    assert not (tmp_path / "out" / "itemsets.csv").exists()
+    with pytest.raises(comine.ComineError, match="the recipients of this job are north, east"):
+        elsewhere.itemsets()
 
 
 def test_public_names() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -65,6 +66,17 @@ def test_every_error_code_is_explained(comine: Comine, code: str) -> None:
     assert re.match(rf"# {code}: .+\n\nExit code {BY_CODE[code].exit_code}\.\n", ran.out)
     assert "## Typical causes\n" in ran.out
     assert "## What to do\n" in ran.out
+
+
+def test_an_explanation_as_json(comine: Comine) -> None:
+    contents = json.loads(comine("explain", "E101", "--json").out)
+    assert contents.pop("page") == comine("explain", "E101").out
+    assert contents == {
+        "schema": "comine.explain/1",
+        "code": "E101",
+        "exit_code": 10,
+        "title": "A data file cannot be used",
+    }
 
 
 def test_an_unknown_code_names_those_that_exist(comine: Comine) -> None:

@@ -6,6 +6,9 @@ import csv
 import gzip
 import io
 import json
+import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -55,6 +58,19 @@ def test_json_holds_the_account_and_the_rows(comine: Comine, baskets: list[str],
     assert {frozenset(row["itemset"]): row["count"] for row in contents["itemsets"]} == brute_force(POOLED, 2)
     assert all(row["confidence"] >= 0.6 for row in contents["rules"])
     assert "itemsets" not in json.loads(comine("simulate", "job.toml", *baskets, "--json", "--out", "out").out)
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_pipe_gets_utf_8_whatever_the_locale(baskets: list[str], tmp_path: Path, option: list[str]) -> None:
+    for name in ROWS:
+        (tmp_path / f"{name}.dat").write_text("pão 日本\n", encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "comine", "simulate", "job.toml", *baskets, *option],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+    )
+    assert (ran.returncode, "日本" in ran.stdout.decode()) == (0, True)
 
 
 def test_rules_meet_the_exact_confidence(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
@@ -151,6 +167,9 @@ def test_items_of_any_text_come_back_unchanged(comine: Comine, baskets: list[str
         ("min_support = 0", "min_support"),
         ("min_support = -1", "min_support"),
         ("min_support = nan", "min_support"),
+        ("min_support = 1e-999999999", "a number of at most 40 digits"),
+        ('min_support = "1e-999999999"', "a number of at most 40 digits"),
+        ("min_support = 0.1\nlambda = 1e-999999999", "a number of at most 40 digits"),
         ("min_support = 1.5", "min_support"),
         ("min_support = true", "min_support"),
         ('min_support = 0.1\ncolour = "red"', "[itemsets] colour: is not a known key"),
@@ -218,6 +237,12 @@ def test_wrong_data_exits_10_and_leaves_nothing(
     assert ran.code == exit_code
     assert ran.err.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_database_is_no_source_of_a_simulation(comine: Comine, baskets: list[str]) -> None:
+    ran = comine("simulate", "job.toml", *baskets, "--format", "sql")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "simulate reads files" in ran.err
 
 
 def test_no_rows_anywhere_exits_10(comine: Comine, baskets: list[str], tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, r
                 assert release.n_rows == 180
                 assert set(release.receipts_from) == set(DATA) - {name}
                 assert ends[name].bytes_sent == release.bytes_sent > 0
-                assert bool(release.result_digest) == (name in spec.learners)
+                assert bool(release.result_digest) == (spec.to_coordinator and name in spec.learners)
                 assert bool(table) == (spec.to_coordinator and name in spec.learners)
                 if table:
                     assert digest(table) == release.result_digest
@@ -106,6 +106,17 @@ def test_a_count_below_the_policys_share_of_the_rows_fails_the_job_everywhere(tm
             assert {(event.state, event.error_code) for event in ends.values()} == {(control.FAILED, "E300")}
             _, ends = await nodes.run(weekly(itemsets={"min_support": 6}))
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+
+    asyncio.run(test())
+
+
+def test_min_count_holds_for_a_fraction_too_as_soon_as_all_rows_are_counted(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy="min_support = 0.1\nmin_count = 37") as nodes:
+            _, ends = await nodes.run(weekly())  # 0.2 of 180 transactions: 36
+            assert {(event.state, event.error_code) for event in ends.values()} == {(control.FAILED, "E300")}
+            assert all("at least 37 (rule min_count)" in event.error_message for event in ends.values())
+            assert all("36" not in event.error_message for event in ends.values())
 
     asyncio.run(test())
 

@@ -11,7 +11,10 @@ import pytest
 from google.protobuf import symbol_database
 from scipy import stats
 
-from link.disclosure import kinds
+from crypto.protocols.pairwise import agree
+from crypto.protocols.secure_sum import secure_sum
+from link.disclosure import Declared, kinds
+from mining.joint import ballot
 from mining.joint.disclosure import learned, openings
 from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining
@@ -88,6 +91,33 @@ def test_the_statement_speaks_of_every_union_and_two_parties(variant: str) -> No
     lines = [line.what for line in learned(task_for(two, Decimal("0.2"), **VARIANTS[variant]), tuple(two))]
     assert any("the other's count of every candidate" in line for line in lines)
     assert any("the other's number" in line for line in lines)
+    assert any("whether the other's local enumeration is bounded" in line for line in lines) == (variant == "one-shot")
+
+
+@pytest.mark.parametrize("others_agree", [True, False])
+def test_a_party_that_disagrees_learns_whether_all_others_agree(
+    others_agree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the statement speaks of the AND over all *others*; with two parties it is the other's bit."""
+    agreed = {"north": False, "south": others_agree, "east": True}
+    words: dict[str, int] = {}
+    sums: dict[str, int] = {}
+
+    async def sum_of(session, secrets, values, **options):
+        words[session.me] = int(values[0])
+        total = await secure_sum(session, secrets, values, **options)
+        sums[session.me] = int(total[0])
+        return total
+
+    async def role(session):
+        secrets = await agree(session.lane("keys"))
+        task = task_for(DATA, Decimal("0.2"), strategy="one-shot")
+        return await ballot.Ballot(session, secrets, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
+
+    monkeypatch.setattr(ballot, "secure_sum", sum_of)
+    line = Declared("enumeration_bounded", frozenset(agreed), "a bit", 1, "now")
+    assert not any(run_parties(list(agreed), role, declared=[line]).values())
+    assert (sums["north"] == words["north"]) == others_agree
 
 
 def views(data: Mapping[str, Rows], runs: int) -> tuple[set[tuple[object, ...]], bytes]:

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError, InputDataError
+from crypto.protocols.secure_sum import secure_sum
+from link.errors import ConfigurationError, InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
+from mining.joint import ballot
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.transactions import Transactions
+from protos.v1.link_pb2 import Frame, Opening
 from tests.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
@@ -118,8 +122,56 @@ def test_no_rows_anywhere() -> None:
 
 def test_count_above_all_rows() -> None:
     data = {"x": [["a"]], "y": [["a"]]}
-    with pytest.raises(ConfigurationError, match="3"):
-        run(data, task_for(data, 3))
+    with pytest.raises(ConfigurationError, match="asks for 3 transactions, but there are fewer"):
+        run(data, task_for(data, 3))  # not how many: the sentence reaches the coordinator
+
+
+@pytest.mark.parametrize(("label", "wrong"), [("rows", 1 << 63), ("rows", -3), ("supports", 1 << 63), ("supports", -3)])
+@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
+def test_sums_that_no_counts_have_are_no_result(
+    label: str, wrong: int, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party that adds nonsense is noticed where the sum is below one's own count, or above what there can be."""
+    data = {"x": [["a", "b"]] * 4, "y": [["a"]], "z": [["b"]]}
+
+    async def sum_of(session, secrets, values, **options):
+        if session.me == "z" and options["label"] == label:
+            values = values + np.uint64(wrong % (1 << 64))
+        return await secure_sum(session, secrets, values, **options)
+
+    monkeypatch.setattr(ballot, "secure_sum", sum_of)
+    with pytest.raises(ProtocolViolation, match="add up to what no counts can"):
+        run(data, task_for(data, 2, strategy=strategy))
+
+
+def test_a_first_learner_that_tells_no_bits_is_named() -> None:
+    data = {"x": [["a", "b"]] * 4, "y": [["a"]], "z": [["b"]]}
+
+    def observe(frame: Frame) -> None:
+        if frame.type == Opening.DESCRIPTOR.full_name:
+            message = Opening.FromString(frame.body)
+            if message.label == "frequent":
+                message.values = bytes([2]) * message.number
+                frame.body = message.SerializeToString()
+
+    with pytest.raises(MalformedMessage, match="y told something else") as caught:
+        run(data, task_for(data, 2, learners=("y",)), observe=observe)
+    assert caught.value.party == "y"
+
+
+def test_a_partys_own_floor_ends_the_job_before_any_item_is_named() -> None:
+    data = {"x": [["a", "b"]] * 4, "y": [["a"]], "z": [["b"]]}
+    task = task_for(data, Decimal("0.5"))  # comes to 3
+    lanes: set[str] = set()
+
+    async def role(session):
+        least = 4 if session.me == "y" else 1
+        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task, least)
+
+    with pytest.raises(PolicyDenied, match="at least 4") as caught:
+        run_parties(list(data), role, declared=openings(task, tuple(data)), observe=lambda frame: lanes.add(frame.lane))
+    assert caught.value.party == "y"
+    assert not any(frame.startswith("/task/level") for frame in lanes)
 
 
 @pytest.mark.parametrize("prefer", ["disclosure", "speed"])

@@ -266,6 +266,15 @@ def test_the_coordinator_gets_frequent_itemsets_and_costs(
     assert b"only-in-the-south" not in everything
 
 
+@pytest.mark.parametrize("recipients", [("coordinator",), ("all",), ("south",)])
+def test_the_statement_says_what_the_coordinator_sees(recipients: tuple[str, ...]) -> None:
+    spec = job(strategy="level-wise", recipients=recipients)
+    lines = [line.what for line in statement(spec).learned if "coordinator" in line.who]
+    assert len(lines) == 1 + spec.to_coordinator
+    assert any(line.startswith("N, ") or line.endswith(", and N") for line in lines)
+    assert any("number of candidates and the greatest length" in line for line in lines)
+
+
 def test_messages_to_the_coordinator_have_no_room_for_anything_else() -> None:
     """A new field is something that the coordinator learns: put it into the statement, then here."""
     fields = {

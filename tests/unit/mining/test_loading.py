@@ -229,6 +229,16 @@ class TestParquet:
 class TestSql:
     QUERY = "select id, item from sales order by rowid"
 
+    def test_what_sqlite_says_of_a_value_is_not_repeated(self, tmp_path):
+        connection = sqlite3.connect(tmp_path / "data.db")
+        connection.execute("CREATE TABLE bought (id INTEGER, item TEXT)")
+        connection.execute("INSERT INTO bought VALUES (1, CAST(x'736563726574FF' AS TEXT))")
+        connection.commit()
+        connection.close()
+        source = f"sqlite:///{tmp_path}/data.db"
+        assert "secret" not in refused(source, "sql", query="SELECT id, item FROM bought")
+        assert "no such column" in refused(source, "sql", query="SELECT id, thing FROM bought")
+
     @pytest.fixture(params=["sqlite", "duckdb"])
     def url(self, request, tmp_path):
         path = tmp_path / f"sales.{request.param}"

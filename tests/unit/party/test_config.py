@@ -60,7 +60,7 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
         ('format = "basket"', 'format = "basket"\nquery = "select 1"', 'a query needs format = "sql"'),
         ('format = "basket"', 'format = "parquet"\nseparator = ","', "a separator means nothing"),
         ('"north.dat"', '"sqlite:///a.db"', 'needs format = "sql"'),
-        ('name = "baskets"', 'name = "../baskets"', "[dataset.0] name: "),
+        ('name = "baskets"', 'name = "../baskets"', "[dataset.0] name: '../baskets' cannot be a name: use 1 to 63"),
         (
             "[policy]",
             '[[dataset]]\nname = "baskets"\nkind = "transactions"\nsource = "b"\nformat = "csv"\n[policy]',
@@ -68,7 +68,11 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
         ),
         ('approve = "auto"', 'approve = "never"', "[policy] approve: "),
         ('approve = "auto"', "", "[policy] approve: is missing"),
-        ('tasks = ["itemsets", "rules"]', "tasks = []", "names nothing"),
+        (
+            'tasks = ["itemsets", "rules"]',
+            "tasks = []",
+            "[policy] tasks: names nothing, so no job could ever run; name",
+        ),
         ('tasks = ["itemsets", "rules"]', 'tasks = ["align"]', "[policy.tasks] 0: "),
         ('approve = "auto"', 'approve = "auto"\npeers = []', "names nothing"),
         ('approve = "auto"', 'approve = "auto"\ndatasets = ["sales"]', "no [[dataset]] has that name"),
@@ -90,6 +94,7 @@ def test_a_fault_is_one_sentence_with_file_and_key(tmp_path: Path, old: str, new
     assert message.startswith(str(tmp_path / "north.toml"))
     assert sentence in message
     assert "\n" not in message
+    assert "more)" not in message  # one fault is told as one
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

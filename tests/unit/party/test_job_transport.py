@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from link.errors import ComineError, InputDataError, LimitExceeded, PeerError
+from link.errors import ComineError, IdentityError, InputDataError, LimitExceeded, MalformedMessage, PeerError
 from link.memory import Hub
 from party.job_transport import MAX_EARLY_BYTES, JobTransport
 from protos.v1.link_pb2 import Abort, Frame
 
 JOB = bytes(32)
+PARTIES = ("north", "south", "east")
 
 
 class Recorder:
@@ -33,7 +34,7 @@ def frame(seq: int = 0, size: int = 10) -> Frame:
 def test_what_comes_before_the_session_is_handed_to_it_in_order() -> None:
     async def test() -> None:
         hub, session = Hub(), Recorder()
-        north, south = (JobTransport(hub.endpoint(name), JOB, name) for name in ("north", "south"))
+        north, south = (JobTransport(hub.endpoint(name), JOB, name, PARTIES) for name in ("north", "south"))
         await south.send("north", frame(0))
         await south.send("north", frame(1))
         north.attach(session)
@@ -49,7 +50,7 @@ def test_what_comes_before_the_session_is_handed_to_it_in_order() -> None:
 def test_a_loss_before_the_session_is_told_to_it() -> None:
     async def test() -> None:
         hub, session = Hub(), Recorder()
-        north = JobTransport(hub.endpoint("north"), JOB, "north")
+        north = JobTransport(hub.endpoint("north"), JOB, "north", PARTIES)
         hub.crash("south")
         north.attach(session)
         assert isinstance(session.error, PeerError)
@@ -61,7 +62,7 @@ def test_a_loss_before_the_session_is_told_to_it() -> None:
 def test_work_before_the_session_is_given_up_when_a_peer_ends_the_job() -> None:
     async def test() -> None:
         hub = Hub()
-        north, south = (JobTransport(hub.endpoint(name), JOB, name) for name in ("north", "south"))
+        north, south = (JobTransport(hub.endpoint(name), JOB, name, PARTIES) for name in ("north", "south"))
         given_up = asyncio.Event()
 
         async def work() -> None:
@@ -81,12 +82,44 @@ def test_work_before_the_session_is_given_up_when_a_peer_ends_the_job() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"body": b"\xff"}, MalformedMessage, "without a reason that can be read"),
+        ({"sender": "east"}, IdentityError, "in another party's name"),
+        (
+            {"body": Abort(code="E101", message="a\x1b[2J" * 999, party="a stranger").SerializeToString()},
+            InputDataError,
+            "a",
+        ),
+    ],
+)
+def test_a_wrong_end_before_the_session_is_laid_at_its_senders_door(
+    changes: dict[str, object], error: type[ComineError], words: str
+) -> None:
+    async def test() -> None:
+        hub, session = Hub(), Recorder()
+        north = JobTransport(hub.endpoint("north"), JOB, "north", PARTIES)
+        end = Frame(sender="south", receiver="north", lane="abort", type=Abort.DESCRIPTOR.full_name)
+        for field, value in changes.items():
+            setattr(end, field, value)
+        hub.carry("south", "north", end)
+        north.attach(session)
+        assert type(session.error) is error
+        assert session.error.party == "south"
+        assert words in session.error.message
+        assert session.error.message.isprintable()
+        assert len(session.error.message) <= 1000
+
+    asyncio.run(test())
+
+
 def test_work_before_the_session_gives_its_result() -> None:
     async def work() -> int:
         return 7
 
     async def test() -> None:
-        assert await JobTransport(Hub().endpoint("north"), JOB, "north").before_session(work()) == 7
+        assert await JobTransport(Hub().endpoint("north"), JOB, "north", PARTIES).before_session(work()) == 7
 
     asyncio.run(test())
 
@@ -94,7 +127,7 @@ def test_work_before_the_session_gives_its_result() -> None:
 def test_a_peer_cannot_fill_the_memory_before_the_session() -> None:
     async def test() -> None:
         hub, session = Hub(), Recorder()
-        north = JobTransport(hub.endpoint("north"), JOB, "north")
+        north = JobTransport(hub.endpoint("north"), JOB, "north", PARTIES)
         for seq in range(4):
             hub.carry("south", "north", frame(seq, MAX_EARLY_BYTES // 3))
         north.attach(session)
@@ -109,8 +142,8 @@ def test_an_abort_without_a_session_reaches_every_peer() -> None:
         hub = Hub()
         heard = {name: Recorder() for name in ("south", "east")}
         for name, session in heard.items():
-            JobTransport(hub.endpoint(name), JOB, name).attach(session)
-        north = JobTransport(hub.endpoint("north"), JOB, "north")
+            JobTransport(hub.endpoint(name), JOB, name, PARTIES).attach(session)
+        north = JobTransport(hub.endpoint("north"), JOB, "north", PARTIES)
         assert not north.aborted
         await north.abort(InputDataError("north cannot read its dataset"), ("south", "east"))
         assert north.aborted
