@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from jobs.federation import Name
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
+from mining.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
@@ -134,6 +136,13 @@ class ItemsetsSection(_Section):
             )
         return value
 
+    @field_validator("catalogue")
+    @classmethod
+    def _catalogued(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and (not value or any(a >= b for a, b in pairwise(value))):
+            raise ValueError("a catalogue names items once each, in ascending order, and at least one")
+        return value
+
     @field_validator("lambda_")
     @classmethod
     def _mixes(cls, value: Decimal) -> Decimal:
@@ -153,7 +162,17 @@ class RulesSection(_Section):
 
     min_confidence: Fraction
     consequent: Literal["any", "single"] = "any"
-    measures: tuple[str, ...] = ("confidence", "lift", "leverage", "conviction")
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+
+    @field_validator("measures")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in MEASURE_NAMES:
+                raise ValueError(f"there is no measure '{name}'; there are {', '.join(MEASURE_NAMES)}")
+            if value.count(name) > 1:
+                raise ValueError(f"the measure '{name}' is named twice")
+        return value
 
     @field_validator("min_confidence")
     @classmethod

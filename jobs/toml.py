@@ -66,6 +66,8 @@ def _sentence(error: ValidationError) -> str:
             what = "must be a text, in quotes"
         case "bool_type" | "bool_parsing":
             what = "must be true or false"
+        case "string_pattern_mismatch":
+            what = "is not a name: use 1 to 63 lower-case letters, digits and the characters . - _, no sign at the ends"
         case "too_short":
             what = f"needs at least {first['ctx']['min_length']} entries"
         case "too_long":

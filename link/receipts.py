@@ -14,6 +14,7 @@ from link.errors import ProtocolViolation
 from link.identity import Identity, verify
 from link.session import Session
 from link.transcript import Direction
+from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 
 LANE: Final = "receipts"
@@ -75,6 +76,8 @@ def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, ca_pem: bytes
         raise ProtocolViolation(f"{peer} signed a receipt that cannot be read", party=peer) from None
     if (theirs.session, theirs.sender, theirs.peer) != (mine.session, peer, mine.sender):
         raise ProtocolViolation(f"{peer} signed a receipt for another session or party", party=peer)
+    if (theirs.version, theirs.suite) != (mine.version, mine.suite):
+        raise ProtocolViolation(f"{peer} signed a receipt for another version or suite", party=peer)
     _compare(peer, "sent to", theirs.sent, mine.received)
     _compare(peer, "received from", theirs.received, mine.sent)
 
@@ -83,7 +86,15 @@ def _receipt(session: Session, peer: str, without: str) -> Receipt:
     def heads(direction: Direction) -> list[ChainHead]:
         return [head for head in session.transcript.heads(peer, direction) if head.lane != without]
 
-    return Receipt(session=session.id, sender=session.me, peer=peer, sent=heads("sent"), received=heads("received"))
+    return Receipt(
+        session=session.id,
+        sender=session.me,
+        peer=peer,
+        sent=heads("sent"),
+        received=heads("received"),
+        version=WIRE_VERSION,
+        suite=session.suite,
+    )
 
 
 def _compare(peer: str, what: str, theirs: Iterable[ChainHead], mine: Iterable[ChainHead]) -> None:

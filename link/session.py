@@ -139,6 +139,11 @@ class Session:
         """SHA-256(job id ‖ attempt ‖ every party's nonce): no two runs share it."""
         return self._core.session_id
 
+    @property
+    def suite(self) -> str:
+        """Name of the cryptographic parameter set that all parties have agreed on."""
+        return self._core.terms.suite
+
     def lane(self, name: str) -> Session:
         """A namespace for a sub-protocol, which may run concurrently with its siblings. Names are used once."""
         return Session(self._core, f"{self.path}/{name}", self)
@@ -367,6 +372,8 @@ class Session:
         while not last:
             message, last, _ = await self._take(frm, kind, check)
             chunk = getattr(message, bytes_field)
+            if not chunk and not last:
+                raise MalformedMessage(f"{frm} sent an empty piece of {kind.DESCRIPTOR.name} data", party=frm)
             if filled + len(chunk) > len(buffer):
                 raise MalformedMessage(f"{frm} sent more {kind.DESCRIPTOR.name} data than expected", party=frm)
             buffer[filled : filled + len(chunk)] = chunk

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DEFAULT_MEASURES = ("confidence", "lift", "leverage", "conviction")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RuleCounts:

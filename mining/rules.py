@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError
 from mining.itemsets import Itemsets
 from mining.lattice import subset_positions
-from mining.measures import DEFAULT_MEASURES, MEASURES, RuleCounts
+from mining.measure_names import DEFAULT_MEASURES
+from mining.measures import MEASURES, RuleCounts
 
 Consequent = Literal["any", "single"]
 

@@ -278,9 +278,15 @@ class Receipt(_message.Message):
     PEER_FIELD_NUMBER: _builtins.int
     SENT_FIELD_NUMBER: _builtins.int
     RECEIVED_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    SUITE_FIELD_NUMBER: _builtins.int
     session: _builtins.bytes
     sender: _builtins.str
     peer: _builtins.str
+    version: _builtins.str
+    """of the wire protocol"""
+    suite: _builtins.str
+    """cryptographic parameter set"""
     @_builtins.property
     def sent(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChainHead]: ...
     @_builtins.property
@@ -293,10 +299,12 @@ class Receipt(_message.Message):
         peer: _builtins.str = ...,
         sent: _abc.Iterable[Global___ChainHead] | None = ...,
         received: _abc.Iterable[Global___ChainHead] | None = ...,
+        version: _builtins.str = ...,
+        suite: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["peer", b"peer", "received", b"received", "sender", b"sender", "sent", b"sent", "session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["peer", b"peer", "received", b"received", "sender", b"sender", "sent", b"sent", "session", b"session", "suite", b"suite", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
