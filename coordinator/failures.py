@@ -21,8 +21,9 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     """The error that began it.
 
     A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
-    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported,
-    but of deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
+    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
+    But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. And of
+    deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
 
     Raises:
         ValueError: There is no failure.
@@ -30,20 +31,23 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     if not failures:
         raise ValueError("nothing has failed")
     reporters = {failure.reporter for failure in failures}
-    return min(failures, key=lambda failure: _distance(failure, reporters)).error
+    losers = {
+        f.reporter for f in failures if isinstance(f.error, PeerError) and f.error.party not in (None, f.reporter)
+    }
+    return min(failures, key=lambda failure: _distance(failure, reporters, losers)).error
 
 
-def _distance(failure: Failure, reporters: Collection[str]) -> tuple[int, bool]:
+def _distance(failure: Failure, reporters: Collection[str], losers: Collection[str]) -> tuple[int, bool, bool]:
     error = failure.error
     if not isinstance(error, ComineError):
-        return 0, False
+        return 0, False, False
     rank = 1
     for later, kind in ((2, PeerError), (3, JobCancelled), (4, DeadlineExceeded)):
         if isinstance(error, kind):
             rank = later
     if isinstance(error, DeadlineExceeded):
-        return rank, error.party is None or error.party in reporters
-    return rank, error.party not in (None, failure.reporter)
+        return rank, False, error.party is None or error.party in reporters
+    return rank, rank == 2 and error.party in losers, error.party not in (None, failure.reporter)
 
 
 def one_line(text: str) -> str:

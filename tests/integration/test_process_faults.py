@@ -222,7 +222,7 @@ def holding(content: bytes) -> Callable[[Organisations], None]:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (spoilt(min_support="100000"), "only 180"),
+        (spoilt(min_support="100000"), "asks for 100000 transactions, but there are fewer"),
         (spoilt(more="max_candidates = 3", min_support="0.01"), "more than 3 candidates"),
         (spoilt(more="[union]\nbound = 2", min_support="0.01"), "public bound of 2"),
         (spoilt(min_support="0"), "[itemsets] min_support: 0 must be"),

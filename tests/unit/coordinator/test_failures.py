@@ -26,6 +26,11 @@ ORDERS: list[list[Failure]] = [
         Failure("west", DeadlineExceeded("too late", party="west")),
     ],
     [
+        Failure("east", PeerError("south was lost", party="south")),
+        Failure("north", PeerError("east was lost", party="east")),
+        Failure("west", JobCancelled("cancelled", party="north")),
+    ],
+    [
         Failure("east", DeadlineExceeded("waited for south", party="south")),
         Failure("north", DeadlineExceeded("waited for east", party="east")),
     ],
