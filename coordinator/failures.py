@@ -22,8 +22,8 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
 
     A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
     first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
-    But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. And of
-    deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
+    But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. And
+    of deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
 
     Raises:
         ValueError: There is no failure.

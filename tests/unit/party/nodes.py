@@ -148,7 +148,7 @@ async def running(
     coordinator = authority.issue("analyst", "coordinator")
     logs = {name: io.StringIO() for name in data}
     nodes = {
-        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=1.0)
+        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=2.0)
         for name in data
     }
     clients = {name: Client(coordinator, name, addresses[name]) for name in data}
