@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import job, local, memory, sums, union, wide_area
+from benchmarks import job, local, memory, plan, sums, union, wide_area
 from benchmarks.measure import cores
 from benchmarks.settings import Settings
 from benchmarks.table import Table
@@ -23,6 +23,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "local": local.run,
     "job": job.run,
     "memory": memory.run,
+    "plan": plan.run,
 }
 
 

@@ -17,9 +17,11 @@ from coordinator.cli.app import add_commands
 from coordinator.failures import one_line
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
 from party.cli import app as party_app
+from party.init import init
 
 _SIGINT_EXIT = 130
-_BROKEN_PIPE_EXIT = 1  # click's; no command of comine ends with it
+_BROKEN_PIPE_EXIT = 1  # click's; no command of comine ends with it, but Typer's completion does
+_COMPLETION = frozenset(("--install-completion", "--show-completion"))
 
 
 def _version(wanted: bool) -> None:
@@ -48,6 +50,7 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_comine)
+    app.command()(init)
     add_commands(app)
     app.add_typer(party_app, name="party")
     return app
@@ -98,6 +101,13 @@ def run(arguments: Sequence[str]) -> int:
         application()(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
+        if code == _BROKEN_PIPE_EXIT and _COMPLETION & set(arguments):
+            return _failed(
+                UsageError(
+                    "the shell that calls cannot be told, or is none of bash, zsh and fish; this prints the script for "
+                    "bash: _COMINE_COMPLETE=source_bash comine"
+                )
+            )
         if code == _BROKEN_PIPE_EXIT:
             return 0  # whoever read our output has seen enough
         return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code

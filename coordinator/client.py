@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any, Final, TypeVar
 
 import grpc
 
 from coordinator.failures import one_line
 from crypto.params import STANDARD_128
+from jobs.description import CHALLENGE_BYTES, read
 from link.errors import (
     ComineError,
     IdentityError,
@@ -17,6 +19,7 @@ from link.errors import (
     LimitExceeded,
     PeerError,
     ProtocolViolation,
+    UnexpectedMessage,
     VersionMismatch,
     from_code,
 )
@@ -25,12 +28,15 @@ from link.identity import Identity
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
+    Decision,
     DescribeRequest,
     Description,
     JobEvent,
-    Proposal,
     ResultHeader,
     ResultRequest,
+    SignedApproval,
+    SignedDescription,
+    SignedProposal,
     StartRequest,
     WatchRequest,
 )
@@ -58,7 +64,7 @@ class PartyClient:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party, self.address = party, address
+        self.party, self.address, self._trust = party, address, identity.trust
         self.channel = dial(identity, party, address)
         self._control: Any = ControlStub(self.channel)
 
@@ -70,25 +76,26 @@ class PartyClient:
             IdentityError: What answers is not this party, or it does not trust the coordinator.
             ProtocolViolation: It answers in another name.
         """
-        description: Description = await self.call(self._control.Describe(DescribeRequest(), timeout=REACH_S))
-        if description.name != self.party:
-            raise ProtocolViolation(f"{self.party} calls itself {description.name[:64]}", party=self.party)
-        return description
+        challenge = secrets.token_bytes(CHALLENGE_BYTES)
+        request = DescribeRequest(challenge=challenge)
+        signed: SignedDescription = await self.call(self._control.Describe(request, timeout=REACH_S))
+        return read(signed, challenge, self._trust, self.party)
 
-    async def propose(self, proposal: Proposal) -> bytes:
-        """The id of the job to which the party agrees.
+    async def propose(self, proposal: SignedProposal) -> Decision:
+        """What the party decides.
 
         Raises:
             PolicyDenied: Its policy refuses the job.
         """
-        job_id: bytes = (await self.call(self._control.Propose(proposal, timeout=ANSWER_S))).job_id
-        return job_id
+        decision: Decision = await self.call(self._control.Propose(proposal, timeout=ANSWER_S))
+        return decision
 
-    async def start(self, job_id: bytes, attempt: int) -> None:
+    async def start(self, job_id: bytes, attempt: int, approvals: Sequence[SignedApproval]) -> None:
         """Begins the party's part."""
-        await self.call(self._control.Start(StartRequest(job_id=job_id, attempt=attempt), timeout=ANSWER_S))
+        request = StartRequest(job_id=job_id, attempt=attempt, approvals=approvals)
+        await self.call(self._control.Start(request, timeout=ANSWER_S))
 
-    async def watch(self, job_id: bytes) -> AsyncIterator[JobEvent]:
+    async def watch(self, job_id: bytes) -> AsyncGenerator[JobEvent]:
         """The job at this party, as it stands and as it goes on."""
         call = self._control.Watch(WatchRequest(job_id=job_id))
         try:
@@ -123,12 +130,13 @@ class PartyClient:
         finally:
             call.cancel()
 
-    async def cancel(self, job_id: bytes, reason: str) -> None:
-        """Asks the party to end the job; whatever hinders it is ignored, since the job has failed already."""
+    async def cancel(self, job_id: bytes, reason: str) -> bool:
+        """Asks the party to end the job; whether it has heard. What hinders it is no fault: the job is over anyhow."""
         try:
             await self._control.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=CANCEL_S)
-        except grpc.aio.AioRpcError:
-            return
+        except grpc.aio.AioRpcError as error:
+            return isinstance(self.explain(error), UnexpectedMessage)  # it knows no such job, so nothing runs there
+        return True
 
     async def close(self) -> None:
         """Ends the connection."""
@@ -167,6 +175,8 @@ class PartyClient:
                 )
             case grpc.StatusCode.UNAVAILABLE:
                 return self._unreachable(details)
+            case grpc.StatusCode.CANCELLED:  # what a call meets that is under way when the node stops
+                return self._unreachable("Socket closed")
             case _:
                 return InternalError(f"{name} at {address} failed with {status.name}; see its log", party=name)
 

@@ -1,4 +1,7 @@
-"""Checks a federation: is every party reachable, identified, ready, and of one mind about versions and time?"""
+"""Checks a federation: is every party reachable, identified, ready, and of one mind about versions, time and trust?
+
+What hinders jobs is a problem; what will hinder them before long, or weakens trust, is a warning.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 import datetime as dt
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -35,6 +38,8 @@ class Check:
         software: Its version of comine.
         days_left: Days until its certificate expires.
         clock_s: Seconds by which its clock is ahead of the coordinator's.
+        revocations: Number of the list of revoked certificates that it applies; 0 without one.
+        warnings: What should be looked after, for people.
         problem: What is wrong, for people; empty where all is well.
         code: The error's code.
         exit_code: What `comine doctor` ends with because of it.
@@ -48,6 +53,8 @@ class Check:
     software: str = ""
     days_left: float | None = None
     clock_s: int | None = None
+    revocations: int | None = None
+    warnings: tuple[str, ...] = ()
     problem: str = ""
     code: str = ""
     exit_code: int = 0
@@ -55,13 +62,6 @@ class Check:
     def as_data(self) -> dict[str, Any]:
         """The check as JSON values."""
         return asdict(self)
-
-    @property
-    def warning(self) -> str:
-        """What will go wrong before long."""
-        if self.days_left is not None and 0 <= self.days_left < _FEW_DAYS:
-            return f"its certificate expires in {self.days_left:.0f} days"
-        return ""
 
 
 async def examine(identity: Identity, credentials: Credentials, addresses: Mapping[str, str]) -> list[Check]:
@@ -74,7 +74,26 @@ async def examine(identity: Identity, credentials: Credentials, addresses: Mappi
     """
     tls = _tls(credentials)
     found = await asyncio.gather(*(_examine(identity, tls, party, address) for party, address in addresses.items()))
-    return _alike(list(found))
+    checks = _of_one_time(_alike(list(found)))
+    latest = max(identity.trust.number, *(check.revocations or 0 for check in checks))
+    return [replace(check, warnings=(*check.warnings, *_warnings(check, latest))) for check in checks]
+
+
+def own_warnings(identity: Identity, checks: Sequence[Check]) -> tuple[str, ...]:
+    """What should be looked after at the coordinator itself.
+
+    Args:
+        identity: The coordinator.
+        checks: What was found out about the parties.
+    """
+    latest = max((check.revocations or 0 for check in checks), default=0)
+    found = [
+        _expires("the coordinator's certificate", days_left(identity.certificate_pem)),
+        _expires("the authority's certificate", days_left(identity.trust.ca_pem)),
+        identity.trust.warning,
+        _behind("the coordinator", identity.trust.number, latest),
+    ]
+    return tuple(filter(None, found))
 
 
 def days_left(certificate_pem: bytes) -> float:
@@ -82,12 +101,38 @@ def days_left(certificate_pem: bytes) -> float:
     return _days(x509.load_pem_x509_certificate(certificate_pem))
 
 
+def _warnings(check: Check, latest: int) -> list[str]:
+    found = [_expires(f"the certificate of {check.party}", check.days_left)]
+    if check.revocations is not None:
+        found.append(_behind(check.party, check.revocations, latest))
+    return list(filter(None, found))
+
+
+def _expires(what: str, days: float | None) -> str:
+    if days is None or not 0 <= days < _FEW_DAYS:
+        return ""
+    return f"{what} expires in {days:.0f} days; have a new one issued"
+
+
+def _behind(who: str, number: int, latest: int) -> str:
+    if number >= latest:
+        return ""
+    applies = f"list number {number}" if number else "no list"
+    return f"{who} applies {applies} of revoked certificates and others number {latest}; copy the latest ca.crl there"
+
+
 async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address: str) -> Check:
     check = Check(party, address, days_left=await _certificate_days(tls, party, address))
     client = PartyClient(identity, party, address)
     try:
         description = await client.describe()
-        check = replace(check, reachable=True, identified=True, software=description.software)
+        check = replace(
+            check,
+            reachable=True,
+            identified=True,
+            software=description.software,
+            revocations=description.revocations,
+        )
         check_versions(party, description)
         if description.now:
             check = replace(check, clock_s=description.now - int(time.time()))
@@ -112,6 +157,21 @@ def _check_clock(check: Check) -> None:
             "a time server",
             party=check.party,
         )
+
+
+def _of_one_time(checks: list[Check]) -> list[Check]:
+    """Warns of two parties whose clocks are too far apart, though each is near enough to the coordinator's."""
+    told = [check for check in checks if check.clock_s is not None and not check.problem]
+    if len(told) < 2:
+        return checks
+    first, last = (pick(told, key=lambda check: check.clock_s or 0) for pick in (min, max))
+    apart = (last.clock_s or 0) - (first.clock_s or 0)
+    if apart <= _CLOCKS_S:
+        return checks
+    warning = f"the clocks of {first.party} and {last.party} are {apart} s apart; set both by a time server"
+    return [
+        replace(check, warnings=(*check.warnings, warning)) if check in (first, last) else check for check in checks
+    ]
 
 
 def _alike(checks: list[Check]) -> list[Check]:

@@ -79,8 +79,7 @@ class LoopbackFederation:
 
     def identity(self) -> Identity:
         """The coordinator's."""
-        files = self._credentials
-        return Identity.load(files.ca, files.certificate, files.key)
+        return self._credentials.identity()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:

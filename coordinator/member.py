@@ -14,13 +14,13 @@ def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
 
     Raises:
         ConfigurationError: The file is wrong, has no `[coordinator]`, or names a party's certificate there.
-        IdentityError: The certificate is not valid today or not of the authority.
+        IdentityError: The certificate is not valid today, revoked, not the pinned one, or not of the authority.
     """
     federation = Federation.load(path)
     credentials = federation.coordinator
     if credentials is None:
         raise ConfigurationError(f"{path}: the table [coordinator] with ca, certificate and key is missing")
-    identity = Identity.load(credentials.ca, credentials.certificate, credentials.key)
+    identity = credentials.identity(federation.pins)
     if identity.role != "coordinator":
         raise ConfigurationError(
             f"{credentials.certificate} is a party's certificate; have one issued with: comine pki issue NAME --role "

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from coordinator.store import Record
 from jobs.findings import Receipt, Result
 from jobs.release import verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import MalformedMessage, ProtocolViolation
+from link.trust import Trust
 from protos.v1.control_pb2 import Release, ResultHeader
 
 
 def assemble(
     spec: JobSpec,
     job_id: bytes,
-    ca_pem: bytes,
+    trust: Trust | None,
     released: Mapping[str, tuple[ResultHeader, bytes]],
     source: str | None,
 ) -> Result:
@@ -25,7 +28,8 @@ def assemble(
     Args:
         spec: The job.
         job_id: Its id.
-        ca_pem: The authority of the federation.
+        trust: Whom the coordinator believes; None where the signatures were checked when they came. Certificates
+            expire and are revoked, and that takes nothing from what was signed before.
         released: By party, its signed release and what it sent of the result.
         source: The learner whose table is taken; None where the coordinator is no recipient.
 
@@ -35,7 +39,10 @@ def assemble(
         ProtocolViolation: Two parties signed different things, or the table is not what was signed.
     """
     releases = {
-        party: verify(header, ca_pem=ca_pem, party=party, job_id=job_id) for party, (header, _) in released.items()
+        party: Release.FromString(header.release)
+        if trust is None
+        else verify(header, trust=trust, party=party, job_id=job_id)
+        for party, (header, _) in released.items()
     }
     agreed = releases[spec.learners[0]]
     for party, release in releases.items():
@@ -69,6 +76,31 @@ def assemble(
         },
         found=found,
     )
+
+
+def result_of(
+    record: Record, headers: Mapping[str, ResultHeader], table: bytes | None, trust: Trust | None = None
+) -> Result:
+    """The result of a job with what led to it: the proposal, the consents, and the plan where there was one.
+
+    Args:
+        record: The job.
+        headers: What each party signed.
+        table: The packed result; None where the coordinator is no recipient.
+        trust: As in `assemble`.
+
+    Raises:
+        ComineError: As in `assemble`.
+    """
+    source = None if table is None else record.spec.learners[0]
+    released = {party: (header, table or b"") for party, header in headers.items()}
+    result = assemble(record.spec, record.id, trust, released, source)
+    plan = None
+    if record.plan is not None:
+        from jobs.plan import Plan
+
+        plan = Plan.from_data(record.plan)
+    return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan)
 
 
 def _check_agreement(party: str, release: Release, agreed: Release, *, learns: bool) -> None:

@@ -1,184 +1,164 @@
-"""Runs a job at its parties: describe, propose, start, watch, and fetch what each of them signed."""
+"""Begins and cancels jobs: `run_job` stays with a job to its end, `submit_job` leaves it to the background."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
-from coordinator.client import ConnectionBroken, PartyClient, check_versions
-from coordinator.failures import Failure, one_line, root_cause
+from coordinator.driver import Driver, Tell, silent
+from coordinator.lifecycle import Job, State
 from coordinator.progress import Watcher, unwatched
+from coordinator.store import JobFolder, Record, Store
+from jobs.consent import NONCE_BYTES, propose
 from jobs.findings import Result
 from jobs.spec import JobSpec
-from link.errors import (
-    ComineError,
-    DeadlineExceeded,
-    PeerError,
-    ProtocolViolation,
-    UnexpectedMessage,
-    from_code,
-)
+from link.errors import ComineError, DeadlineExceeded, InternalError, from_code
 from link.identity import Identity
-from protos.v1.control_pb2 import CANCELLED, FAILED, SUCCEEDED, Proposal, ResultHeader
 
-T = TypeVar("T")
+RUN_EXPIRES_S: Final = 600  # somebody waits; leaves room for clocks that differ
+SUBMIT_EXPIRES_S: Final = 7 * 24 * 3600
+_HEED_S: Final = 30.0  # for the process that drives a job to end it
+_LOOK_S: Final = 0.05
 
-START_WITHIN_S: Final = 600  # a proposal that was not started by then is void; leaves room for clocks that differ
-MARGIN_S: Final = 15.0  # beyond the deadline, for the parties' own words about it
-GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
-RETURN_S: Final = 5.0  # for which a party may be away while it is watched
-RETRY_S: Final = 0.25
-CANCEL_S: Final = 2.0
-_ATTEMPT: Final = 1
+
+def draft(
+    spec: JobSpec, identity: Identity, expires_s: float, *, out: Path | None = None, plan: dict[str, Any] | None = None
+) -> Record:
+    """A job that nobody has been asked for, with its signed proposal.
+
+    Args:
+        spec: What is to be done.
+        identity: The coordinator.
+        expires_s: Seconds from now, within which it must be started.
+        out: Where a driver in the background writes the result.
+        plan: What was predicted for it.
+    """
+    now = time.time()
+    nonce, expiry = secrets.token_bytes(NONCE_BYTES), int(now + expires_s)
+    return Record(
+        spec=spec,
+        id=spec.job_id(nonce, expiry),
+        proposal=propose(spec, identity, nonce=nonce, expiry=expiry),
+        created=now,
+        job=Job.draft(spec.job.parties, expires=expiry, deadline_s=spec.job.deadline_s),
+        out=out,
+        plan=plan,
+    )
 
 
 async def run_job(
-    spec: JobSpec, identity: Identity, addresses: Mapping[str, str], watcher: Watcher = unwatched
+    spec: JobSpec,
+    identity: Identity,
+    addresses: Mapping[str, str],
+    watcher: Watcher = unwatched,
+    *,
+    store: Store | None = None,
+    expires_s: float = RUN_EXPIRES_S,
+    tell: Tell = silent,
 ) -> Result:
-    """Runs a job against the nodes of its parties.
+    """Runs a job against the nodes of its parties; cancelled with this task.
 
     Args:
         spec: The job.
         identity: The coordinator.
         addresses: HOST:PORT of each party of the job.
         watcher: Told of the progress.
+        store: Where the job is kept; nowhere by default.
+        expires_s: Seconds for which people at the parties may think.
+        tell: Told of the job after each of its moves.
 
     Raises:
         ComineError: The job failed; the error is the one that began it, and all parties have been told.
     """
-    async with AsyncExitStack() as stack:
-        clients = {}
-        for party in spec.job.parties:
-            clients[party] = PartyClient(identity, party, addresses[party])
-            stack.push_async_callback(clients[party].close)
-        for party, description in (await _each(clients, lambda client: client.describe())).items():
-            check_versions(party, description)
-        proposal = Proposal(
-            spec=spec.canonical(), nonce=secrets.token_bytes(16), expiry=int(time.time()) + START_WITHIN_S
-        )
-        job_id = spec.job_id(proposal.nonce, proposal.expiry)
-        try:
-            async with asyncio.timeout(spec.job.deadline_s + MARGIN_S):
-                return await _run(spec, identity, clients, proposal, job_id, watcher)
-        except TimeoutError:
-            error = DeadlineExceeded(f"the job did not end within its deadline of {spec.job.deadline}")
-            await _cancel(clients, job_id, error.message)
-            raise error from None
-        except asyncio.CancelledError:
-            await _cancel(clients, job_id, "cancelled at the coordinator")
-            raise
-        except ComineError as error:
-            await _cancel(clients, job_id, error.message)
-            raise
+    record = draft(spec, identity, expires_s, plan=None if store is None else store.load_plan(spec.digest))
+    folder = None if store is None else store.create(record)
+    try:
+        driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell)
+        job = await driver.drive(ends_with_me=True)
+    finally:
+        if folder is not None:
+            folder.unlock()
+    if driver.result is None:
+        raise ended(job) from driver.error
+    return driver.result
 
 
-async def _run(
+async def submit_job(
     spec: JobSpec,
     identity: Identity,
-    clients: Mapping[str, PartyClient],
-    proposal: Proposal,
-    job_id: bytes,
-    watcher: Watcher,
-) -> Result:
-    for party, agreed in (await _each(clients, lambda client: client.propose(proposal))).items():
-        if agreed != job_id:
-            raise ProtocolViolation(f"{party} agreed to another job than the one proposed", party=party)
-    await _each(clients, lambda client: client.start(job_id, _ATTEMPT))
-    warm = asyncio.get_running_loop().run_in_executor(None, _warm_up)
-    await _each(clients, lambda client: _follow(client, job_id, watcher), grace_s=GRACE_S)
-    source = spec.learners[0] if spec.to_coordinator else None
+    addresses: Mapping[str, str],
+    store: Store,
+    *,
+    expires_s: float = SUBMIT_EXPIRES_S,
+    out: Path | None = None,
+) -> JobFolder:
+    """Proposes a job and returns its folder, still locked, once every party has answered.
 
-    async def fetch(client: PartyClient) -> tuple[ResultHeader, bytes]:
-        return await client.result(job_id, table=client.party == source)
+    What follows is left to a driver in the background; see `coordinator.background`.
 
-    released = await _each(clients, fetch)
-    await warm
-    from coordinator.released import assemble
-
-    return assemble(spec, job_id, identity.ca_pem, released, source)
-
-
-def _warm_up() -> None:
-    """Loads what only the result needs, while the parties work."""
-    import coordinator.released  # noqa: F401
-    import jobs.folder  # noqa: F401
-
-
-async def _follow(client: PartyClient, job_id: bytes, watcher: Watcher) -> None:
-    """Watches the job at one party to its good end; a connection that breaks may come back for a while."""
-    loop = asyncio.get_running_loop()
-    lost_at: float | None = None
-    while True:
-        try:
-            async for event in client.watch(job_id):
-                lost_at = None
-                watcher(
-                    client.party, one_line(event.step), event.done, event.total, event.bytes_sent, event.bytes_received
-                )
-                if event.state == SUCCEEDED:
-                    return
-                if event.state in (FAILED, CANCELLED):
-                    raise from_code(
-                        event.error_code, one_line(event.error_message), party=event.error_party or client.party
-                    )
-        except ConnectionBroken:
-            pass
-        except UnexpectedMessage:
-            if lost_at is None:
-                raise
-            raise PeerError(
-                f"{client.party} at {client.address} was restarted while the job ran; start the job again",
-                party=client.party,
-            ) from None
-        lost_at = loop.time() if lost_at is None else lost_at
-        if loop.time() - lost_at > RETURN_S:
-            raise PeerError(
-                f"{client.party} at {client.address} was lost while the job ran; look at its node's log and start the "
-                "job again",
-                party=client.party,
-            )
-        await asyncio.sleep(RETRY_S)
-
-
-async def _each(
-    clients: Mapping[str, PartyClient], call: Callable[[PartyClient], Awaitable[T]], grace_s: float = 0.0
-) -> dict[str, T]:
-    """One call to every party at once, and their answers by name.
+    Args:
+        spec: The job.
+        identity: The coordinator.
+        addresses: HOST:PORT of each party of the job.
+        store: Where the job is kept.
+        expires_s: Seconds for which people at the parties may think.
+        out: Where the driver in the background writes the result.
 
     Raises:
-        ComineError: The root cause, of all failures that come within `grace_s` of the first.
+        ComineError: A party cannot be reached or refuses; all parties have been told.
     """
-    failures: list[Failure] = []
-
-    async def one(client: PartyClient) -> T:
-        try:
-            return await call(client)
-        except ComineError as error:
-            failures.append(Failure(client.party, error))
-            raise
-
-    tasks = {party: asyncio.ensure_future(one(client)) for party, client in clients.items()}
+    record = draft(spec, identity, expires_s, out=out, plan=store.load_plan(spec.digest))
+    folder = store.create(record)
     try:
-        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
-        if failures and pending and grace_s:
-            await asyncio.wait(pending, timeout=grace_s)
+        driver = Driver(record, identity, addresses, folder=folder)
+        job = await driver.drive(until=_answered, ends_with_me=True)
+        if job.over:
+            raise ended(job) from driver.error
+    except BaseException:
+        folder.unlock()
+        raise
+    return folder
+
+
+async def cancel_job(
+    folder: JobFolder, identity: Identity, addresses: Mapping[str, str], reason: str
+) -> tuple[Job, tuple[str, ...]]:
+    """Ends a job at all its parties, whoever drives it; does nothing where it has ended.
+
+    Returns:
+        The job, and the parties that could not be told.
+
+    Raises:
+        DeadlineExceeded: The process that drives the job does not listen.
+    """
+    if (job := folder.record().job).over:
+        return job, ()
+    folder.ask_cancel(reason)
+    give_up = time.monotonic() + _HEED_S
+    while not folder.lock():
+        if time.monotonic() > give_up:
+            raise DeadlineExceeded(
+                f"the process that drives the job does not heed that it is cancelled; end that process, which holds "
+                f"{folder.path / 'lock'}, and cancel again"
+            )
+        await asyncio.sleep(_LOOK_S)
+    try:
+        driver = Driver(folder.record(), identity, addresses, folder=folder)
+        return await driver.cancel(reason), driver.untold
     finally:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
-    if failures:
-        raise root_cause(failures)
-    return {party: task.result() for party, task in tasks.items()}
+        folder.unlock()
 
 
-async def _cancel(clients: Mapping[str, PartyClient], job_id: bytes, reason: str) -> None:
-    """Tells every party that the job is over; nobody is waited for longer than a moment."""
-    told = asyncio.gather(*(client.cancel(job_id, reason) for client in clients.values()), return_exceptions=True)
-    try:
-        await asyncio.wait_for(asyncio.shield(told), CANCEL_S)
-    except TimeoutError:
-        return
+def ended(job: Job) -> ComineError:
+    """The error by which a job ended early."""
+    if job.problem is None:
+        return InternalError(f"the job is {job.state} without a reason")
+    return from_code(job.problem.code, job.problem.message, party=job.problem.party)
+
+
+def _answered(job: Job) -> bool:
+    return job.state not in (State.DRAFT, State.PROPOSED)

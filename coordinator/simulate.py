@@ -23,6 +23,7 @@ from link.errors import ConfigurationError, InputDataError
 from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from link.memory import Hub
+from link.trust import Trust
 from mining.loading import load_transactions
 from mining.transactions import Transactions
 from protos.v1.control_pb2 import ResultHeader
@@ -65,7 +66,7 @@ async def simulate_job(
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
-    result = assemble(spec, job_id, authority.certificate_pem, released, spec.learners[0])
+    result = assemble(spec, job_id, Trust(authority.certificate_pem), released, spec.learners[0])
     return result.of_simulation(seed)
 
 

@@ -42,6 +42,41 @@ class SignedRelease(_Part):
     certificate: str = Field(description="The signer's certificate in PEM form.")
 
 
+class SignedConsent(_Part):
+    """What one party signed before the job began."""
+
+    party: str
+    approval: str = Field(description="A serialised comine.v1.Approval, in base64.")
+    signature: str = Field(description="ECDSA with SHA-256 over the purpose and the approval, in base64.")
+    certificate: str = Field(description="The signer's certificate in PEM form.")
+
+
+class Consents(_Part):
+    """What the coordinator asked of all parties alike, and what each of them answered."""
+
+    proposal: str = Field(description="A serialised comine.v1.Proposal, in base64.")
+    signature: str = Field(description="ECDSA with SHA-256 over the purpose and the proposal, in base64.")
+    certificate: str = Field(description="The coordinator's certificate in PEM form.")
+    approvals: list[SignedConsent]
+
+
+class Compared(_Part):
+    """One kind of cost before and after the run."""
+
+    predicted: float = Field(ge=0)
+    actual: float = Field(ge=0)
+    ratio: float | None = Field(ge=0, description="Predicted by actual; null where the actual value is 0.")
+
+
+class ComparedCosts(_Part):
+    """What one party was to pay beside what it has paid."""
+
+    bytes_sent: Compared
+    bytes_received: Compared
+    rounds: Compared
+    seconds: Compared
+
+
 class Software(_Part):
     """What the coordinator ran."""
 
@@ -70,6 +105,10 @@ class ResultDocument(_Part):
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
     parameters: dict[str, Any] = Field(description="The job specification in canonical form.")
     receipts: list[SignedRelease]
+    consents: Consents | None = Field(default=None, description="Null where nobody was asked, as in a simulation.")
+    plan: dict[str, ComparedCosts] | None = Field(
+        default=None, description="By party; null where nobody planned the job."
+    )
     software: Software
     itemsets: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
     rules: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
@@ -98,12 +137,19 @@ def document(result: Result) -> dict[str, Any]:
             SignedRelease(
                 party=name,
                 agrees_with=list(receipt.agrees_with),
-                release=base64.b64encode(receipt.release).decode(),
-                signature=base64.b64encode(receipt.signature).decode(),
+                release=_base64(receipt.release),
+                signature=_base64(receipt.signature),
                 certificate=receipt.certificate.decode(),
             )
             for name, receipt in result.receipts.items()
         ],
+        consents=_consents(result),
+        plan=None
+        if result.plan is None
+        else {
+            party: ComparedCosts.model_validate(compared)
+            for party, compared in result.plan.compare(result.parties).items()
+        },
         software=Software(
             comine=software_version(),
             python=".".join(map(str, sys.version_info[:3])),
@@ -112,6 +158,30 @@ def document(result: Result) -> dict[str, Any]:
         ),
     )
     return contents.model_dump(mode="json", by_alias=True, exclude={"itemsets", "rules"})
+
+
+def _consents(result: Result) -> Consents | None:
+    signed = result.proposal
+    if signed is None:
+        return None
+    return Consents(
+        proposal=_base64(signed.proposal),
+        signature=_base64(signed.signature),
+        certificate=signed.certificate.decode(),
+        approvals=[
+            SignedConsent(
+                party=party,
+                approval=_base64(approval.approval),
+                signature=_base64(approval.signature),
+                certificate=approval.certificate.decode(),
+            )
+            for party, approval in result.approvals.items()
+        ],
+    )
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def json_rows(table: Any) -> list[dict[str, Any]]:

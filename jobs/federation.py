@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
+from link.identity import Identity
+
+FINGERPRINT_DIGITS = 64
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$")]
 
@@ -25,6 +29,21 @@ def check_address(address: str) -> str:
     return address
 
 
+def _pins(value: Any) -> frozenset[str]:
+    """One fingerprint or several, as `comine pki show` or `openssl x509 -fingerprint -sha256` prints them."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
+        raise ValueError("a pin is the SHA-256 fingerprint of a certificate, or a list of such")
+    found = frozenset(each.replace(":", "").lower() for each in given)
+    for each in found:
+        if len(each) != FINGERPRINT_DIGITS or not set(each) <= set("0123456789abcdef"):
+            raise ValueError(f"a pin has {FINGERPRINT_DIGITS} hexadecimal digits, as comine pki show prints them")
+    return found
+
+
+Pins = Annotated[frozenset[str], BeforeValidator(_pins)]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,23 +55,56 @@ class FederationName(_Section):
 
 
 class Credentials(_Section):
-    """Certificate authority, certificate and private key, as paths."""
+    """Certificate authority, certificate, private key and list of revoked certificates, as paths.
+
+    Without `crl` the list is `ca.crl` beside the authority's certificate; while there is none, nothing is revoked.
+    """
 
     ca: Path
     certificate: Path
     key: Path
+    crl: Path | None = None
 
     def beside(self, file: Path) -> Credentials:
         """The same with paths taken relative to the folder of `file`."""
         folder = file.parent
-        return Credentials(ca=folder / self.ca, certificate=folder / self.certificate, key=folder / self.key)
+        return Credentials(
+            ca=folder / self.ca,
+            certificate=folder / self.certificate,
+            key=folder / self.key,
+            crl=None if self.crl is None else folder / self.crl,
+        )
+
+    def identity(self, pins: Mapping[str, frozenset[str]] | None = None) -> Identity:
+        """Who these files make their holder, and whom it believes.
+
+        Args:
+            pins: As in `Federation.pins`.
+
+        Raises:
+            ConfigurationError: A file is missing or not readable, or others can read the key.
+            IdentityError: The certificate or the list of revoked ones does not hold.
+        """
+        return Identity.load(self.ca, self.certificate, self.key, crl=self.crl, pins=pins)
+
+
+class CoordinatorSection(Credentials):
+    """The `[coordinator]` table: the coordinator's credentials, and the folder in which it keeps its jobs."""
+
+    state_dir: Path = Path("jobs")
+
+    def beside(self, file: Path) -> CoordinatorSection:
+        """The same with paths taken relative to the folder of `file`."""
+        files = super().beside(file).model_dump()
+        return CoordinatorSection(**files, state_dir=file.parent / self.state_dir)
 
 
 class Member(_Section):
-    """A `[[party]]` table: a party's name, as in its certificate, and its address."""
+    """A `[[party]]` table: a party's name, as in its certificate, its address, and perhaps its only certificates."""
 
     name: Name
     address: str
+    pin: Pins | None = None
     _address = field_validator("address")(check_address)
 
 
@@ -60,7 +112,8 @@ class Federation(_Section):
     """The whole of `federation.toml`."""
 
     federation: FederationName
-    coordinator: Credentials | None = None
+    coordinator: CoordinatorSection | None = None
+    coordinator_pins: dict[Name, Pins] = Field(default_factory=dict)
     party: tuple[Member, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -87,6 +140,12 @@ class Federation(_Section):
     def addresses(self) -> dict[str, str]:
         """Address by party name."""
         return {member.name: member.address for member in self.party}
+
+    @property
+    def pins(self) -> dict[str, frozenset[str]]:
+        """The only certificates that are believed of a member, where some are pinned: fingerprints by "ROLE/NAME"."""
+        parties = {f"party/{member.name}": member.pin for member in self.party if member.pin is not None}
+        return parties | {f"coordinator/{name}": pins for name, pins in self.coordinator_pins.items()}
 
     def select(self, names: tuple[str, ...]) -> dict[str, str]:
         """Addresses of the named parties, in that order.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ from link.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from jobs.plan import Plan
     from mining.itemsets import Itemsets
+    from protos.v1.control_pb2 import SignedApproval, SignedProposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class Result:
         found: The frequent itemsets in canonical order; None where the coordinator is no recipient.
         seed: The seed of a simulation with repeatable draws.
         simulated: Whether all parties ran in one process.
+        proposal: What the coordinator signed and asked of all parties; None where nobody was asked.
+        approvals: By party, its signed consent to the proposal.
+        plan: What was expected of the job before it ran; None where nobody planned it.
     """
 
     spec: JobSpec
@@ -62,6 +67,9 @@ class Result:
     found: Itemsets | None
     seed: int | None = None
     simulated: bool = False
+    proposal: SignedProposal | None = None
+    approvals: Mapping[str, SignedApproval] = field(default_factory=dict)
+    plan: Plan | None = None
 
     def of_simulation(self, seed: int | None) -> Result:
         """The same, marked as the result of a simulation."""
@@ -120,6 +128,11 @@ class Result:
 
         write_result_folder(Path(folder), self)
 
+    def _repr_html_(self) -> str:
+        from jobs.report.notebook import notebook
+
+        return notebook(self)
+
     def _require(self, table: pa.Table | None) -> pa.Table:
         if table is None:
             recipients = ", ".join(self.spec.job.recipients)
@@ -127,8 +140,9 @@ class Result:
         return table
 
     def __repr__(self) -> str:
-        found = "result elsewhere" if self.found is None else f"{len(self.found)} itemsets"
-        return f"Result({self.spec.job.name!r}, {self.n_rows} rows, {found})"
+        found = "result elsewhere" if self.found is None else f"{len(self.found):,} itemsets"
+        parties = f"{len(self.spec.job.parties)} parties"
+        return f"Result({self.spec.job.name!r}, {self.spec.job.task}, {parties}, {self.n_rows:,} rows, {found})"
 
 
 def _frame(table: pa.Table) -> Any:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from jobs.document import document
-from jobs.report import report
 from jobs.tables import csv_chunks
 from jobs.target import beside, check_target, writing
 
@@ -46,6 +45,8 @@ def _fill(draft: Path, result: Result) -> None:
             with (draft / f"{name}.csv").open("wb") as file:
                 file.writelines(csv_chunks(table))
             pq.write_table(table, draft / f"{name}.parquet", compression="zstd")
+    from jobs.report import report  # what only the page needs is not loaded before there is a result
+
     contents = json.dumps(document(result), indent=2, ensure_ascii=False)
     (draft / "result.json").write_text(contents + "\n", encoding="utf-8")
     (draft / "report.html").write_text(report(result), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
@@ -9,6 +10,7 @@ from google.protobuf.message import DecodeError
 from link.errors import MalformedMessage, ProtocolViolation
 from link.identity import Identity
 from link.identity import verify as verify_signature
+from link.trust import Trust
 from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
@@ -49,15 +51,22 @@ def sign(release: Release, identity: Identity) -> ResultHeader:
     return ResultHeader(release=body, signature=signature, certificate=identity.certificate_pem)
 
 
-def verify(header: ResultHeader, *, ca_pem: bytes, party: str, job_id: bytes) -> Release:
+def verify(header: ResultHeader, *, trust: Trust, party: str, job_id: bytes, at: dt.datetime | None = None) -> Release:
     """The release inside a header, once it is known to be this party's word on this job.
+
+    Args:
+        header: The release as it came.
+        trust: Whom the reader believes.
+        party: Who must have signed it.
+        job_id: The job.
+        at: When it was signed, for records; now, where absent.
 
     Raises:
         IdentityError: The signature is wrong, or its certificate is foreign, outdated or names somebody else.
         MalformedMessage: The release cannot be read.
         ProtocolViolation: It speaks of another job or in another party's name.
     """
-    verify_signature(ca_pem, header.certificate, party, _PURPOSE + header.release, header.signature)
+    verify_signature(trust, header.certificate, party, _PURPOSE + header.release, header.signature, at=at)
     release = Release()
     try:
         release.ParseFromString(header.release)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 from crypto.params import STANDARD_128
 from jobs.spec import JobSpec
@@ -16,7 +18,7 @@ from link.errors import ComineError, InternalError, JobCancelled
 from link.executor import Executor
 from link.identity import Identity
 from link.randomness import RandomStream
-from link.receipts import exchange_receipts
+from link.receipts import Account, Receipts
 from link.session import Session
 from mining.transactions import Transactions
 
@@ -29,15 +31,61 @@ class PartyRun:
         session_id: Names the run for ever.
         outcome: The result, where this party learns it.
         costs: Bytes, rounds and seconds of this party.
-        receipts_from: Peers whose signed transcript of the session equals this party's.
-        opened: What this party opened, for its audit log.
+        accounts: By peer, this party's signed receipt for it and the peer's for this party, which agree.
+        opened: What this party opened.
     """
 
     session_id: bytes
     outcome: Outcome
     costs: Costs
-    receipts_from: tuple[str, ...]
+    accounts: Mapping[str, Account]
     opened: tuple[Opened, ...]
+
+    @property
+    def receipts_from(self) -> tuple[str, ...]:
+        """Peers whose signed transcript of the session equals this party's: all of them, where a job succeeded."""
+        return tuple(self.accounts)
+
+
+class Recorder(Protocol):
+    """Told of a session by `run_party`, which goes on only when a call returns; a node writes its audit log there."""
+
+    @property
+    def mac_secret(self) -> bytes | None:
+        """Keys the MACs of what is opened; without one they can be checked by nobody."""
+
+    async def began(self, session: bytes) -> None:
+        """The session has this id; nothing but greetings has left this party."""
+
+    async def ended(
+        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+    ) -> None:
+        """The session is over: what this party has opened, and what it and its peers state of the frames.
+
+        Args:
+            session: The session's id.
+            opened: What left, in order.
+            accounts: By peer; those that came, and this party's own.
+            complete: Whether all accounts were exchanged and agree; nothing of the result has left yet. Otherwise the
+                session ended early.
+        """
+
+
+class _Unrecorded:
+    """Keeps nothing: for simulations."""
+
+    mac_secret = None
+
+    async def began(self, session: bytes) -> None:
+        pass
+
+    async def ended(
+        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+    ) -> None:
+        pass
+
+
+UNRECORDED: Final = _Unrecorded()
 
 
 async def run_party(
@@ -52,6 +100,7 @@ async def run_party(
     executor: Executor,
     progress: Progress,
     least_count: int = 1,
+    recorder: Recorder = UNRECORDED,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is told to all peers.
 
@@ -66,6 +115,7 @@ async def run_party(
         executor: Where heavy work runs.
         progress: Told how far steps have come.
         least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
+        recorder: Told of the session once it has an id, and of its end, also where the job fails.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -78,20 +128,38 @@ async def run_party(
         transport,
         random=random,
         executor=executor,
+        identity=identity,
         declared=statement(spec).declared,
         deadline_s=spec.job.deadline_s,
         progress=progress,
+        mac_secret=recorder.mac_secret,
     )
+    receipts = Receipts(session, identity)
+
+    async def record_end(*, complete: bool) -> None:
+        await recorder.ended(session.id, session.ledger.record, receipts.accounts(), complete=complete)
+
     try:
+        await recorder.began(session.id)
         outcome = await run_task(session.lane("task"), spec, data, least_count)
-        receipts = await exchange_receipts(session, identity)
-    except asyncio.CancelledError:
-        await session.abort(JobCancelled(f"the job was cancelled at {identity.name}", party=identity.name))
+        await receipts.exchange()
+        await record_end(complete=True)
+    except (Exception, asyncio.CancelledError) as error:
+        await session.abort(_told(error, identity.name))
+        try:
+            await record_end(complete=False)
+        except ComineError as unwritten:
+            error.add_note(f"The session's end could not be recorded: {unwritten.message}")
         raise
-    except ComineError as error:
-        await session.abort(error)
-        raise
-    except Exception:
-        await session.abort(InternalError(f"{identity.name} met a fault of its own; its log has the details"))
-        raise
-    return PartyRun(session.id, outcome, session.costs, tuple(receipts), tuple(session.ledger.record))
+    return PartyRun(session.id, outcome, session.costs, receipts.accounts(), tuple(session.ledger.record))
+
+
+def _told(error: BaseException, me: str) -> ComineError:
+    """What peers are told of the end; a fault of comine itself is not described to them."""
+    match error:
+        case ComineError():
+            return error
+        case asyncio.CancelledError():
+            return JobCancelled(f"the job was cancelled at {me}", party=me)
+        case _:
+            return InternalError(f"{me} met a fault of its own; its log has the details")

@@ -53,6 +53,7 @@ def _decimal(value: object) -> object:
 
 Support = Annotated[int | Decimal, BeforeValidator(_support)]
 Fraction = Annotated[Decimal, BeforeValidator(_decimal)]
+Pattern = Annotated[str, Field(min_length=1, max_length=200)]  # as of `fnmatch.fnmatchcase`
 
 
 class _Section(BaseModel):
@@ -112,6 +113,8 @@ class ItemsetsSection(_Section):
         union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
         lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
         max_candidates: The most candidates of one level.
+        exclude: Patterns of items that every party removes from its rows beforehand: `*` any text, `?` any character,
+            `[…]` one of some; case matters. The rows themselves stay, empty or not.
     """
 
     min_support: Support
@@ -125,6 +128,15 @@ class ItemsetsSection(_Section):
     union: Literal["maximal", "all"] = "maximal"
     lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
     max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
+    exclude: tuple[Pattern, ...] = Field(default=(), max_length=1000)
+
+    @field_validator("exclude")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            if value.count(pattern) > 1:
+                raise ValueError(f"the pattern '{pattern}' is listed twice")
+        return value
 
     @field_validator("disclose", mode="before")
     @classmethod

@@ -65,7 +65,7 @@ def statement(spec: JobSpec) -> Statement:
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=_collusion(parties),
         declared=openings(task, parties),
-        learned=(released, _progress(spec), *learned(task, parties)),
+        learned=(released, _progress(spec), *learned(task, parties), *_excluded(spec)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
@@ -82,6 +82,14 @@ def _progress(spec: JobSpec) -> Learned:
         "seconds, which tell the number of candidates and the greatest length of a frequent itemset"
     )
     return Learned(("coordinator",), "size", what)
+
+
+def _excluded(spec: JobSpec) -> tuple[Learned, ...]:
+    if not spec.itemsets.exclude:
+        return ()
+    patterns = ", ".join(f"'{pattern}'" for pattern in spec.itemsets.exclude)
+    what = f"nothing of items that match {patterns}: every party removes them from its rows beforehand"
+    return (Learned(spec.job.parties, "membership", what),)
 
 
 def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:

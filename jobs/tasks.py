@@ -29,5 +29,7 @@ class Outcome:
 
 async def run_task(session: Session, spec: JobSpec, data: Transactions, least_count: int = 1) -> Outcome:
     """Runs one party's part of a job's task. Rules follow from the itemsets where the result is written."""
+    if spec.itemsets.exclude:
+        data = await session.compute(data.without, spec.itemsets.exclude)
     found = await mine(session, data, horizontal_mining(spec), least_count)
     return Outcome(found.n_rows, found.itemsets, found.strategy)

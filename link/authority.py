@@ -18,36 +18,22 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import ROLES, SCHEME, Identity, Role, check_name, name_in
+from link.errors import ConfigurationError, ResourceError
+from link.identity import ROLES, SCHEME, Identity, Role, check_name
+from link.revocation import number_of, read_list, sign_list
+from link.trust import Trust
 
 AUTHORITY_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 825
+CRL: Final = "ca.crl"
+REPLACED: Final = "replaced"  # folder of the certificates that were issued anew
 _CLOCK_SKEW: Final = dt.timedelta(hours=1)
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """What is in a certificate, for people.
-
-    Attributes:
-        name: The holder.
-        role: "party", "coordinator" or "authority".
-        hosts: DNS names and addresses besides the name.
-        fingerprint: SHA-256 of the certificate, hexadecimal.
-        valid_until: Its last moment, in UTC.
-    """
-
-    name: str
-    role: str
-    hosts: tuple[str, ...]
-    fingerprint: str
-    valid_until: dt.datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +76,14 @@ class Authority:
             ) from None
 
     def write(self, folder: Path, *, force: bool = False) -> None:
-        """Puts `ca.crt` and `ca.key` (0600) into a folder.
+        """Puts `ca.crt` and `ca.key` (0600) into a folder; the list `ca.crl` of an authority before it goes.
 
         Raises:
             ConfigurationError: One of them exists and `force` is not set.
             ResourceError: The folder cannot be written.
         """
         _write_pair(folder, "ca", self.certificate_pem, self.key_pem, force)
+        (folder / CRL).unlink(missing_ok=True)
 
     def issue(
         self,
@@ -121,10 +108,7 @@ class Authority:
             raise ConfigurationError(f"'{role}' is not a role; use party or coordinator")
         if role == "coordinator" and hosts:
             raise ConfigurationError("a coordinator answers no calls; leave its hosts away")
-        authority = x509.load_pem_x509_certificate(self.certificate_pem)
-        signer = serialization.load_pem_private_key(self.key_pem, password=None)
-        if not isinstance(signer, ec.EllipticCurvePrivateKey):
-            raise ConfigurationError("the authority's key is not one for ECDSA; create one with comine pki init")
+        authority, signer = self._signer()
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(f"{SCHEME}{role}/{name}")]
@@ -142,78 +126,59 @@ class Authority:
             .sign(signer, hashes.SHA256())
         )
         pem = certificate.public_bytes(serialization.Encoding.PEM)
-        return Identity(name, role, pem, _key_bytes(key), self.certificate_pem)
+        return Identity(name, role, pem, _key_bytes(key), Trust(self.certificate_pem))
+
+    def has_issued(self, certificate: x509.Certificate) -> bool:
+        """Whether a certificate is this authority's."""
+        try:
+            certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(self.certificate_pem))
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
+    def revoke(self, folder: Path, serials: Iterable[int], *, anew: bool = True) -> int:
+        """Adds certificates to the list `ca.crl` in a folder and signs it.
+
+        Args:
+            folder: Where the list so far is, if there is one.
+            serials: The certificates' serial numbers.
+            anew: Whether a list that is there is signed again.
+
+        Returns:
+            The number of the list as it is now.
+
+        Raises:
+            IdentityError: The list so far is not this authority's.
+            ResourceError: The folder cannot be written.
+        """
+        path = folder / CRL
+        previous = read_list(path.read_bytes(), self.certificate_pem, str(path)) if path.is_file() else None
+        if previous is not None and not anew:
+            return number_of(previous)
+        try:
+            _write(path, sign_list(*self._signer(), serials, previous), 0o644)
+        except OSError as error:
+            raise ResourceError(f"{path} cannot be written ({error.strerror}); check the folder") from None
+        return number_of(previous) + 1
+
+    def _signer(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+        key = serialization.load_pem_private_key(self.key_pem, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ConfigurationError("the authority's key is not one for ECDSA; create one with comine pki init")
+        return x509.load_pem_x509_certificate(self.certificate_pem), key
 
 
 def write_identity(identity: Identity, folder: Path, *, force: bool = False) -> None:
-    """Puts `NAME.crt` and `NAME.key` (0600) into a folder.
+    """Puts `NAME.crt` and `NAME.key` (0600) into a folder; a certificate that was there goes to `replaced/`.
 
     Raises:
         ConfigurationError: One of them exists and `force` is not set.
         ResourceError: The folder cannot be written.
     """
+    before = folder / f"{identity.name}.crt"
+    if force and before.is_file():
+        _set_aside(before)
     _write_pair(folder, identity.name, identity.certificate_pem, identity.key_pem, force)
-
-
-def check_hosts(folder: Path, name: str, hosts: Iterable[str]) -> None:
-    """Refuses a certificate that would let its holder answer in the place of another party of the same authority.
-
-    Whoever dials asks TLS for the party's name, and would take a host of that name in another certificate for it.
-
-    Args:
-        folder: Where the authority's certificates are.
-        name: The holder to be.
-        hosts: The hosts to be.
-
-    Raises:
-        ConfigurationError: A host is another party's name, the name is a host of another party, or see `show`.
-    """
-    wanted = {host.lower() for host in hosts}
-    for other in show(folder):
-        if other.role != "party" or other.name == name:
-            continue
-        if other.name in wanted:
-            raise ConfigurationError(
-                f"'{other.name}' cannot be a host of {name}: it is the name of another party, in whose place {name} "
-                f"could then answer; leave --host {other.name} away, or give the address"
-            )
-        if name in map(str.lower, other.hosts):
-            raise ConfigurationError(
-                f"'{name}' cannot be a name: it is a host of {other.name}, which could then answer in its place; "
-                f"choose another name, or issue {other.name} anew without that host"
-            )
-
-
-def show(folder: Path) -> list[Issued]:
-    """All certificates in a folder, the authority's first, then by name.
-
-    Raises:
-        ConfigurationError: The folder holds no authority, or a file is not a certificate.
-    """
-    if not (folder / "ca.crt").is_file():
-        raise ConfigurationError(f"{folder} holds no ca.crt; create an authority with comine pki init")
-    found = [_describe(path) for path in folder.glob("*.crt")]
-    return sorted(found, key=lambda issued: (issued.role != "authority", issued.name))
-
-
-def _describe(path: Path) -> Issued:
-    try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    except (OSError, ValueError):
-        raise ConfigurationError(f"{path} is not a certificate in PEM form; move it elsewhere") from None
-    fingerprint, until = certificate.fingerprint(hashes.SHA256()).hex(), certificate.not_valid_after_utc
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        return Issued(str(common[0].value) if common else path.stem, "authority", (), fingerprint, until)
-    try:
-        role, name = name_in(names.get_values_for_type(x509.UniformResourceIdentifier))
-    except IdentityError as error:
-        raise ConfigurationError(f"{path}: {error.message}") from None
-    hosts = [host for host in names.get_values_for_type(x509.DNSName) if host != name]
-    hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
-    return Issued(name, role, tuple(hosts), fingerprint, until)
 
 
 def _builder(
@@ -281,6 +246,20 @@ def _write_pair(folder: Path, stem: str, certificate_pem: bytes, key_pem: bytes,
         _write(certificate, certificate_pem, 0o644)
     except OSError as error:
         raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
+
+
+def _set_aside(path: Path) -> None:
+    """Keeps a certificate that is about to be replaced; what is no certificate is not worth it."""
+    pem = path.read_bytes()
+    try:
+        serial = x509.load_pem_x509_certificate(pem).serial_number
+    except ValueError:
+        return
+    try:
+        (path.parent / REPLACED).mkdir(exist_ok=True)
+        _write(path.parent / REPLACED / f"{path.stem}-{serial:040x}.crt", pem, 0o644)
+    except OSError as error:
+        raise ResourceError(f"{path.parent} cannot be written ({error.strerror}); choose another folder") from None
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError, Message
 
-from link.disclosure import Declared, Ledger
+from link.disclosure import Declared, Ledger, session_key
 from link.errors import (
     ComineError,
     DeadlineExceeded,
@@ -39,7 +39,7 @@ MAX_ROUND = 1 << 30
 MAX_REASON = 1000  # characters of a peer's reason to end the job
 ABORT_S = 2.0  # for telling a peer that the job has ended
 
-_FRAME_OVERHEAD_BYTES = 24  # tags, lengths and numbers of a frame
+FRAME_OVERHEAD_BYTES = 24  # tags, lengths and numbers of a frame
 HELLO_LANE = "hello"
 ABORT_LANE = "abort"
 
@@ -123,10 +123,12 @@ class SessionCore:
         declared: Iterable[Declared],
         deadline_s: float,
         progress: Progress,
+        mac_secret: bytes | None = None,
     ) -> None:
         self.terms, self.me = terms, me
         self.transport, self.random, self.executor, self.progress = transport, random, executor, progress
-        self.ledger = Ledger.of(declared, random.derive("opening-macs").bytes(32))
+        self.mac_secret = random.derive("opening-macs").bytes(32) if mac_secret is None else mac_secret
+        self.ledger = Ledger.of(declared, session_key(self.mac_secret, b""))
         self.transcript = Transcript()
         self.session_id = b""
         self.started = time.monotonic()
@@ -189,6 +191,7 @@ class SessionCore:
     def begin(self, session_id: bytes) -> None:
         """Fixes the session's id and takes the frames that came before it was known."""
         self.session_id = session_id
+        self.ledger.key = session_key(self.mac_secret, session_id)
         early, self._early = self._early, []
         for peer, frame in early:
             self.deliver(peer, frame)
@@ -286,7 +289,7 @@ def _size(arrived: _Arrived) -> int:
     """Bytes of a frame, as protobuf writes it but for the lengths of its numbers; its own count would copy the body."""
     frame = arrived.frame
     names = len(frame.sender) + len(frame.receiver) + len(frame.lane) + len(frame.type)
-    return len(arrived.body) + len(frame.session) + names + _FRAME_OVERHEAD_BYTES
+    return len(arrived.body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
 def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
@@ -302,8 +305,12 @@ def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
         abort.ParseFromString(body)
     except DecodeError:
         return MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
-    message = "".join(c if c.isprintable() else " " for c in abort.message[:MAX_REASON])
-    return from_code(abort.code, message, party=abort.party if abort.party in parties else peer)
+    return from_code(abort.code, printable(abort.message), party=abort.party if abort.party in parties else peer)
+
+
+def printable(words: str) -> str:
+    """A peer's words, fit for a terminal and not too long."""
+    return "".join(c if c.isprintable() else " " for c in words[:MAX_REASON])
 
 
 def _wake(inbound: _Inbound) -> None:

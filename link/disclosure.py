@@ -57,7 +57,7 @@ class Learned:
 class Opened:
     """A line of the record: what left for whom.
 
-    The keyed MAC can be checked in a dispute; a plain digest of a small value would be the value.
+    The keyed MAC, `opening_mac`, can be checked in a dispute; a plain digest of a small value would be the value.
     """
 
     label: str
@@ -67,9 +67,27 @@ class Opened:
     mac: bytes
 
 
+def session_key(secret: bytes, session: bytes) -> bytes:
+    """The key of one session's MACs: whoever keeps `secret` can make it again in a dispute."""
+    return hmac.digest(secret, b"comine.openings/1\0" + session, "sha256")
+
+
+def opening_mac(key: bytes, number: int, label: str, values: bytes | memoryview) -> bytes:
+    """The MAC of the opening with this number in a session; equal values opened twice have different MACs."""
+    mac = hmac.new(key, b"%d\0%s\0" % (number, label.encode()), "sha256")
+    mac.update(values)
+    return mac.digest()
+
+
 @dataclass(slots=True)
 class Ledger:
-    """Counts what leaves under each label and refuses what the statement does not declare."""
+    """Counts what leaves under each label and refuses what the statement does not declare.
+
+    Attributes:
+        declared: The statement's labels.
+        key: Keys the MACs of the record; the session's own as soon as its id is known.
+        record: What has left, in order.
+    """
 
     declared: dict[str, Declared]
     key: bytes
@@ -105,7 +123,8 @@ class Ledger:
                 )
         for receiver in receivers:
             self._sent[label, receiver] += number
-        self.record.append(Opened(label, receivers, number, len(values), hmac.digest(self.key, values, "sha256")))
+        mac = opening_mac(self.key, len(self.record), label, values)
+        self.record.append(Opened(label, receivers, number, len(values), mac))
 
     def expect(self, label: str, sender: str) -> None:
         """Raises `UndeclaredDisclosure` where a peer opens something that the statement does not declare."""

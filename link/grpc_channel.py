@@ -32,12 +32,12 @@ _CHANNEL_OPTIONS: Final = (
 def server_credentials(identity: Identity) -> grpc.ServerCredentials:
     """Mutual TLS for a node's server: callers without a certificate of the authority are refused."""
     pair = (identity.key_pem, identity.certificate_pem)
-    return grpc.ssl_server_credentials([pair], identity.ca_pem, require_client_auth=True)
+    return grpc.ssl_server_credentials([pair], identity.trust.ca_pem, require_client_auth=True)
 
 
 def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
     """Mutual TLS for calls to nodes."""
-    return grpc.ssl_channel_credentials(identity.ca_pem, identity.key_pem, identity.certificate_pem)
+    return grpc.ssl_channel_credentials(identity.trust.ca_pem, identity.key_pem, identity.certificate_pem)
 
 
 def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:

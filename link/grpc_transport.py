@@ -18,11 +18,11 @@ from typing import Any, Final, cast
 
 import grpc
 
-from link.core import Receiver
+from link.core import Receiver, printable
 from link.errors import ComineError, IdentityError, LimitExceeded, PeerError
 from link.grpc_channel import dial
 from link.grpc_stream import MAX_ENVELOPE_BYTES, Conversation, Duplex, parse
-from link.identity import Identity, peer_of
+from link.identity import Identity, check_peer
 from protos.v1.link_pb2 import Envelope, Frame, Resume
 
 SERVICE: Final = "comine.v1.Link"
@@ -104,8 +104,9 @@ class NodeLink:
     # -- the service -------------------------------------------------------------------------------------------------
     async def _exchange(self, _: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         try:
-            role, peer = peer_of(context.auth_context())
+            role, peer = check_peer(self.identity.trust, context.auth_context())
         except IdentityError as error:
+            self._note(error)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, error.message)
         if role != "party":
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only parties exchange frames")
@@ -124,6 +125,12 @@ class NodeLink:
             if await conversation.serve(cast(Duplex, context), None, resume):
                 return
         await context.abort(grpc.StatusCode.ABORTED, "the stream was given up")
+
+    def _note(self, error: IdentityError) -> None:
+        """Keeps why a party was refused, for whoever waits for it: it may dial with a good certificate yet."""
+        for transport in self._jobs.values():
+            if error.party in transport.conversations:
+                transport.conversations[error.party].trouble = error.message
 
     def _has_finished(self, resume: Resume, peer: str) -> bool:
         """Whether the peer resumes a job that it has got all frames of. A new attempt has got none yet."""
@@ -233,7 +240,10 @@ class GrpcTransport:
         if code is grpc.StatusCode.PERMISSION_DENIED:
             me = self._link.identity.name
             conversation.fail(
-                IdentityError(f"{peer} refused {me} by its certificate; check that both have the same job and parties")
+                IdentityError(
+                    f"{peer} refused {me} ({printable(details)}); check the certificate of {me}, and that both have "
+                    "the same job and parties"
+                )
             )
         elif "CERTIFICATE_VERIFY_FAILED" in details or "Hostname Verification" in details:
             why = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].partition(":")[0]

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from link.errors import ConfigurationError, IdentityError
+from link.trust import Trust
 
 Role = Literal["party", "coordinator"]
 
@@ -82,6 +83,22 @@ def peer_of(auth_context: Mapping[str, Iterable[bytes]]) -> tuple[Role, str]:
     return name_in(name.decode("utf-8", "replace") for name in names)
 
 
+def check_peer(trust: Trust, auth_context: Mapping[str, Iterable[bytes]]) -> tuple[Role, str]:
+    """The role and name of the other end of a gRPC call, once its certificate is known to be believed still.
+
+    Args:
+        trust: Whom this end believes.
+        auth_context: `context.auth_context()` of the call.
+
+    Raises:
+        IdentityError: See `peer_of`; or the certificate is revoked, or not the one that is pinned.
+    """
+    role, name = peer_of(auth_context)
+    pem = b"".join(auth_context.get("x509_pem_cert", ()))
+    trust.check(_certificate(pem, f"the certificate that {name} calls with", name), role, name)
+    return role, name
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A certificate, its key and the authority that all parties trust.
@@ -91,22 +108,38 @@ class Identity:
         role: "party" or "coordinator".
         certificate_pem: The certificate.
         key_pem: Its private key; never shown.
-        ca_pem: The authority's certificate.
+        trust: Whom the holder believes.
     """
 
     name: str
     role: Role
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
-    ca_pem: bytes
+    trust: Trust
 
     @classmethod
-    def load(cls, ca_path: Path, certificate_path: Path, key_path: Path) -> Identity:
-        """Reads and checks an identity's three files.
+    def load(
+        cls,
+        ca_path: Path,
+        certificate_path: Path,
+        key_path: Path,
+        *,
+        crl: Path | None = None,
+        pins: Mapping[str, frozenset[str]] | None = None,
+    ) -> Identity:
+        """Reads and checks an identity's files.
+
+        Args:
+            ca_path: The authority's certificate.
+            certificate_path: The holder's certificate.
+            key_path: Its private key.
+            crl: The list of revoked certificates; by default `ca.crl` beside `ca_path`, where that exists.
+            pins: The only certificates that are believed of a member, as in `Trust`.
 
         Raises:
             ConfigurationError: A file is missing or not readable, or others can read the key.
-            IdentityError: The certificate is not valid today, of another authority, names nobody, or has another key.
+            IdentityError: The certificate is not valid today, revoked, not the pinned one, of another authority, names
+                nobody, or has another key; or the list of revoked certificates is wrong.
         """
         ca_pem, certificate_pem = _read(ca_path), _read(certificate_path)
         key_pem = _read_key(key_path)
@@ -123,33 +156,48 @@ class Identity:
             role, name = name_in(_uris(certificate))
         except IdentityError as error:
             raise IdentityError(f"{certificate_path}: {error.message}") from None
-        return cls(name, role, certificate_pem, key_pem, ca_pem)
+        trust = Trust.load(ca_pem, ca_path, crl, pins)
+        trust.check(certificate, role, name)
+        return cls(name, role, certificate_pem, key_pem, trust)
 
     def sign(self, data: bytes) -> bytes:
         """An ECDSA signature with SHA-256 over `data`, which must begin with what it is for."""
         return _private_key(self.key_pem, "this party's key").sign(data, ec.ECDSA(hashes.SHA256()))
 
 
-def verify(ca_pem: bytes, certificate_pem: bytes, name: str, data: bytes, signature: bytes) -> None:
-    """Checks that the party called `name` has signed `data`.
+def verify(
+    trust: Trust,
+    certificate_pem: bytes,
+    name: str,
+    data: bytes,
+    signature: bytes,
+    *,
+    role: Role = "party",
+    at: dt.datetime | None = None,
+) -> None:
+    """Checks that the member called `name` has signed `data`.
 
     Args:
-        ca_pem: The authority that this party trusts.
+        trust: Whom the reader believes.
         certificate_pem: The certificate that came with the signature.
         name: Whose signature it must be.
         data: What was signed.
         signature: As made by `Identity.sign`.
+        role: What the signer must be.
+        at: The moment for which the certificate must have been good, for records; now, where absent.
 
     Raises:
-        IdentityError: The certificate is foreign, outdated or names someone else, or the signature is wrong.
+        IdentityError: The certificate is foreign, outdated, revoked, not the pinned one or names someone else, or the
+            signature is wrong.
     """
     where = f"the certificate that {name} signed with"
-    certificate = _certificate(certificate_pem, where)
-    _check_time(certificate, where)
-    if not _issued_by(certificate, ca_pem, "the authority's certificate"):
+    certificate = _certificate(certificate_pem, where, name)
+    _check_time(certificate, where, name, at)
+    if not _issued_by(certificate, trust.ca_pem, "the authority's certificate"):
         raise IdentityError(f"{where} was not issued by this federation's authority", party=name)
-    if name_in(_uris(certificate)) != ("party", name):
+    if name_in(_uris(certificate)) != (role, name):
         raise IdentityError(f"{where} names somebody else", party=name)
+    trust.check(certificate, role, name, at=at)
     key = certificate.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise IdentityError(f"{where} has no key for ECDSA; issue it with comine pki", party=name)
@@ -173,11 +221,13 @@ def _read_key(path: Path) -> bytes:
     return content
 
 
-def _certificate(pem: bytes, where: str) -> x509.Certificate:
+def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:
-        raise IdentityError(f"{where} is not a certificate in PEM form; issue it with comine pki") from None
+        raise IdentityError(
+            f"{where} is not a certificate in PEM form; issue it with comine pki", party=party
+        ) from None
 
 
 def _private_key(pem: bytes, where: str) -> ec.EllipticCurvePrivateKey:
@@ -201,16 +251,20 @@ def _issued_by(certificate: x509.Certificate, ca_pem: bytes, where: str) -> bool
     return True
 
 
-def _check_time(certificate: x509.Certificate, where: str) -> None:
-    now = dt.datetime.now(dt.UTC)
+def _check_time(
+    certificate: x509.Certificate, where: str, party: str | None = None, at: dt.datetime | None = None
+) -> None:
+    now = at or dt.datetime.now(dt.UTC)
     if now > certificate.not_valid_after_utc:
         raise IdentityError(
-            f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued"
+            f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued",
+            party=party,
         )
     if now < certificate.not_valid_before_utc:
         raise IdentityError(
             f"{where} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
-            "check this machine's clock"
+            "check this machine's clock",
+            party=party,
         )
 
 

@@ -1,12 +1,14 @@
 """Signed receipts: at the end of a job each party states to each peer what went between them, in both directions.
 
-Who holds a peer's receipt can later prove which frames that peer has sent and received, without a body being kept.
+Who holds a peer's receipt can later prove which frames that peer has sent and received, without a body being kept. Of a
+session that ends early each party keeps what it can say by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -14,6 +16,7 @@ from link.errors import ProtocolViolation
 from link.identity import Identity, verify
 from link.session import Session
 from link.transcript import Direction
+from link.trust import Trust
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 
@@ -21,89 +24,154 @@ LANE: Final = "receipts"
 _PURPOSE: Final = b"comine receipt 1\0"
 
 
-async def exchange_receipts(session: Session, identity: Identity) -> dict[str, SignedReceipt]:
-    """Signs a receipt for every peer and checks theirs; the last step of a job.
+class Account(NamedTuple):
+    """What two parties say of the frames between them.
 
-    Rounds: 1. Output: to each party the receipts of its peers.
+    Attributes:
+        mine: This party's signed receipt for the peer.
+        theirs: The peer's for this party; None where the session ended before it came.
+    """
+
+    mine: SignedReceipt
+    theirs: SignedReceipt | None
+
+
+class Receipts:
+    """The receipts of one session at one party.
 
     Args:
-        session: The job's session; no other lane may be in use any more.
-        identity: What this party signs with; its authority is the one that peers' certificates must be of.
+        session: The job's session.
+        identity: What this party signs with, and whom it believes.
+    """
 
-    Returns:
-        By peer, the receipt that it signed.
+    def __init__(self, session: Session, identity: Identity) -> None:
+        self._session, self._identity = session, identity
+        self._mine: dict[str, SignedReceipt] = {}
+        self._theirs: dict[str, SignedReceipt] = {}
+
+    async def exchange(self) -> None:
+        """Signs a receipt for every peer and checks theirs; the last step of a job, when no other lane is in use.
+
+        Rounds: 1.
+
+        Raises:
+            ProtocolViolation: A peer's account differs from this party's.
+            IdentityError: A receipt is not signed by the peer.
+        """
+        lane = self._session.lane(LANE)
+        self._mine = self._signed()
+        for peer, signed in self._mine.items():
+            await lane.send(peer, signed)
+        for peer in lane.others:
+            self._theirs[peer] = await lane.recv(peer, SignedReceipt)
+        for peer, signed in self._theirs.items():
+            check_receipt(signed, peer, Receipt.FromString(self._mine[peer].receipt), self._identity.trust)
+
+    def accounts(self) -> dict[str, Account]:
+        """By peer, what was exchanged; before the exchange, this party's own account as it stands."""
+        mine = self._mine or self._signed()
+        return {peer: Account(mine[peer], self._theirs.get(peer)) for peer in self._session.others}
+
+    def _signed(self) -> dict[str, SignedReceipt]:
+        return {peer: sign_receipt(self._receipt(peer), self._identity) for peer in self._session.others}
+
+    def _receipt(self, peer: str) -> Receipt:
+        session = self._session
+        without = session.lane(LANE).path
+
+        def heads(direction: Direction) -> list[ChainHead]:
+            return [head for head in session.transcript.heads(peer, direction) if head.lane != without]
+
+        return Receipt(
+            session=session.id,
+            sender=session.me,
+            peer=peer,
+            sent=heads("sent"),
+            received=heads("received"),
+            version=WIRE_VERSION,
+            suite=session.suite,
+        )
+
+
+def sign_receipt(receipt: Receipt, identity: Identity) -> SignedReceipt:
+    """A receipt with this party's signature over its bytes, and the certificate to check it with."""
+    content = receipt.SerializeToString(deterministic=True)
+    return SignedReceipt(
+        receipt=content, signature=identity.sign(_PURPOSE + content), certificate=identity.certificate_pem
+    )
+
+
+def read_receipt(signed: SignedReceipt, signer: str, trust: Trust, *, at: dt.datetime | None = None) -> Receipt:
+    """A receipt, once it is known to be this party's word.
+
+    Args:
+        signed: The receipt.
+        signer: Who must have signed it.
+        trust: Whom the reader believes.
+        at: When it was signed, for records; now, where absent.
 
     Raises:
-        ProtocolViolation: A peer's account differs from this party's.
-        IdentityError: A receipt is not signed by the peer.
+        IdentityError: The signature is not the signer's.
+        ProtocolViolation: The receipt cannot be read, or is another party's.
     """
-    lane = session.lane(LANE)
-    mine = {peer: _receipt(session, peer, lane.path) for peer in session.others}
-    for peer, receipt in mine.items():
-        content = receipt.SerializeToString(deterministic=True)
-        await lane.send(
-            peer,
-            SignedReceipt(
-                receipt=content,
-                signature=identity.sign(_PURPOSE + content),
-                certificate=identity.certificate_pem,
-            ),
-        )
-    theirs = await lane.gather(SignedReceipt)
-    for peer, signed in theirs.items():
-        check_receipt(signed, peer, mine[peer], identity.ca_pem)
-    return theirs
+    verify(trust, signed.certificate, signer, _PURPOSE + signed.receipt, signed.signature, at=at)
+    receipt = Receipt()
+    try:
+        receipt.ParseFromString(signed.receipt)
+    except DecodeError:
+        raise ProtocolViolation(f"{signer} signed a receipt that cannot be read", party=signer) from None
+    if receipt.sender != signer:
+        raise ProtocolViolation(f"{signer} signed a receipt for another session or party", party=signer)
+    return receipt
 
 
-def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, ca_pem: bytes) -> None:
+def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, trust: Trust) -> None:
     """Checks a peer's receipt against this party's own record.
 
     Args:
         signed: What the peer sent.
         peer: Who must have signed it.
         mine: This party's receipt for that peer.
-        ca_pem: The authority that the peer's certificate must be of.
+        trust: Whom this party believes.
 
     Raises:
         ProtocolViolation: The accounts differ; the message names the first lane in which they do.
         IdentityError: The signature is not the peer's.
     """
-    verify(ca_pem, signed.certificate, peer, _PURPOSE + signed.receipt, signed.signature)
-    theirs = Receipt()
-    try:
-        theirs.ParseFromString(signed.receipt)
-    except DecodeError:
-        raise ProtocolViolation(f"{peer} signed a receipt that cannot be read", party=peer) from None
-    if (theirs.session, theirs.sender, theirs.peer) != (mine.session, peer, mine.sender):
+    theirs = read_receipt(signed, peer, trust)
+    if (theirs.session, theirs.peer) != (mine.session, mine.sender):
         raise ProtocolViolation(f"{peer} signed a receipt for another session or party", party=peer)
     if (theirs.version, theirs.suite) != (mine.version, mine.suite):
         raise ProtocolViolation(f"{peer} signed a receipt for another version or suite", party=peer)
-    _compare(peer, "sent to", theirs.sent, mine.received)
-    _compare(peer, "received from", theirs.received, mine.sent)
+    for direction, lane in differences(mine, theirs):
+        what = "sent to" if direction == "received" else "received from"
+        raise ProtocolViolation(
+            f"the receipt of {peer} for what it {what} this party differs from this party's record in lane "
+            f"'{lane[:80]}'; one of the two nodes is faulty or lies",
+            party=peer,
+        )
 
 
-def _receipt(session: Session, peer: str, without: str) -> Receipt:
-    def heads(direction: Direction) -> list[ChainHead]:
-        return [head for head in session.transcript.heads(peer, direction) if head.lane != without]
+def differences(mine: Receipt, theirs: Receipt, *, ended: bool = True) -> Iterator[tuple[Direction, str]]:
+    """Where two parties' accounts of the same frames differ.
 
-    return Receipt(
-        session=session.id,
-        sender=session.me,
-        peer=peer,
-        sent=heads("sent"),
-        received=heads("received"),
-        version=WIRE_VERSION,
-        suite=session.suite,
+    Args:
+        mine: One party's receipt.
+        theirs: The other's.
+        ended: Whether both speak of the whole session; if not, frames may still have been under way, so only the heads
+            of lanes with equal numbers of frames are compared.
+
+    Yields:
+        The direction, as seen by `mine`, and the lane.
+    """
+    directions: tuple[tuple[Direction, Iterable[ChainHead], Iterable[ChainHead]], ...] = (
+        ("received", mine.received, theirs.sent),
+        ("sent", mine.sent, theirs.received),
     )
-
-
-def _compare(peer: str, what: str, theirs: Iterable[ChainHead], mine: Iterable[ChainHead]) -> None:
-    said = {head.lane: (head.frames, head.head) for head in theirs}
-    known = {head.lane: (head.frames, head.head) for head in mine}
-    for lane in sorted(said.keys() | known.keys()):
-        if said.get(lane) != known.get(lane):
-            raise ProtocolViolation(
-                f"the receipt of {peer} for what it {what} this party differs from this party's record in lane "
-                f"'{lane[:80]}'; one of the two nodes is faulty or lies",
-                party=peer,
-            )
+    for direction, known, said in directions:
+        left = {head.lane: (head.frames, head.head) for head in known}
+        right = {head.lane: (head.frames, head.head) for head in said}
+        for lane in sorted(left.keys() | right.keys()):
+            one, other = left.get(lane), right.get(lane)
+            if one != other and (ended or (one is not None and other is not None and one[0] == other[0])):
+                yield direction, lane

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
@@ -40,6 +40,8 @@ from link.errors import (
     VersionMismatch,
 )
 from link.executor import Executor
+from link.identity import Identity
+from link.proof import check, prove
 from link.randomness import RandomStream
 from link.transcript import Transcript
 from link.version import WIRE_VERSION
@@ -49,6 +51,8 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
+
+NONCE_BYTES: Final = 16
 
 
 class Session:
@@ -77,11 +81,13 @@ class Session:
         *,
         random: RandomStream,
         executor: Executor,
+        identity: Identity | None = None,
         declared: Iterable[Declared] = (),
         deadline_s: float = 1800.0,
         progress: Progress = lambda step, done, total: None,
+        mac_secret: bytes | None = None,
     ) -> Session:
-        """Greets all peers, checks that all mean the same job, and derives the session's id.
+        """Greets all peers, checks who they are and that all mean the same job, and derives the session's id.
 
         Args:
             terms: What all parties must agree on.
@@ -89,19 +95,24 @@ class Session:
             transport: Carries the frames.
             random: This party's source of randomness for this session.
             executor: Where heavy local work runs.
+            identity: What this party proves itself with, and whom it believes. Without one nobody proves anything:
+                for protocols whose parties are all in one process.
             declared: The labels that may be opened.
             deadline_s: Seconds until every wait of this session ends.
             progress: Told how far steps have come.
+            mac_secret: Keys, together with the session's id, the MACs of what is opened; without one, a fresh secret
+                that nobody keeps.
 
         Raises:
             VersionMismatch: A peer runs another version or suite, or means another job.
+            IdentityError: A peer cannot prove who it is, or its certificate is not to be believed.
             DeadlineExceeded: A peer did not greet in time.
         """
-        core = SessionCore(terms, me, transport, random, executor, declared, deadline_s, progress)
+        core = SessionCore(terms, me, transport, random, executor, declared, deadline_s, progress, mac_secret)
         session = cls(core, "", None)
         transport.attach(core)
         try:
-            await session._greet()
+            await session._greet(identity)
         except asyncio.CancelledError:
             await session.abort(JobCancelled(f"the job was cancelled at {me}", party=me))
             raise
@@ -110,9 +121,9 @@ class Session:
             raise
         return session
 
-    async def _greet(self) -> None:
+    async def _greet(self, identity: Identity | None) -> None:
         terms, core = self._core.terms, self._core
-        nonce = core.random.derive("session-nonce").bytes(16)
+        nonce = core.random.derive("session-nonce").bytes(NONCE_BYTES)
         mine = Hello(
             job_id=terms.job_id,
             attempt=terms.attempt,
@@ -123,10 +134,15 @@ class Session:
             suite=terms.suite,
         )
         greetings = Session(core, HELLO_LANE, None)
-        await greetings.broadcast(mine)
+        for peer in self.others:
+            if identity is not None:
+                mine.proof.CopyFrom(prove(identity, terms, nonce, peer))
+            await greetings.send(peer, mine)
         nonces = {self.me: nonce}
         for peer, hello in (await greetings.gather(Hello)).items():
             _compare(peer, mine, hello)
+            if identity is not None:
+                check(hello.proof, identity.trust, peer, terms, hello.nonce, self.me)
             nonces[peer] = hello.nonce
         digest = hashlib.sha256(terms.job_id + terms.attempt.to_bytes(4, "big"))
         for party in terms.parties:
@@ -394,8 +410,8 @@ def _compare(peer: str, mine: Hello, theirs: Hello) -> None:
     ):
         if getattr(mine, name) != getattr(theirs, name):
             raise VersionMismatch(f"{peer} runs with another {what}; bring both nodes to the same", party=peer)
-    if len(theirs.nonce) != 16:
-        raise MalformedMessage(f"{peer} greeted without a nonce of 16 bytes", party=peer)
+    if len(theirs.nonce) != NONCE_BYTES:
+        raise MalformedMessage(f"{peer} greeted without a nonce of {NONCE_BYTES} bytes", party=peer)
 
 
 def _view(values: NDArray[Any]) -> memoryview:

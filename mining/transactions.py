@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -119,6 +121,18 @@ class Transactions:
         known = (position.get(item, -1) for item in self.items)
         return self.renumbered(np.fromiter(known, np.int32, self.n_items), tuple(dictionary))
 
+    def without(self, patterns: Sequence[str]) -> Transactions:
+        """The same rows without the items that match a pattern; a row that loses all its items stays, empty.
+
+        Args:
+            patterns: As in `fnmatch.fnmatchcase`.
+        """
+        removed = matching(self.items, patterns)
+        if not removed:
+            return self
+        kept = tuple(item for item in self.items if item not in removed)
+        return self.onto(kept)
+
     def renumbered(self, target: NDArray[np.int32], dictionary: tuple[str, ...]) -> Transactions:
         """Re-encode by a table of new item numbers.
 
@@ -147,6 +161,14 @@ class Transactions:
 
     def __repr__(self) -> str:
         return f"Transactions(rows={self.n_rows}, items={self.n_items}, occurrences={self.n_occurrences})"
+
+
+def matching(items: Iterable[str], patterns: Sequence[str]) -> frozenset[str]:
+    """The items that match at least one of the patterns, as `fnmatch.fnmatchcase` matches."""
+    if not patterns:
+        return frozenset()
+    fits = re.compile("|".join(map(fnmatch.translate, patterns))).match
+    return frozenset(item for item in items if fits(item))
 
 
 def _offsets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from party.check import check
+from party.inbox_cli import approve, deny, inbox, show
+
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
 
 
@@ -25,3 +28,26 @@ def serve(
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))
+
+
+app.command()(check)
+app.command()(inbox)
+app.command()(show)
+app.command()(approve)
+app.command()(deny)
+
+
+@app.command()
+def health(
+    party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask the running node beside which this is called whether it is ready; exits 0 only if it is."""
+    import asyncio
+    import json
+
+    from party.health import check
+
+    name, address = asyncio.run(check(party_toml))
+    ready = {"schema": "comine.health/1", "party": name, "address": address, "ready": True}
+    typer.echo(json.dumps(ready, indent=2) if as_json else f"{name} is ready at {address}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -12,18 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
+from party.rules import DatasetName, PolicySection, Rules
 
-
-def _dataset_name(name: object) -> object:
-    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) is None:
-        raise ValueError(
-            f"'{name}' cannot be a name: use 1 to 63 letters, digits and the characters . - _, a letter or digit first"
-        )
-    return name
-
-
-DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
-
+AUDIT_LOG: Final = "audit.log"  # in the state folder
+AUDIT_KEY: Final = "audit.key"
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")
 SERVER_URLS: Final = ("postgresql://", "postgres://")
 
@@ -32,30 +22,6 @@ def _available_kind(kind: object) -> object:
     if kind == "table":
         raise ValueError('"table" is not available in this version, which mines kind = "transactions"')
     return kind
-
-
-def _share(value: object) -> object:
-    """A decimal in (0, 1]; `jobs.toml` reads numbers with a point as exact decimals."""
-    if isinstance(value, Decimal) and value.is_finite() and 0 < value <= 1:
-        return value
-    raise ValueError(
-        "must be a fraction above 0 and at most 1, such as 0.001; min_count sets a floor for counts of transactions"
-    )
-
-
-def _not_empty(names: object) -> object:
-    if names == []:
-        raise ValueError("names nothing, so no job could ever run; leave the key out to allow all")
-    return names
-
-
-def _any_task(tasks: object) -> object:
-    if tasks == []:
-        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or both')
-    return tasks
-
-
-Some = BeforeValidator(_not_empty)
 
 
 class _Section(BaseModel):
@@ -68,7 +34,7 @@ class PartySection(_Section):
     Attributes:
         name: The party, as in its certificate and in the federation file.
         listen: HOST:PORT on which the node answers coordinators and peers.
-        state_dir: Folder for the results that this party receives.
+        state_dir: Folder for the jobs, the audit log and the results of this party.
         federation: The federation file, whose parties are the peers that the node may talk to.
         max_running: Jobs that may run at once.
     """
@@ -93,6 +59,8 @@ class DatasetSection(_Section):
         query: With `format = "sql"`: what is read.
         id: Column that numbers transactions, with one item a row.
         item: Column of the items, with one item a row.
+        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
+        policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
     """
 
     name: DatasetName
@@ -103,6 +71,8 @@ class DatasetSection(_Section):
     query: str | None = Field(default=None, min_length=1)
     id: str = Field(default="id", min_length=1)
     item: str = Field(default="item", min_length=1)
+    rows_public: Literal["exact", "rounded", "hidden"] = "rounded"
+    policy: Rules | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:
@@ -131,30 +101,6 @@ class DatasetSection(_Section):
         return self.model_copy(update={"source": f"{scheme}{folder / self.source.removeprefix(scheme)}"})
 
 
-class PolicySection(_Section):
-    """The `[policy]` table: every rule that is written is enforced; a rule that is left out forbids nothing.
-
-    Attributes:
-        approve: `auto` runs what the rules allow; `manual` would ask a person.
-        tasks: Tasks that may run.
-        datasets: Datasets that may be used; all, where absent.
-        peers: Parties that may take part beside this one; all of the federation, where absent.
-        min_parties: The fewest parties of a job, this one included.
-        min_support: The lowest support that a job may ask for, as a fraction.
-        min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to.
-        max_length: The most items of an itemset; the job must set a limit that is no higher.
-    """
-
-    approve: Literal["auto", "manual"]
-    tasks: Annotated[tuple[Literal["itemsets", "rules"], ...], BeforeValidator(_any_task)]
-    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
-    peers: Annotated[tuple[Name, ...] | None, Some] = None
-    min_parties: int | None = Field(default=None, ge=2, le=64)
-    min_support: Annotated[Decimal, BeforeValidator(_share)] | None = None
-    min_count: int | None = Field(default=None, ge=1)
-    max_length: int | None = Field(default=None, ge=1)
-
-
 class PartyConfig(_Section):
     """The whole of `party.toml`."""
 
@@ -174,6 +120,18 @@ class PartyConfig(_Section):
         for name in self.policy.datasets or ():
             if name not in names:
                 raise ValueError(f"[policy] datasets names '{name}', but no [[dataset]] has that name")
+        for dataset in names:
+            policy = self.policy_of(dataset)
+            if policy.max_jobs_period is not None and policy.max_jobs is None:
+                raise ValueError(
+                    f"max_jobs_period limits nothing for the dataset '{dataset}'; write max_jobs beside it"
+                )
+            for rule in policy.approval:
+                for name in rule.datasets or ():
+                    if name not in names:
+                        raise ValueError(
+                            f"[[policy.approval]] datasets names '{name}', but no [[dataset]] has that name"
+                        )
         return self
 
     @classmethod
@@ -197,13 +155,21 @@ class PartyConfig(_Section):
         """Datasets by name."""
         return {dataset.name: dataset for dataset in self.dataset}
 
+    def policy_of(self, dataset: str) -> PolicySection:
+        """The policy for jobs on a dataset: `[policy]`, and what the dataset's own table writes in its place."""
+        found = self.datasets.get(dataset)
+        return self.policy.under(found.policy if found else None)
+
     def check_federation(self, federation: Federation) -> None:
         """Checks that this party and the peers of its policy are in the federation.
 
         Raises:
             ConfigurationError: One is not; the sentence says where to add it.
         """
-        for name in (self.party.name, *(self.policy.peers or ())):
+        policies = (self.policy, *(dataset.policy for dataset in self.dataset if dataset.policy))
+        peers = (name for policy in policies for name in policy.peers or ())
+        asked = (name for policy in policies for rule in policy.approval for name in rule.parties or ())
+        for name in (self.party.name, *peers, *asked):
             if name not in federation.addresses:
                 raise ConfigurationError(
                     f"the party '{name}' is not in {self.party.federation}; add a [[party]] table for it there"

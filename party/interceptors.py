@@ -25,7 +25,7 @@ from link.errors import (
     ResourceError,
     UsageError,
 )
-from link.identity import peer_of
+from link.identity import Identity, check_peer, peer_of
 from party.logs import Log
 
 PREFIX: Final = "/comine.v1.Control/"
@@ -53,27 +53,30 @@ def status_of(error: ComineError) -> grpc.StatusCode:
 
 
 def coordinator_of(context: Context, me: str) -> str:
-    """The name of the coordinator that calls, by its certificate.
+    """The name of the coordinator that calls, by the certificate that `ControlGate` has found good.
 
     Raises:
         IdentityError: The caller is no coordinator.
     """
-    role, name = peer_of(context.auth_context())
+    return _coordinator(*peer_of(context.auth_context()), me)
+
+
+def _coordinator(role: str, name: str, me: str) -> str:
     if role != "coordinator":
         raise IdentityError(f"{me} takes orders from coordinators only, and {name} is a {role}", party=me)
     return name
 
 
 class ControlGate(grpc.aio.ServerInterceptor):
-    """Lets only coordinators call the control service, and translates what its methods raise.
+    """Lets only coordinators with a good certificate call the control service, and translates what its methods raise.
 
     Args:
-        me: This party.
+        identity: This party, and whom it believes.
         log: The node's log.
     """
 
-    def __init__(self, me: str, log: Log) -> None:
-        self._me, self._log = me, log
+    def __init__(self, identity: Identity, log: Log) -> None:
+        self._me, self._trust, self._log = identity.name, identity.trust, log
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: grpc.HandlerCallDetails
@@ -95,7 +98,7 @@ class ControlGate(grpc.aio.ServerInterceptor):
     def _unary(self, call: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def guarded(request: Any, context: Context) -> Any:
             async with self._translated(call, context):
-                coordinator_of(context, self._me)
+                _coordinator(*check_peer(self._trust, context.auth_context()), self._me)
                 return await method(request, context)
 
         return guarded
@@ -103,7 +106,7 @@ class ControlGate(grpc.aio.ServerInterceptor):
     def _stream(self, call: str, method: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
             async with self._translated(call, context):
-                coordinator_of(context, self._me)
+                _coordinator(*check_peer(self._trust, context.auth_context()), self._me)
                 async for response in method(request, context):
                     yield response
 

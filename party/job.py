@@ -11,41 +11,34 @@ from typing import Final
 
 from jobs.spec import JobSpec
 from link.costs import Costs
-from link.errors import ComineError, JobCancelled
+from link.errors import ComineError
 from protos.v1.control_pb2 import (
     APPROVED,
+    AWAITING_APPROVAL,
     CANCELLED,
+    DENIED,
+    EXPIRED,
     FAILED,
     RELEASING,
     RUNNING,
     SUCCEEDED,
     JobEvent,
     JobState,
-    ResultHeader,
+    SignedApproval,
 )
 
 MOVES: Final[Mapping[JobState.ValueType, frozenset[JobState.ValueType]]] = {
-    APPROVED: frozenset({RUNNING, FAILED, CANCELLED}),
+    AWAITING_APPROVAL: frozenset({APPROVED, DENIED, EXPIRED, CANCELLED}),
+    APPROVED: frozenset({RUNNING, EXPIRED, CANCELLED}),
     RUNNING: frozenset({RELEASING, FAILED, CANCELLED}),
     RELEASING: frozenset({SUCCEEDED, FAILED, CANCELLED}),
     SUCCEEDED: frozenset(),
     FAILED: frozenset(),
     CANCELLED: frozenset(),
+    DENIED: frozenset(),
+    EXPIRED: frozenset(),
 }
 PROGRESS_S: Final = 0.05  # between two events of progress: they must cost a job nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """What the coordinator may fetch of a job that succeeded.
-
-    Attributes:
-        header: The signed release.
-        table: The result, packed; empty where the coordinator gets none from this party.
-    """
-
-    header: ResultHeader
-    table: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -63,27 +56,28 @@ class _Watcher:
 
 
 class Job:
-    """A job that this party has agreed to. To be used on the event loop only.
+    """A job that was proposed to this party. To be used on the event loop only.
 
     Args:
         job_id: 32 bytes.
         spec: What is to be done.
         coordinator: Who proposed it; nobody else may ask for it.
+        present: Where it stands, as watchers are told.
 
     Attributes:
         costs: Tells what the job has cost so far.
         task: The running part; None until the start.
-        released: What may be fetched, once it succeeded.
         cancelled_by: Why the job was cancelled here, for people.
     """
 
-    def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str) -> None:
+    def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str, present: JobEvent) -> None:
         self.id, self.spec, self.coordinator = job_id, spec, coordinator
         self.task: asyncio.Task[None] | None = None
-        self.released: Released | None = None
         self.cancelled_by = ""
-        self.costs: Callable[[], Costs] = lambda: Costs(0, 0, 0, 0.0)
-        self._event = JobEvent(state=APPROVED)
+        self.costs: Callable[[], Costs] = lambda: Costs(
+            present.bytes_sent, present.bytes_received, present.rounds, present.seconds
+        )
+        self._event = present
         self._watchers: set[_Watcher] = set()
         self._told = 0.0
         self._held: asyncio.TimerHandle | None = None
@@ -98,17 +92,33 @@ class Job:
         """Whether the job has ended, one way or another."""
         return not MOVES[self.state]
 
-    def move(self, state: JobState.ValueType) -> None:
+    def move(self, state: JobState.ValueType, approval: SignedApproval | None = None) -> None:
         """Goes on to the next state of a job that fares well.
+
+        Args:
+            state: The state.
+            approval: This party's, with `APPROVED`.
 
         Raises:
             RuntimeError: The move is not legal.
         """
-        self._move(JobEvent(state=state, step=self._event.step, done=self._event.done, total=self._event.total))
+        self._move(
+            JobEvent(
+                state=state, step=self._event.step, done=self._event.done, total=self._event.total, approval=approval
+            )
+        )
 
-    def end(self, error: ComineError, me: str) -> None:
-        """Ends the job early; `error` says why, `me` is where it arose unless the error names another party."""
-        state = CANCELLED if isinstance(error, JobCancelled) else FAILED
+    def end(self, state: JobState.ValueType, error: ComineError, me: str) -> None:
+        """Ends the job early.
+
+        Args:
+            state: How.
+            error: Why.
+            me: Where it arose, unless the error names another party.
+
+        Raises:
+            RuntimeError: The move is not legal.
+        """
         event = JobEvent(state=state, step=self._event.step, done=self._event.done, total=self._event.total)
         event.error_code, event.error_message, event.error_party = error.code, error.message, error.party or me
         self._move(event)

@@ -1,54 +1,146 @@
 """Whether this party takes part in a job: rules over what the job says, never over what the data says.
 
-A refusal names the rule and what would be allowed. Apart from `check_rows` the decision is a function of the policy and
-the specification alone, so that proposals cannot be used to probe the data. What `min_count` says to a fraction is
-decided in the session, once the number of all transactions is open.
+`verdicts` judges a job rule by rule, for people; `decide` is what follows from it. A refusal names the rule and what
+would be allowed. The decision is a function of the policy, the specification and the jobs that were started before, so
+that proposals cannot be used to probe the data. Two rules need the number of rows and are checked once a job that was
+allowed has started: `check_rows` and `check_new_rows`. What `min_count` says to a fraction is decided in the session,
+once the number of all transactions is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import datetime as dt
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final, Literal
 
+from jobs.parameters import horizontal_mining
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
-from party.config import PolicySection
+from mining.joint.disclosure import openings
+from mining.transactions import matching
+from party.rules import ApprovalRule, PolicySection, seconds
+
+Approval = Literal["auto", "manual"]
+
+DEFAULT_PERIOD: Final = "30d"
+_UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which a union is opened
 
 
-def decide(
-    policy: PolicySection, spec: JobSpec, *, me: str, federation: Collection[str], datasets: Collection[str]
-) -> None:
-    """Returns where the job is allowed here.
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A job that was started at this party before.
 
-    Args:
-        policy: This party's rules.
+    Attributes:
+        job_id: The job.
+        started: Unix seconds.
+        parties: All its parties.
+        min_support: As in its specification.
+        state: How far it came.
+        n_rows: Rows that its dataset had here; None where it did not come so far.
+        data_digest: Of the dataset's content; kept at this party only.
+    """
+
+    job_id: bytes
+    started: float
+    parties: tuple[str, ...]
+    min_support: str
+    state: str
+    n_rows: int | None = None
+    data_digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged.
+
+    Attributes:
         spec: What is proposed.
+        coordinator: Who proposes it.
         me: This party.
         federation: All parties of its federation file.
         datasets: The names of its datasets.
+        now: Unix seconds.
+        expiry: When the proposal ends, Unix seconds; None where nothing is proposed yet.
+        earlier: The jobs that were started on the dataset, first the first.
+    """
+
+    spec: JobSpec
+    coordinator: str
+    me: str
+    federation: Collection[str]
+    datasets: Collection[str]
+    now: float
+    expiry: int | None = None
+    earlier: Sequence[Earlier] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one rule says to a job.
+
+    Attributes:
+        rule: Its key in the policy.
+        allows: What it allows, in words.
+        refusal: Why it refuses the job: the end of a sentence that begins with "the policy of NAME"; None where it
+            does not.
+        later: Whether it is decided only once the rows are counted.
+    """
+
+    rule: str
+    allows: str
+    refusal: str | None = None
+    later: bool = False
+
+
+def decide(policy: PolicySection, case: Case) -> Approval:
+    """How the job is approved here, where it is allowed: at once, or by a person.
+
+    Args:
+        policy: This party's rules for the job's dataset.
+        case: The job and what it is judged by.
 
     Raises:
         ConfigurationError: The job does not fit this node: it names no part for it, strangers, or an unknown dataset.
-        PolicyDenied: A rule refuses the job; the sentence names the rule.
+        PolicyDenied: A rule refuses the job; the sentence names the rule and what would be allowed.
     """
-    _fits(spec, me, federation, datasets)
-    _check_partners(policy, spec, me)
-    if spec.job.task not in policy.tasks:
-        raise _denied(me, f"allows only {_either(policy.tasks)}, not the task '{spec.job.task}'")
-    if policy.datasets is not None and spec.job.dataset not in policy.datasets:
-        raise _denied(me, f"does not open the dataset '{spec.job.dataset}' to jobs")
-    _check_threshold(policy, spec, me)
-    _check_length(policy, spec, me)
-    if policy.approve == "manual":
-        raise PolicyDenied(
-            f'{me} has approve = "manual", but this version has no inbox in which a person could approve; '
-            f'ask {me} to set approve = "auto" with rules that it can stand behind',
-            party=me,
+    check_fit(case)
+    for verdict in verdicts(policy, case):
+        if verdict.refusal is not None:
+            raise _denied(case.me, verdict.refusal)
+    return "manual" if _approval(policy, case) == "manual" else "auto"
+
+
+def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
+    """What each rule that is written says to the job, in the order in which they are enforced."""
+    judged = (rule(policy, case) for rule in _RULES)
+    return tuple(verdict for verdict in judged if verdict is not None)
+
+
+def check_fit(case: Case) -> None:
+    """Refuses what cannot run at this node, whatever its policy is.
+
+    Raises:
+        ConfigurationError: The job names no part for it, strangers, or an unknown dataset.
+    """
+    spec, me = case.spec, case.me
+    if me not in spec.job.parties:
+        raise ConfigurationError(f"the job has no part for {me}; propose it to the parties that it names", party=me)
+    strangers = [name for name in spec.job.parties if name not in case.federation]
+    if strangers:
+        raise ConfigurationError(
+            f"{me} does not know the party '{strangers[0]}'; add it to the federation file of {me}", party=me
+        )
+    if spec.job.dataset not in case.datasets:
+        raise ConfigurationError(
+            f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
         )
 
 
 def check_rows(policy: PolicySection, spec: JobSpec, *, me: str, n_rows: int) -> None:
-    """The one rule that needs the data: a count under a policy that has `min_support` but no `min_count`.
+    """What `min_support` says to a count, under a policy that has no `min_count`.
 
     The count must be at least `min_support` of this party's own transactions. Since all parties' transactions are at
     least as many, this is necessary for the joint support to reach `min_support`, not sufficient. A refusal tells that
@@ -64,51 +156,249 @@ def check_rows(policy: PolicySection, spec: JobSpec, *, me: str, n_rows: int) ->
         raise _denied(me, f"asks for a support of at least {policy.min_support}, and a count of {count} is below it")
 
 
-def _fits(spec: JobSpec, me: str, federation: Collection[str], datasets: Collection[str]) -> None:
-    if me not in spec.job.parties:
-        raise ConfigurationError(f"the job has no part for {me}; propose it to the parties that it names", party=me)
-    strangers = [name for name in spec.job.parties if name not in federation]
-    if strangers:
-        raise ConfigurationError(
-            f"{me} does not know the party '{strangers[0]}'; add it to the federation file of {me}", party=me
+def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: bytes, last: Earlier | None) -> None:
+    """What `min_new_rows` says: two results on data that differ in a few rows tell about those rows.
+
+    The same content as at the last job is allowed. A refusal tells that the dataset has changed since then and by fewer
+    rows than the rule asks for, and no more.
+
+    Args:
+        policy: This party's rules for the dataset.
+        me: This party.
+        n_rows: Rows of the dataset now.
+        data_digest: Of its content now.
+        last: The last job on it whose rows were counted.
+
+    Raises:
+        PolicyDenied: The dataset has changed by too few rows.
+    """
+    if policy.min_new_rows is None or last is None or last.n_rows is None or last.data_digest == data_digest:
+        return
+    if abs(n_rows - last.n_rows) < policy.min_new_rows:
+        raise _denied(
+            me,
+            f"asks for at least {policy.min_new_rows} new rows in a dataset that has changed since the last job on it "
+            "(rule min_new_rows), and it has fewer",
         )
-    if spec.job.dataset not in datasets:
-        raise ConfigurationError(
-            f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
-        )
 
 
-def _check_partners(policy: PolicySection, spec: JobSpec, me: str) -> None:
-    if policy.peers is not None:
-        for name in spec.job.parties:
-            if name not in (me, *policy.peers):
-                raise _denied(me, f"does not allow jobs together with '{name}' (rule peers)")
-    if policy.min_parties is not None and len(spec.job.parties) < policy.min_parties:
-        raise _denied(me, f"asks for at least {policy.min_parties} parties (rule min_parties)")
+# -- the rules --------------------------------------------------------------------------------------------------------
+def _coordinators(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.coordinators is None:
+        return None
+    refusal = None
+    if case.coordinator not in policy.coordinators:
+        refusal = f"takes no jobs of '{case.coordinator}', only of {_listed(policy.coordinators)} (rule coordinators)"
+    return Verdict("coordinators", ", ".join(policy.coordinators), refusal)
 
 
-def _check_threshold(policy: PolicySection, spec: JobSpec, me: str) -> None:
-    asked = spec.itemsets.min_support
+def _peers(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.peers is None:
+        return None
+    others = [name for name in case.spec.job.parties if name not in (case.me, *policy.peers)]
+    refusal = None
+    if others:
+        refusal = f"does not allow jobs together with '{others[0]}', only with {_listed(policy.peers)} (rule peers)"
+    return Verdict("peers", ", ".join(policy.peers), refusal)
+
+
+def _min_parties(policy: PolicySection, case: Case) -> Verdict | None:
+    least = policy.min_parties
+    if least is None:
+        return None
+    few = len(case.spec.job.parties) < least
+    return Verdict(
+        "min_parties", f"at least {least}", f"asks for at least {least} parties (rule min_parties)" if few else None
+    )
+
+
+def _tasks(policy: PolicySection, case: Case) -> Verdict:
+    task, refusal = case.spec.job.task, None
+    if task not in policy.tasks:
+        refusal = f"allows only {_listed(policy.tasks)}, not the task '{task}' (rule tasks)"
+    return Verdict("tasks", ", ".join(policy.tasks), refusal)
+
+
+def _datasets(policy: PolicySection, case: Case) -> Verdict | None:
+    dataset = case.spec.job.dataset
+    if policy.datasets is None:
+        return None
+    refusal = None
+    if dataset not in policy.datasets:
+        refusal = f"does not open the dataset '{dataset}' to jobs, only {_listed(policy.datasets)} (rule datasets)"
+    return Verdict("datasets", ", ".join(policy.datasets), refusal)
+
+
+def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
+    least, asked = policy.min_support, case.spec.itemsets.min_support
+    if least is None:
+        return None
+    allows, refusal = f"at least {least}", None
+    if isinstance(asked, int):
+        if policy.min_count is not None:
+            return Verdict("min_support", f"{allows}, or a count that min_count allows")
+        return Verdict("min_support", f"{allows} of this party's own transactions", later=True)
+    if asked < least:
+        refusal = f"asks for min_support of at least {least}, and the job has {asked} (rule min_support)"
+    return Verdict("min_support", allows, refusal)
+
+
+def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
+    least, asked = policy.min_count, case.spec.itemsets.min_support
+    if least is None:
+        return None
+    allows, refusal = f"at least {least} transactions", None
     if isinstance(asked, Decimal):
-        if policy.min_support is not None and asked < policy.min_support:
-            raise _denied(me, f"asks for min_support of at least {policy.min_support}, and the job has {asked}")
-        if policy.min_support is None and policy.min_count is not None:
-            raise _denied(
-                me, f"asks for min_support as a count of at least {policy.min_count}, and the job has a fraction"
-            )
-    elif policy.min_count is not None and asked < policy.min_count:
-        raise _denied(me, f"asks for a count of at least {policy.min_count} (rule min_count), and the job has {asked}")
+        if policy.min_support is not None:
+            return Verdict("min_count", f"{allows} of all parties", later=True)
+        refusal = f"asks for min_support as a count of at least {least}, and the job has a fraction (rule min_count)"
+    elif asked < least:
+        refusal = f"asks for a count of at least {least} (rule min_count), and the job has {asked}"
+    return Verdict("min_count", allows, refusal)
 
 
-def _check_length(policy: PolicySection, spec: JobSpec, me: str) -> None:
-    limit, asked = policy.max_length, spec.itemsets.max_length
-    if limit is not None and (asked is None or asked > limit):
-        raise _denied(me, f"asks for max_length of at most {limit}, and the job has {asked or 'none'}")
+def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
+    asked = case.spec.itemsets.max_length
+    return _at_most("max_length", policy.max_length, asked, "none" if asked is None else str(asked))
+
+
+def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
+    if not policy.withhold:
+        return None
+    given, refusal = case.spec.itemsets, None
+    missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
+    if missing and (given.catalogue is None or matching(given.catalogue, missing)):
+        line = json.dumps([*given.exclude, *missing], ensure_ascii=False)
+        refusal = f"withholds items (rule withhold); add to the job's [itemsets]: exclude = {line}"
+    return Verdict("withhold", f"jobs that exclude {_listed(policy.withhold)}", refusal)
+
+
+def _max_candidates(policy: PolicySection, case: Case) -> Verdict | None:
+    asked = case.spec.itemsets.max_candidates
+    return _at_most("max_candidates", policy.max_candidates, asked, str(asked))
+
+
+def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.max_deadline is None:
+        return None
+    long = case.spec.job.deadline_s > seconds(policy.max_deadline)
+    refusal = (
+        f"asks for a deadline of at most {policy.max_deadline} (rule max_deadline), and the job has "
+        f"{case.spec.job.deadline}"
+    )
+    return Verdict("max_deadline", f"at most {policy.max_deadline}", refusal if long else None)
+
+
+def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
+    labels = {line.label for line in openings(horizontal_mining(case.spec), case.spec.job.parties)}
+    asked = case.spec.union.bound if labels & _UNIONS else 0
+    return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), "[union] bound")
+
+
+def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
+    if case.expiry is None:
+        return None
+    late = case.expiry - case.now > seconds(policy.max_expiry)
+    refusal = f"takes proposals that expire within {policy.max_expiry} (rule max_expiry); check the clocks"
+    return Verdict("max_expiry", f"within {policy.max_expiry}", refusal if late else None)
+
+
+def _party_sets(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.party_sets is None:
+        return None
+    if not case.earlier:
+        return Verdict("party_sets", "any parties, since no job was started on the dataset yet")
+    first, refusal = case.earlier[0].parties, None
+    if set(first) != set(case.spec.job.parties):
+        refusal = (
+            f"asks for the parties {', '.join(sorted(first))} in every job on '{case.spec.job.dataset}', as in the "
+            'first one (rule party_sets = "fixed")'
+        )
+    return Verdict("party_sets", ", ".join(sorted(first)), refusal)
+
+
+def _max_jobs(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.max_jobs is None:
+        return None
+    period = policy.max_jobs_period or DEFAULT_PERIOD
+    recent = [job.started for job in case.earlier if job.started > case.now - seconds(period)]
+    refusal = None
+    if len(recent) >= policy.max_jobs:
+        free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
+        refusal = (
+            f"allows {policy.max_jobs} jobs within {period} on '{case.spec.job.dataset}' (rule max_jobs); the next may "
+            f"start after {free:%Y-%m-%d %H:%M} UTC"
+        )
+    return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
+
+
+def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:  # noqa: ARG001
+    if policy.min_new_rows is None:
+        return None
+    allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
+    return Verdict("min_new_rows", allows, later=True)
+
+
+def _approve(policy: PolicySection, case: Case) -> Verdict:
+    decision = _approval(policy, case)
+    words = {"auto": "approved at once", "manual": "a person decides", "refuse": "refused"}
+    refusal = None
+    if decision == "refuse":
+        refusal = (
+            f"takes no jobs of '{case.coordinator}' for the task '{case.spec.job.task}' on '{case.spec.job.dataset}' "
+            "with these parties (rule approval)"
+        )
+    return Verdict("approve", words[decision], refusal)
+
+
+_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+    _coordinators,
+    _peers,
+    _min_parties,
+    _tasks,
+    _datasets,
+    _min_support,
+    _min_count,
+    _max_length,
+    _withhold,
+    _max_candidates,
+    _max_deadline,
+    _max_union_bound,
+    _max_expiry,
+    _party_sets,
+    _max_jobs,
+    _min_new_rows,
+    _approve,
+)
+
+
+def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:
+    fitting = (rule.decide for rule in policy.approval if _fits(rule, case))
+    return next(fitting, policy.approve)
+
+
+def _fits(rule: ApprovalRule, case: Case) -> bool:
+    job = case.spec.job
+    return (
+        (rule.coordinators is None or case.coordinator in rule.coordinators)
+        and (rule.tasks is None or job.task in rule.tasks)
+        and (rule.datasets is None or job.dataset in rule.datasets)
+        and (rule.parties is None or set(job.parties) <= {case.me, *rule.parties})
+    )
+
+
+def _at_most(rule: str, most: int | None, asked: int | None, told: str, what: str = "") -> Verdict | None:
+    if most is None:
+        return None
+    refusal = None
+    if asked is None or asked > most:
+        refusal = f"asks for {what or rule} of at most {most} (rule {rule}), and the job has {told}"
+    return Verdict(rule, f"at most {most}", refusal)
 
 
 def _denied(me: str, what: str) -> PolicyDenied:
     return PolicyDenied(f"the policy of {me} {what}", party=me)
 
 
-def _either(names: Collection[str]) -> str:
+def _listed(names: Collection[str]) -> str:
     return " and ".join(f"'{name}'" for name in names)

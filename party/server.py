@@ -15,21 +15,30 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from jobs.audit.events import NodeStarted, NodeStopped
+from jobs.audit.key import AuditKey
 from jobs.document import software_version
 from jobs.federation import Federation
-from link.errors import IdentityError, ResourceError
+from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
-from link.identity import Identity
-from party.config import PartyConfig
+from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
+from party.consent import Consent
+from party.estimate import Estimates
+from party.identity import check_identity
 from party.interceptors import ControlGate
+from party.judge import Judge
 from party.logs import LibraryLines, Log, open_log
 from party.memory import return_freed_arrays
+from party.node_audit import NodeAudit
+from party.room import Room
 from party.service import ControlService
-from party.session_host import Room, SessionHost
+from party.session_host import SessionHost
 from party.sources import Sources
+from party.store import FILE, Store
+from party.tables import ReleasedTables
 from protos.v1 import control_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
@@ -54,26 +63,37 @@ class Node:
     def __init__(self, config: PartyConfig, log: Log, *, patience_s: float = PATIENCE_S) -> None:
         federation = Federation.load(config.party.federation)
         config.check_federation(federation)
-        identity = Identity.load(config.tls.ca, config.tls.certificate, config.tls.key)
-        _check_identity(identity, config)
+        identity = config.tls.identity(federation.pins)
+        check_identity(identity, config)
         self.name, self._listen, self._log = config.party.name, config.party.listen, log
         self._executor = ThreadExecutor()
         self._sources = Sources(config.dataset, self._executor)
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
+        state = _writable(config.party.state_dir)
+        self._store = Store.open(state / FILE)
+        self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
+        self._audit.party, self._audit.log = self.name, log
+        members = tuple(federation.addresses)
+        judge = Judge(config, members, self._store)
         self.host = SessionHost(
             Room(
                 identity=identity,
-                policy=config.policy,
+                consent=Consent(judge, identity, self._store, self._audit),
+                store=self._store,
+                audit=self._audit,
+                audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self._sources,
                 link=self._link,
                 executor=self._executor,
-                results=_writable(config.party.state_dir / "results"),
+                results=_writable(state / "results"),
+                tables=ReleasedTables(_writable(state / "released")),
                 max_running=config.party.max_running,
                 log=log,
             )
         )
         self._health = health.aio.HealthServicer()
-        self._control = ControlService(config, tuple(federation.addresses), self.host, log)
+        estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
+        self._control = ControlService(config, members, self.host, identity, estimates)
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
@@ -83,7 +103,9 @@ class Node:
         Raises:
             ResourceError: The port is taken.
         """
-        server = grpc.aio.server(interceptors=[ControlGate(self.name, self._log)], options=list(SERVER_OPTIONS))
+        server = grpc.aio.server(
+            interceptors=[ControlGate(self._link.identity, self._log)], options=list(SERVER_OPTIONS)
+        )
         self._link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -99,6 +121,8 @@ class Node:
                 "this machine's; stop that process or change [party] listen"
             ) from None
         self._server = server
+        await self._audit.record(NodeStarted.now(software_version()))
+        await self.host.recover()
         await server.start()
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -117,8 +141,12 @@ class Node:
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
             await self._server.stop(GRACE_S)
+            with contextlib.suppress(ComineError):  # the log has the reason
+                await self._audit.record(NodeStopped())
             self._log.info("stopped")
         self._executor.close()
+        self._store.close()
+        self._audit.close()
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
         for service in ("", CONTROL_SERVICE, LINK_SERVICE):
@@ -148,18 +176,6 @@ async def serve(path: Path) -> None:
         await node.stop()
 
 
-def _check_identity(identity: Identity, config: PartyConfig) -> None:
-    name, certificate = config.party.name, config.tls.certificate
-    if identity.role != "party":
-        raise IdentityError(
-            f"{certificate} is a {identity.role}'s certificate; issue one with: comine pki issue {name} --role party"
-        )
-    if identity.name != name:
-        raise IdentityError(
-            f"{certificate} names '{identity.name}', but [party] name is '{name}'; use the certificate of {name}"
-        )
-
-
 def _writable(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -167,6 +183,6 @@ def _writable(folder: Path) -> Path:
             raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise ResourceError(
-            f"the state folder {folder.parent} cannot be written ({error.strerror}); change [party] state_dir"
+            f"the state folder {folder} cannot be written ({error.strerror}); change [party] state_dir"
         ) from None
     return folder

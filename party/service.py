@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection
-from typing import Any, Final
+from typing import Any
 
 import grpc
 
 from crypto.params import STANDARD_128
+from jobs.consent import check_approvals
+from jobs.description import sign
 from jobs.document import software_version
-from jobs.spec import MAX_SPEC_BYTES, JobSpec
 from link.core import CHUNK_BYTES
-from link.errors import ConfigurationError, DeadlineExceeded, LimitExceeded, MalformedMessage, UnexpectedMessage
+from link.errors import UnexpectedMessage
+from link.identity import Identity
 from link.version import WIRE_VERSION
 from party.config import PartyConfig
+from party.estimate import Estimates
 from party.interceptors import coordinator_of
-from party.logs import Log
-from party.policy import decide
 from party.session_host import SessionHost
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlServicer
-
-NONCE_BYTES: Final = 16
-MAX_EXPIRY_S: Final = 24 * 3600
+from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -35,7 +35,8 @@ class ControlService(ControlServicer):
         config: The node's file.
         federation: All parties of its federation file.
         host: The node's jobs.
-        log: The node's log.
+        identity: This party.
+        estimates: Its answers to who plans a job.
         now: Unix seconds.
     """
 
@@ -44,18 +45,19 @@ class ControlService(ControlServicer):
         config: PartyConfig,
         federation: Collection[str],
         host: SessionHost,
-        log: Log,
+        identity: Identity,
+        estimates: Estimates,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._config, self._federation, self._host, self._log, self._now = config, federation, host, log, now
-        self._me = config.party.name
+        self._config, self._federation, self._host, self._now = config, federation, host, now
+        self._me, self._identity, self._estimates = config.party.name, identity, estimates
 
-    async def Describe(self, request: control.DescribeRequest, context: Context) -> control.Description:  # noqa: ARG002, N802
+    async def Describe(self, request: control.DescribeRequest, context: Context) -> control.SignedDescription:  # noqa: ARG002, N802
         """What the node is and serves, as far as its policy opens it."""
         policy = self._config.policy
         opened = [d for d in self._config.dataset if policy.datasets is None or d.name in policy.datasets]
-        return control.Description(
+        description = control.Description(
             name=self._me,
             software=software_version(),
             wire=WIRE_VERSION,
@@ -64,25 +66,30 @@ class ControlService(ControlServicer):
             tasks=policy.tasks,
             peers=[name for name in self._federation if name != self._me],
             now=int(self._now()),
+            revocations=self._identity.trust.number,
         )
+        return sign(description, request.challenge, self._identity)
 
-    async def Propose(self, request: control.Proposal, context: Context) -> control.Decision:  # noqa: N802
-        """Agrees to a job, or refuses with the rule that forbids it."""
-        coordinator = coordinator_of(context, self._me)
-        self._check_proposal(request)
-        spec = JobSpec.from_canonical(request.spec)
-        decide(
-            self._config.policy, spec, me=self._me, federation=self._federation, datasets=self._config.datasets.keys()
-        )
-        job = self._host.propose(spec, request.nonce, request.expiry, coordinator)
-        self._log.info(
-            "proposal accepted", job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset
-        )
-        return control.Decision(job_id=job.id)
+    async def Estimate(self, request: EstimateRequest, context: Context) -> PartyEstimate:  # noqa: N802
+        """How fast this machine is, or the sizes that this party publishes."""
+        return await self._estimates.answer(request, coordinator_of(context, self._me))
+
+    async def Propose(self, request: control.SignedProposal, context: Context) -> control.Decision:  # noqa: N802
+        """Agrees to a job, refuses it with the rule that forbids it, or leaves it to a person."""
+        job, approval = await self._host.propose(request, coordinator_of(context, self._me))
+        return control.Decision(job_id=job.id, approval=approval)
 
     async def Start(self, request: control.StartRequest, context: Context) -> control.Started:  # noqa: N802
-        """Begins this party's part in a job that was agreed to."""
-        self._host.start(self._host.find(request.job_id, coordinator_of(context, self._me)), request.attempt)
+        """Begins this party's part in a job to which all parties have agreed."""
+        job = self._host.find(request.job_id, coordinator_of(context, self._me))
+        check_approvals(
+            request.approvals,
+            self._identity.trust,
+            job_id=job.id,
+            coordinator=job.coordinator,
+            parties=job.spec.job.parties,
+        )
+        self._host.start(job, request.attempt, request.approvals)
         return control.Started()
 
     async def Watch(self, request: control.WatchRequest, context: Context) -> AsyncIterator[control.JobEvent]:  # noqa: N802
@@ -92,32 +99,14 @@ class ControlService(ControlServicer):
 
     async def Result(self, request: control.ResultRequest, context: Context) -> AsyncIterator[control.ResultPart]:  # noqa: N802
         """The signed release, then the result in pieces where this party may give it to the coordinator."""
-        job = self._host.find(request.job_id, coordinator_of(context, self._me))
-        if job.released is None or job.state != control.SUCCEEDED:
-            raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
-        yield control.ResultPart(header=job.released.header)
-        table = job.released.table
-        for begin in range(0, len(table), CHUNK_BYTES):
-            yield control.ResultPart(table=table[begin : begin + CHUNK_BYTES])
+        released = await self._host.result(self._host.find(request.job_id, coordinator_of(context, self._me)))
+        yield control.ResultPart(header=released.header)
+        for begin in range(0, len(released.table), CHUNK_BYTES):
+            yield control.ResultPart(table=released.table[begin : begin + CHUNK_BYTES])
 
     async def Cancel(self, request: control.CancelRequest, context: Context) -> control.Cancelled:  # noqa: N802
-        """Ends a job here and tells its peers; does nothing where it has ended."""
-        await self._host.cancel(self._host.find(request.job_id, coordinator_of(context, self._me)), request.reason)
+        """Ends a job here and tells its peers; does nothing where it has ended, or never came."""
+        coordinator = coordinator_of(context, self._me)
+        with contextlib.suppress(UnexpectedMessage):
+            await self._host.cancel(self._host.find(request.job_id, coordinator), request.reason)
         return control.Cancelled()
-
-    def _check_proposal(self, proposal: control.Proposal) -> None:
-        if len(proposal.nonce) != NONCE_BYTES:
-            raise MalformedMessage(f"a proposal needs a nonce of {NONCE_BYTES} bytes", party=self._me)
-        if len(proposal.spec) > MAX_SPEC_BYTES:
-            raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=self._me)
-        left = proposal.expiry - self._now()
-        if left <= 0:
-            raise DeadlineExceeded(
-                f"the proposal had expired when it reached {self._me}; check the clocks and propose the job anew",
-                party=self._me,
-            )
-        if left > MAX_EXPIRY_S:
-            raise ConfigurationError(
-                f"{self._me} accepts proposals that expire within {MAX_EXPIRY_S // 3600} hours; check the clocks",
-                party=self._me,
-            )

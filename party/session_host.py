@@ -1,21 +1,17 @@
-"""Runs the jobs of a node: from an accepted proposal to a signed release, several at a time."""
+"""Runs the jobs of a node: from a proposal to a signed release, several at a time, and over restarts."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
 
 from crypto.primitives.randomness import Randomness
-from jobs.findings import Receipt, Result
-from jobs.folder import write_result_folder
-from jobs.release import release_of, sign
-from jobs.result import digest, pack
-from jobs.run import PartyRun, run_party
+from jobs.audit.events import Ended, Started
+from jobs.audit.recorder import SessionRecorder
+from jobs.run import run_party
 from jobs.spec import JobSpec
 from link.errors import (
     ComineError,
@@ -23,58 +19,49 @@ from link.errors import (
     InputDataError,
     InternalError,
     JobCancelled,
+    PeerError,
     ResourceError,
     UnexpectedMessage,
+    from_code,
 )
-from link.executor import Executor
-from link.grpc_transport import NodeLink
-from link.identity import Identity
 from mining.transactions import Transactions
-from party.config import PolicySection
-from party.job import Job, Released
+from party.consent import spec_of
+from party.job import Job
 from party.job_transport import JobTransport
-from party.logs import Log
-from party.policy import check_rows
-from party.sources import Sources
-from protos.v1.control_pb2 import RELEASING, RUNNING, SUCCEEDED, ResultHeader
+from party.release import Released, release
+from party.room import Room
+from party.store import Record
+from protos.v1.control_pb2 import (
+    APPROVED,
+    AWAITING_APPROVAL,
+    CANCELLED,
+    DENIED,
+    EXPIRED,
+    FAILED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    JobEvent,
+    JobState,
+    Release,
+    ResultHeader,
+    SignedApproval,
+    SignedProposal,
+)
 
-T = TypeVar("T")
-
-KEEP_S: Final = 3600.0  # for which a job that has ended can be asked about
-MAX_KEPT: Final = 256  # jobs in memory; beyond them, those that have ended go first
+MAX_OPEN: Final = 256  # jobs of one coordinator that have not ended
 MAX_REASON: Final = 200  # characters of a coordinator's reason for cancelling
+POLL_S: Final = 0.25  # between two looks for decisions of people, while one is awaited
 BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
 ABORT_S: Final = 2.0  # for which a peer may keep this party from telling that it ends the job
 CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
 
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What all jobs of a node share.
-
-    Attributes:
-        identity: This party.
-        policy: Its rules.
-        sources: Its data.
-        link: Its streams to peers.
-        executor: Where heavy work runs.
-        results: Folder for the results that this party receives.
-        max_running: Jobs at once.
-        log: The node's log.
-    """
-
-    identity: Identity
-    policy: PolicySection
-    sources: Sources
-    link: NodeLink
-    executor: Executor
-    results: Path
-    max_running: int
-    log: Log
+_Early = Literal["failed", "cancelled", "expired"]
+_WORDS: Final[dict[JobState.ValueType, _Early]] = {FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired"}
 
 
 class SessionHost:
-    """The jobs that this node has agreed to.
+    """The jobs that were proposed to this node. Those that have not ended are in memory, all of them in the store.
 
     Args:
         room: What they share.
@@ -85,7 +72,8 @@ class SessionHost:
         self._room, self._now = room, now
         self._me = room.identity.name
         self._jobs: dict[bytes, Job] = {}
-        self._accepted: dict[bytes, int] = {}
+        self._attending: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
 
     @property
@@ -93,26 +81,43 @@ class SessionHost:
         """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
         return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs.values())
 
-    def propose(self, spec: JobSpec, nonce: bytes, expiry: int, coordinator: str) -> Job:
-        """Agrees to a job that the policy allows. Its id is accepted once, also after the job is forgotten.
+    async def recover(self) -> None:
+        """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
+        store = self._room.store
+        for record in store.within((RUNNING, RELEASING)):
+            error = PeerError(
+                f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
+            )
+            await self._end_record(record, FAILED, error)
+        for record in store.within((AWAITING_APPROVAL, APPROVED)):
+            try:
+                spec = spec_of(record)
+            except ComineError as error:
+                await self._end_record(record, CANCELLED, error)
+                continue
+            if record.expiry <= self._now():
+                await self._end_record(record, EXPIRED, self._expired())
+            else:
+                self._admit(record, spec)
+        self._room.tables.recover()
+
+    async def propose(self, signed: SignedProposal, coordinator: str) -> tuple[Job, SignedApproval | None]:
+        """The job of a proposal, and this party's approval where it needs no person.
 
         Raises:
-            UnexpectedMessage: The very same proposal was accepted before.
-            ResourceError: Too many jobs are kept.
+            PolicyDenied: The policy refuses it.
+            ComineError: The proposal is not good, has expired or was received before.
+            ResourceError: The coordinator has too many open jobs here.
         """
-        now = self._now()
-        self._accepted = {job_id: until for job_id, until in self._accepted.items() if until >= now}
-        job_id = spec.job_id(nonce, expiry)
-        if job_id in self._accepted:
-            raise UnexpectedMessage(
-                f"{self._me} has accepted this very proposal before; make a new one", party=self._me
+        if sum(job.coordinator == coordinator for job in self._jobs.values()) >= MAX_OPEN:
+            raise ResourceError(
+                f"{self._me} has {MAX_OPEN} open jobs of {coordinator}; propose the job later", party=self._me
             )
-        if len(self._jobs) >= MAX_KEPT and not self._drop_oldest():
-            raise ResourceError(f"{self._me} has {MAX_KEPT} open jobs; propose the job later", party=self._me)
-        self._accepted[job_id] = expiry
-        job = self._jobs[job_id] = Job(job_id, spec, coordinator)
-        asyncio.get_running_loop().call_later(max(0.0, expiry - now), self._expire, job)
-        return job
+        record, spec = await self._room.consent.receive(signed, coordinator)
+        job = self._admit(record, spec)
+        event = "proposal accepted" if record.approval else "proposal awaits approval"
+        self._room.log.info(event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset)
+        return job, SignedApproval.FromString(record.approval) if record.approval else None
 
     def find(self, job_id: bytes, coordinator: str) -> Job:
         """The job, for the coordinator that proposed it.
@@ -120,31 +125,65 @@ class SessionHost:
         Raises:
             UnexpectedMessage: There is none; whose else it may be is not told.
         """
-        job = self._jobs.get(job_id)
+        if (job := self._jobs.get(job_id)) is None and (record := self._room.store.get(job_id)) is not None:
+            job = Job(record.job_id, spec_of(record), record.coordinator, _present(record))
         if job is None or job.coordinator != coordinator:
-            raise UnexpectedMessage(
-                f"{self._me} has no such job of {coordinator}; jobs are forgotten within an hour after their end",
-                party=self._me,
-            )
+            raise UnexpectedMessage(f"{self._me} has no such job of {coordinator}; propose it first", party=self._me)
         return job
 
-    def start(self, job: Job, attempt: int) -> None:
-        """Begins this party's part; once in the life of a job.
+    def start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval]) -> None:
+        """Begins this party's part; once in the life of a job, and only where the policy still allows it.
+
+        Args:
+            job: The job.
+            attempt: Counts its starts.
+            approvals: Of all parties, which have been checked.
 
         Raises:
-            UnexpectedMessage: The job has begun or ended.
+            UnexpectedMessage: The job has begun or ended, or nobody has approved it here.
+            PolicyDenied: A rule refuses the job by now.
             ResourceError: As many jobs as may run at once are running.
         """
-        if job.task is not None or job.over:
-            raise UnexpectedMessage(f"this job was started at {self._me} before; propose it anew", party=self._me)
+        self._notice(job)
+        if job.state == AWAITING_APPROVAL:
+            raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
+        if job.state != APPROVED:
+            state = JobState.Name(job.state).lower()
+            raise UnexpectedMessage(
+                f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
+            )
+        if (record := self._room.store.get(job.id)) is None or record.expiry <= self._now():
+            self._expire(job)
+            raise self._expired()
         if attempt < 1:
             raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
         if self._closing or self.running >= self._room.max_running:
             why = "is stopping" if self._closing else f"runs {self.running} jobs, the most that its max_running allows"
             raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
-        job.move(RUNNING)
+        self._room.consent.judge.decide(job.spec, job.coordinator, job_id=job.id)
+        self._move(job, RUNNING, started=self._now())
         self._room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator)
-        job.task = asyncio.create_task(self._host(job, attempt))
+        job.task = asyncio.create_task(self._host(job, attempt, approvals))
+
+    async def result(self, job: Job) -> Released:
+        """What the coordinator may fetch of a job that succeeded.
+
+        Raises:
+            UnexpectedMessage: The job has not succeeded, or its hour has passed.
+        """
+        record = self._room.store.get(job.id)
+        if record is None or record.state != SUCCEEDED:
+            raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
+        header = ResultHeader.FromString(record.release)
+        if not (job.spec.to_coordinator and Release.FromString(header.release).result_digest):
+            return Released(header, b"")
+        table = await asyncio.to_thread(self._room.tables.read, job.id)
+        if table is None:
+            raise UnexpectedMessage(
+                f"{self._me} kept the result of this job for an hour, which has passed; run the job again",
+                party=self._me,
+            )
+        return Released(header, table)
 
     async def cancel(self, job: Job, reason: str) -> None:
         """Ends a job and tells its peers; does nothing where it has ended."""
@@ -152,46 +191,103 @@ class SessionHost:
             return
         told = f": {reason[:MAX_REASON]}" if reason else ""
         job.cancelled_by = f"the job was cancelled at {self._me}{told}"
+        cancelled = JobCancelled(job.cancelled_by, party=self._me)
         if job.task is None:
-            self._end(job, JobCancelled(job.cancelled_by, party=self._me))
+            await self._end(job, CANCELLED, cancelled)
             return
         job.task.cancel()
         _, unfinished = await asyncio.wait({job.task}, timeout=CANCEL_S)
         if unfinished:
             job.task.cancel()
         elif not job.over:  # the task was cancelled before its first step
-            self._end(job, JobCancelled(job.cancelled_by, party=self._me))
+            await self._end(job, CANCELLED, cancelled)
 
     async def close(self) -> None:
-        """Cancels all jobs at all parties; returns once the peers have been told."""
+        """Cancels what runs at all parties, and returns once the peers have been told; what waits goes on waiting."""
         self._closing = True
-        await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in list(self._jobs.values())))
+        if self._attending is not None:
+            self._attending.cancel()
+            await asyncio.gather(self._attending, return_exceptions=True)
+        running = [job for job in self._jobs.values() if job.task is not None]
+        await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- waiting for people and for time -----------------------------------------------------------------------------
+    def _admit(self, record: Record, spec: JobSpec) -> Job:
+        """Keeps an open job in memory until it ends."""
+        job = self._jobs[record.job_id] = Job(record.job_id, spec, record.coordinator, _present(record))
+        asyncio.get_running_loop().call_later(max(0.0, record.expiry - self._now()), self._expire, job)
+        if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
+            self._attending = asyncio.create_task(self._attend())
+        return job
+
+    async def _attend(self) -> None:
+        """Looks for what people decide by the command line, as long as a job awaits it."""
+        while awaiting := [job for job in self._jobs.values() if job.state == AWAITING_APPROVAL]:
+            await asyncio.sleep(POLL_S)
+            try:
+                if self._room.store.changed():
+                    for job in awaiting:
+                        self._notice(job)
+            except ComineError as error:
+                self._room.log.error("jobs unreadable", error=error)
+
+    def _notice(self, job: Job) -> None:
+        """Takes note of a decision that was made elsewhere."""
+        if job.state != AWAITING_APPROVAL or (record := self._room.store.get(job.id)) is None:
+            return
+        if record.state == APPROVED:
+            job.move(APPROVED, SignedApproval.FromString(record.approval))
+            self._room.log.info("job approved", job=job.id.hex())
+        elif record.state == DENIED:
+            job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
+            self._jobs.pop(job.id, None)
+            self._room.log.info("job denied", job=job.id.hex())
+
+    def _expire(self, job: Job) -> None:
+        self._notice(job)
+        if job.task is None and not job.over and not self._closing:
+            task = asyncio.create_task(self._end(job, EXPIRED, self._expired()))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _expired(self) -> DeadlineExceeded:
+        return DeadlineExceeded(
+            f"the proposal expired before the job was started at {self._me}; propose it anew", party=self._me
+        )
 
     # -- one job -----------------------------------------------------------------------------------------------------
-    async def _host(self, job: Job, attempt: int) -> None:
+    async def _host(self, job: Job, attempt: int, approvals: Sequence[SignedApproval]) -> None:
         try:
             parties = job.spec.job.parties
             transport = JobTransport(self._room.link.open(job.id, parties), job.id, self._me, parties)
         except ComineError as error:
-            self._end(job, error)
+            await self._end(job, FAILED, error)
             return
         job.costs = transport.costs
         try:
-            await self._take_part(job, attempt, transport)
+            await self._take_part(job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:
             told = self._public(job, error)
             try:
                 await self._tell_peers(job, told, transport)
             finally:
-                self._end(job, told, error)
+                await self._end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
         finally:
             await transport.close()
 
-    async def _take_part(self, job: Job, attempt: int, transport: JobTransport) -> None:
+    async def _take_part(
+        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+    ) -> None:
         room = self._room
+        policy = room.consent.judge.policy_of(job.spec)
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            data = await transport.before_session(self._load(job))
-            check_rows(room.policy, job.spec, me=self._me, n_rows=data.n_rows)
+            started = asyncio.create_task(room.audit.record(Started.of(job.id, attempt, approvals)))
+            try:
+                data = await transport.before_session(self._load(job))
+            finally:
+                await started
+            await self._check_data(job, data)
             run = await run_party(
                 job.spec,
                 data,
@@ -202,12 +298,14 @@ class SessionHost:
                 random=Randomness.from_os(),
                 executor=room.executor,
                 progress=job.progress,
-                least_count=room.policy.min_count or 1,
+                least_count=policy.min_count or 1,
+                recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
             )
         job.costs = lambda: run.costs
-        job.move(RELEASING)
-        job.released = await self._release(job, run)
-        job.move(SUCCEEDED)
+        self._move(job, RELEASING)
+        header = await release(room, job, run)
+        self._move(job, SUCCEEDED, ended=self._now(), release=header.SerializeToString())
+        self._jobs.pop(job.id, None)
         room.log.info(
             "job succeeded",
             job=job.id.hex(),
@@ -215,7 +313,13 @@ class SessionHost:
             opened=len(run.opened),
             **run.costs._asdict(),
         )
-        self._forget_later(job)
+
+    async def _check_data(self, job: Job, data: Transactions) -> None:
+        """Applies the rules that need the rows, and notes them for the next job on the dataset."""
+        room = self._room
+        data_digest = await room.sources.digest(job.spec.job.dataset, data)
+        room.consent.judge.check_data(job.spec, data.n_rows, data_digest, job_id=job.id)
+        room.store.note_data(job.id, data.n_rows, data_digest)
 
     async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
         """Makes sure that peers hear of the end, also where there was no session to tell them."""
@@ -235,55 +339,6 @@ class SessionHost:
                 f"{self._me} cannot read its dataset '{name}'; the log of {self._me} has the reason", party=self._me
             ) from error
 
-    async def _release(self, job: Job, run: PartyRun) -> Released:
-        """Signs what this party says about the run, and writes the result where this party is a recipient.
-
-        A coordinator that is no recipient gets no digest of the result either: it could try results until one fits.
-        """
-        spec, found = job.spec, run.outcome.itemsets
-        table = b""
-        if found is not None:
-            found = await self._aside(found.canonical)
-            table = await self._aside(lambda: pack(found))
-        signed = digest(table) if table else b""
-        header = self._signed(job, run, signed)
-        if found is not None and (self._me in spec.job.recipients or "all" in spec.job.recipients):
-            receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
-            result = Result(
-                spec,
-                job.id,
-                run.session_id,
-                run.outcome.n_rows,
-                run.outcome.strategy,
-                {self._me: run.costs},
-                {self._me: receipt},
-                found,
-            )
-            await self._write(job, result)
-        if spec.to_coordinator:
-            return Released(header, table)
-        return Released(self._signed(job, run, b"") if signed else header, b"")
-
-    def _signed(self, job: Job, run: PartyRun, result_digest: bytes) -> ResultHeader:
-        release = release_of(run, job_id=job.id, party=self._me, result_digest=result_digest)
-        return sign(release, self._room.identity)
-
-    async def _write(self, job: Job, result: Result) -> None:
-        """Writes the result folder; why it cannot be written stays in this node's log."""
-        try:
-            await self._aside(lambda: write_result_folder(self._room.results / job.id.hex(), result))
-        except ComineError as error:
-            self._room.log.error("result not written", job=job.id.hex(), error=error)
-            raise ResourceError(
-                f"{self._me} cannot write its result; the log of {self._me} has the reason", party=self._me
-            ) from error
-        self._room.log.info("result written", job=job.id.hex())
-
-    async def _aside(self, function: Callable[[], T]) -> T:
-        """Runs heavy local work off the event loop."""
-        (result,) = await self._room.executor.map(lambda _: function(), [None])
-        return result
-
     def _public(self, job: Job, error: BaseException) -> ComineError:
         """What coordinator and peers are told of an error: a fault of comine itself is not described to them."""
         match error:
@@ -302,21 +357,67 @@ class SessionHost:
                     f"{self._me} met a fault of its own; the log of {self._me} has the details", party=self._me
                 )
 
-    def _end(self, job: Job, told: ComineError, error: BaseException | None = None) -> None:
-        job.end(told, self._me)
-        event = "job cancelled" if isinstance(told, JobCancelled) else "job failed"
+    # -- states ------------------------------------------------------------------------------------------------------
+    def _move(self, job: Job, state: JobState.ValueType, **changes: Any) -> None:
+        """Goes on to the next state: on disk first, then in memory and to watchers."""
+        if not self._room.store.move(job.id, job.state, state, changes):
+            raise UnexpectedMessage(f"this job has been moved on at {self._me} by another process", party=self._me)
+        job.move(state)
+
+    async def _end(
+        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None = None
+    ) -> None:
+        """Ends a job early; where its end cannot be written, it has ended all the same."""
+        before = job.state
+        try:
+            await self._room.audit.record(Ended.by(job.id, _WORDS[state], told))
+        except ComineError:  # the node's log has the reason
+            pass
+        finally:
+            if job.state == before:
+                self._end_now(job, state, told, error)
+
+    def _end_now(self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None) -> None:
+        changes = _ended(self._now(), told, self._me)
+        try:
+            if not self._room.store.move(job.id, job.state, state, changes):
+                self._notice(job)  # a person has just decided
+                if job.over:
+                    return
+                self._room.store.move(job.id, job.state, state, changes)
+        except ComineError as unwritten:
+            self._room.log.error("jobs unwritable", error=unwritten)
+        job.end(state, told, self._me)
+        self._jobs.pop(job.id, None)
         cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
-        self._room.log.warning(event, job=job.id.hex(), error=cause)
-        self._forget_later(job)
+        self._room.log.warning(f"job {_WORDS[state]}", job=job.id.hex(), error=cause)
 
-    def _expire(self, job: Job) -> None:
-        if job.task is None and not job.over:
-            self._end(job, DeadlineExceeded("the proposal expired before the job was started", party=self._me))
+    async def _end_record(self, record: Record, state: JobState.ValueType, told: ComineError) -> None:
+        """Ends a job that is not in memory."""
+        await self._room.audit.record(Ended.by(record.job_id, _WORDS[state], told))
+        self._room.store.move(record.job_id, record.state, state, _ended(self._now(), told, self._me))
+        self._room.log.warning(f"job {_WORDS[state]}", job=record.job_id.hex(), error=told)
 
-    def _drop_oldest(self) -> bool:
-        """Forgets the job that was proposed first among those that have ended; whether there was one."""
-        ended = next((job_id for job_id, job in self._jobs.items() if job.over), None)
-        return ended is not None and self._jobs.pop(ended) is not None
 
-    def _forget_later(self, job: Job) -> None:
-        asyncio.get_running_loop().call_later(KEEP_S, self._jobs.pop, job.id, None)
+def _ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
+    return {
+        "ended": now,
+        "error_code": error.code,
+        "error_message": error.message,
+        "error_party": error.party or me,
+    }
+
+
+def _present(record: Record) -> JobEvent:
+    """What a watcher is told of a job as the store has it."""
+    event = JobEvent(state=record.state)
+    if record.error_code:
+        event.error_code, event.error_message = record.error_code, record.error_message
+        event.error_party = record.error_party
+    if record.state == APPROVED:
+        event.approval.ParseFromString(record.approval)
+    if record.release:
+        release = Release.FromString(ResultHeader.FromString(record.release).release)
+        event.bytes_sent, event.bytes_received = release.bytes_sent, release.bytes_received
+        event.rounds, event.seconds = release.rounds, release.seconds
+    return event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from coordinator.cli import job, pki
+from coordinator.cli import audit, job, pki
 from coordinator.cli.demo import demo
 from coordinator.cli.doctor import doctor
 from coordinator.cli.explain import explain
@@ -18,6 +18,7 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(pki.app, name="pki")
     app.command()(doctor)
     app.add_typer(job.app, name="job")
+    app.add_typer(audit.app, name="audit")
     app.command()(simulate)
     app.command()(explain)
     app.command()(schema)

@@ -19,24 +19,31 @@ def doctor(
     import asyncio
 
     from coordinator.cli.console import note, write_json, write_table
-    from coordinator.doctor import days_left, examine
+    from coordinator.doctor import days_left, examine, own_warnings
     from coordinator.member import load_federation
 
     known, credentials, identity = load_federation(federation)
     checks = asyncio.run(examine(identity, credentials, known.addresses))
-    own = days_left(identity.certificate_pem)
+    own, warnings = days_left(identity.certificate_pem), own_warnings(identity, checks)
     if as_json:
         write_json(
             {
                 "schema": "comine.doctor/1",
                 "federation": known.federation.name,
-                "coordinator": {"name": identity.name, "days_left": own},
+                "coordinator": {
+                    "name": identity.name,
+                    "days_left": own,
+                    "revocations": identity.trust.number,
+                    "warnings": list(warnings),
+                },
                 "parties": [check.as_data() for check in checks],
             }
         )
     else:
         heads = ["party", "address", "reachable", "identified", "ready", "comine", "days left", "remark"]
         write_table(heads, map(_row, checks))
+        for warning in warnings:
+            note(f"warning: {warning}")
     unwell = [check for check in checks if check.exit_code]
     if unwell:
         note(f"{len(unwell)} of {len(checks)} parties cannot take part: {', '.join(c.party for c in unwell)}")
@@ -47,4 +54,5 @@ def doctor(
 def _row(check: Check) -> list[str]:
     days = "?" if check.days_left is None else f"{check.days_left:.0f}"
     marks = ["yes" if good else "no" for good in (check.reachable, check.identified, check.ready)]
-    return [check.party, check.address, *marks, check.software or "?", days, check.problem or check.warning]
+    remark = check.problem or "; ".join(check.warnings)
+    return [check.party, check.address, *marks, check.software or "?", days, remark]

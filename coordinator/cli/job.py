@@ -1,4 +1,4 @@
-"""`comine job …`: joint jobs against the nodes of a federation."""
+"""`comine job …`: joint jobs against the nodes of a federation; each command loads what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli import jobs_kept
+from coordinator.cli.plan import plan
+
 app = typer.Typer(help="Joint jobs.", no_args_is_help=True)
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")]
+FederationFile = Annotated[
+    Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the result.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HERE = Path("federation.toml")
 
 
 @app.callback()
@@ -15,28 +26,80 @@ def job() -> None:
     """Joint jobs."""
 
 
+app.command()(plan)
+
+
 @app.command()
 def run(
-    job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
-    federation: Annotated[Path, typer.Option("--federation", help="The federation file.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    job_toml: JobFile,
+    federation: FederationFile = HERE,
+    out: Out = None,
+    expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "10m",
+    as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    from coordinator.cli.live import live_progress
+    from coordinator.cli.duration import duration
+    from coordinator.cli.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
     from coordinator.member import load_federation
     from coordinator.runner import run_job
+    from coordinator.store import Store
     from jobs.spec import JobSpec
     from jobs.target import check_result_folder
 
+    expires_s = duration(expires, "--expires")
     spec = JobSpec.load(job_toml)
     known, _, identity = load_federation(federation)
     addresses = known.select(spec.job.parties)
     if out is not None:
         check_result_folder(out)
     with live_progress(spec.job.parties) as watcher:
-        result = run_interruptibly(run_job(spec, identity, addresses, watcher))
+        result = run_interruptibly(
+            run_job(spec, identity, addresses, watcher, store=Store.of(known), expires_s=expires_s, tell=notes())
+        )
     from coordinator.cli.present import present
 
     present(result, out, as_json=as_json)
+
+
+@app.command()
+def submit(
+    job_toml: JobFile,
+    federation: FederationFile = HERE,
+    out: Out = None,
+    expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "7d",
+    as_json: AsJson = False,
+) -> None:
+    """Propose a job, print its id and leave it to a process in the background."""
+    from coordinator.background import start_driver
+    from coordinator.cli.console import note, write, write_json
+    from coordinator.cli.duration import duration
+    from coordinator.cli.live import standing
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.runner import submit_job
+    from coordinator.store import Store
+    from jobs.spec import JobSpec
+    from jobs.target import check_result_folder
+
+    expires_s = duration(expires, "--expires")
+    spec = JobSpec.load(job_toml)
+    known, _, identity = load_federation(federation)
+    addresses = known.select(spec.job.parties)
+    if out is not None:
+        check_result_folder(out)
+        out = out.absolute()
+    folder = run_interruptibly(submit_job(spec, identity, addresses, Store.of(known), expires_s=expires_s, out=out))
+    record = folder.record()
+    start_driver(folder, federation)
+    if as_json:
+        from coordinator.status import as_data, describe
+
+        write_json(as_data(describe(record, driven=True, answers={})))
+    else:
+        write(f"{folder.id}\n")
+    waiting = standing(record.job)
+    note(f"submitted{f'; {waiting}' if waiting else ''}; watch it with: comine job watch {folder.id[:12]}")
+
+
+jobs_kept.add_commands(app)

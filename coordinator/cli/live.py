@@ -1,11 +1,14 @@
-"""Live progress on standard error: party, step and bytes; silent where nobody watches."""
+"""Live progress on standard error: party, step and bytes; and a line whenever a job begins to wait for people."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
+from coordinator.cli.console import note
+from coordinator.lifecycle import Job, State, enumeration
 from coordinator.progress import Watcher, unwatched
 
 
@@ -43,6 +46,31 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
             )
 
         yield watcher
+
+
+def notes() -> Callable[[Job], None]:
+    """Tells, once each time, for whom a job waits."""
+    told = ""
+
+    def tell(job: Job) -> None:
+        nonlocal told
+        sentence = standing(job)
+        if sentence and sentence != told:
+            note(sentence)
+        told = sentence
+
+    return tell
+
+
+def standing(job: Job) -> str:
+    """For whose decision or return a job waits; empty where it goes its way."""
+    if job.state is State.AWAITING:
+        until = f"{datetime.fromtimestamp(job.expires):%Y-%m-%d %H:%M}"
+        names = enumeration(job.waits_for)
+        return f"waiting until {until} for the approval of {names} (there: comine party inbox)"
+    if job.state is State.APPROVED and job.away:
+        return f"approved by all; waiting for {enumeration(job.waits_for)}, which cannot be reached"
+    return ""
 
 
 def _size(number: float) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from link.issued import Issued
 
 app = typer.Typer(help="Certificates of a federation.", no_args_is_help=True)
 
@@ -38,10 +42,11 @@ def issue(
     out: _Out = Path("pki"),
     force: _Force = False,
 ) -> None:
-    """Issue a certificate and a key for a party or a coordinator."""
+    """Issue a certificate and a key for a party or a coordinator; --force renews what is there."""
     from coordinator.cli.console import note
-    from link.authority import Authority, check_hosts, write_identity
+    from link.authority import Authority, write_identity
     from link.errors import UsageError
+    from link.issued import check_hosts, is_revoked
 
     if role not in ("party", "coordinator"):
         raise UsageError(f"--role is party or coordinator, not '{role}'")
@@ -49,15 +54,52 @@ def issue(
     if role == "party":
         check_hosts(out, name, host or ())
     identity = authority.issue(name, "party" if role == "party" else "coordinator", host or ())
-    write_identity(identity, out, force=force)
+    write_identity(identity, out, force=force or is_revoked(out, name))
     note(f"created {out / f'{name}.crt'} and {out / f'{name}.key'}")
 
 
 @app.command()
+def revoke(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the party or coordinator; without one the list is only renewed.")
+    ] = None,
+    serial: Annotated[
+        str, typer.Option("--serial", help="Only the certificate whose serial number begins with these digits.")
+    ] = "",
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="The certificate in this file, which --out may not hold.")
+    ] = None,
+    out: _Out = Path("pki"),
+) -> None:
+    """Revoke all certificates of a party or coordinator, or one; writes ca.crl, which belongs beside every ca.crt."""
+    from coordinator.cli.console import note
+    from link.authority import CRL, Authority
+    from link.errors import UsageError
+    from link.issued import revoke as take_back
+
+    if name is None:
+        if serial or certificate:
+            raise UsageError("--serial and --certificate say which certificate of NAME is meant; give NAME too")
+        number = Authority.read(out).revoke(out, ())
+        note(f"renewed {out / CRL}, list number {number}; copy it to every party and the coordinator")
+        return
+    done = take_back(out, name, serial=serial, certificate=certificate)
+    for issued in done.before:
+        note(
+            f"the certificate {issued.serial[:16]} of {name} was revoked before, on {issued.revoked:%Y-%m-%d %H:%M} UTC"
+        )
+    for issued in done.revoked:
+        note(f"revoked the certificate {issued.serial[:16]} of {name}")
+    if done.revoked:
+        note(f"wrote {out / CRL}, list number {done.number}; copy it to every party and the coordinator")
+        note(f"should {name} take part again, give it a new certificate with: comine pki issue {name} --out {out}")
+
+
+@app.command()
 def show(out: _Out = Path("pki"), as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the certificates of an authority and until when they are valid."""
+    """List the certificates of an authority, until when they are valid and which are revoked or replaced."""
     from coordinator.cli.console import write_json, write_table
-    from link.authority import show as certificates
+    from link.issued import show as certificates
 
     found = certificates(out)
     if as_json:
@@ -69,8 +111,11 @@ def show(out: _Out = Path("pki"), as_json: Annotated[bool, typer.Option("--json"
                         "name": issued.name,
                         "role": issued.role,
                         "hosts": list(issued.hosts),
+                        "serial": issued.serial,
                         "fingerprint": issued.fingerprint,
                         "valid_until": issued.valid_until.isoformat(),
+                        "current": issued.current,
+                        "revoked": issued.revoked.isoformat() if issued.revoked else None,
                     }
                     for issued in found
                 ],
@@ -78,6 +123,14 @@ def show(out: _Out = Path("pki"), as_json: Annotated[bool, typer.Option("--json"
         )
         return
     write_table(
-        ["name", "role", "hosts", "valid until", "SHA-256"],
-        [[c.name, c.role, " ".join(c.hosts), f"{c.valid_until:%Y-%m-%d}", c.fingerprint] for c in found],
+        ["name", "role", "hosts", "state", "serial", "SHA-256"],
+        [[c.name, c.role, " ".join(c.hosts), _state(c), c.serial[:16], c.fingerprint] for c in found],
     )
+
+
+def _state(issued: Issued) -> str:
+    if issued.revoked is not None:
+        return f"revoked {issued.revoked:%Y-%m-%d}"
+    if issued.valid_until < dt.datetime.now(dt.UTC):
+        return f"expired {issued.valid_until:%Y-%m-%d}"
+    return f"{'valid' if issued.current else 'replaced, valid'} until {issued.valid_until:%Y-%m-%d}"

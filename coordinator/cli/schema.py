@@ -1,4 +1,4 @@
-"""`comine schema`: the JSON Schema of job files and results."""
+"""`comine schema`: the published JSON Schemas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 
-def schema(name: Annotated[str, typer.Argument(metavar="job|result", help="Of job files, or of result.json.")]) -> None:
+def schema(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as job for job files, or result for result.json.")],
+) -> None:
     """Print a published JSON Schema."""
     from coordinator.cli.console import write
     from jobs.schema import NAMES, published

@@ -7,11 +7,16 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.completion import parties_of_job
+
 
 def simulate(
     job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
     party: Annotated[
-        list[str], typer.Option("--party", metavar="NAME=FILE", help="The data of a party; once for each.")
+        list[str],
+        typer.Option(
+            "--party", metavar="NAME=FILE", help="The data of a party; once for each.", autocompletion=parties_of_job
+        ),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
     data_format: Annotated[str, typer.Option("--format", help="basket, csv, long, wide or parquet.")] = "basket",

@@ -1,4 +1,6 @@
-"""Zero-sum masks over Z_2^64 from pairwise secrets: the parties' mask vectors add up to zero.
+"""Zero-sum masks over Z_2^w from pairwise secrets: the parties' mask vectors add up to zero.
+
+The word size w is 8, 16, 32 or 64 bits, that of the vector: a mask is uniform whatever the word.
 
 Every pair of parties expands its common secret into one keystream; the party whose name comes first adds it, the other
 subtracts it. A masked vector is uniform to everyone who lacks one of its owner's pairwise secrets, so up to n − 2
@@ -11,7 +13,7 @@ data. The context therefore encodes session id, lane, purpose and sequence numbe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,15 @@ from crypto.primitives.hashing import derive_key
 from crypto.primitives.keystream import Keystream
 
 SECRET_BYTES: Final = 32
-_CHUNK_WORDS: Final = 1 << 15  # 256 KB: vector and keystream meet in the second-level cache
+_CHUNK_BYTES: Final = 1 << 18  # vector and keystream meet in the second-level cache
 _SLACK_WORDS: Final = 2
 
+Words = NDArray[np.unsignedinteger[Any]]
 
-def mask_vector(secrets: Mapping[str, bytes], me: str, context: bytes, size: int) -> NDArray[np.uint64]:
+
+def mask_vector(
+    secrets: Mapping[str, bytes], me: str, context: bytes, size: int, word: type[np.unsignedinteger[Any]] = np.uint64
+) -> Words:
     """This party's mask.
 
     Args:
@@ -32,29 +38,30 @@ def mask_vector(secrets: Mapping[str, bytes], me: str, context: bytes, size: int
         me: This party's name.
         context: Injective encoding of session, lane, purpose and sequence number.
         size: Length of the vector.
+        word: Its type.
 
     Returns:
-        Shape (size,). Over all parties these vectors add up to zero modulo 2^64.
+        Shape (size,). Over all parties these vectors add up to zero modulo 2^w.
 
     Raises:
         ValueError: There is no peer, `me` is among the peers, or a secret is too short.
     """
-    mask = np.zeros(size, dtype=np.uint64)
+    mask: Words = np.zeros(size, word)
     add_masks(mask, secrets, me, context)
     return mask
 
 
-def add_masks(values: NDArray[np.uint64], secrets: Mapping[str, bytes], me: str, context: bytes) -> None:
+def add_masks(values: Words, secrets: Mapping[str, bytes], me: str, context: bytes) -> None:
     """Add this party's mask to a vector in place; arguments and errors as for `mask_vector`.
 
     Args:
-        values: Shape (n,), uint64; overwritten with the masked vector.
+        values: Shape (n,), unsigned; overwritten with the masked vector.
         secrets: Each peer's name and the secret shared with it.
         me: This party's name.
         context: Injective encoding of session, lane, purpose and sequence number.
     """
-    if values.dtype != np.uint64 or values.ndim != 1:
-        raise ValueError("masks are added to a uint64 array of one dimension")
+    if values.dtype.kind != "u" or values.ndim != 1:
+        raise ValueError("masks are added to an array of unsigned integers of one dimension")
     if not secrets or me in secrets:
         raise ValueError("masks need the secrets shared with at least one peer, and with peers only")
     if any(len(secret) < SECRET_BYTES for secret in secrets.values()):
@@ -63,12 +70,18 @@ def add_masks(values: NDArray[np.uint64], secrets: Mapping[str, bytes], me: str,
         (_keystream(secret, me, peer, context), np.add if me < peer else np.subtract)
         for peer, secret in sorted(secrets.items())
     ]
-    buffer = np.empty(min(len(values), _CHUNK_WORDS) + _SLACK_WORDS, dtype="<u8")
-    for start in range(0, len(values), _CHUNK_WORDS):
-        part = values[start : start + _CHUNK_WORDS]
+    step = _CHUNK_BYTES // values.itemsize
+    buffer = np.empty(_keystream_words(values[:step]) + _SLACK_WORDS, dtype="<u8")
+    words = buffer.view(values.dtype.newbyteorder("<"))
+    for start in range(0, len(values), step):
+        part = values[start : start + step]
         for stream, combine in streams:
-            stream.fill(buffer[: len(part) + _SLACK_WORDS])
-            combine(part, buffer[: len(part)], out=part)
+            stream.fill(buffer[: _keystream_words(part) + _SLACK_WORDS])
+            combine(part, words[: len(part)], out=part)
+
+
+def _keystream_words(part: Words) -> int:
+    return -(-part.nbytes // 8)
 
 
 def _keystream(secret: bytes, me: str, peer: str, context: bytes) -> Keystream:

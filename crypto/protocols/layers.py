@@ -59,5 +59,10 @@ def shuffled(lane: Session, tuples: PointTuples) -> PointTuples:
 
 def pieces(size: int, width: int) -> Iterator[tuple[int, int]]:
     """Where the pieces of a list of `size` tuples of `width` blocks start and stop."""
-    step = max(1, PIECE_POINTS // width)
+    step = tuples_per_piece(width)
     return ((start, min(start + step, size)) for start in range(0, size, step))
+
+
+def tuples_per_piece(width: int) -> int:
+    """Tuples of `width` blocks in a full piece."""
+    return max(1, PIECE_POINTS // width)

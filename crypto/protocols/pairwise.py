@@ -20,12 +20,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, Never
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from numpy.typing import NDArray
 
 from crypto.primitives.hashing import derive_key, encode_labels
-from crypto.primitives.masks import add_masks
+from crypto.primitives.masks import Words, add_masks
 from crypto.primitives.randomness import Randomness
 from link.errors import InternalError, ProtocolViolation
 from link.session import Session
@@ -72,13 +70,13 @@ class PairwiseSecrets:
         self._fresh.update((peer, context) for peer in self._secrets)
         return context
 
-    def mask(self, values: NDArray[np.uint64], context: bytes) -> NDArray[np.uint64]:
-        """A copy of `values` under one mask per peer; over all parties the masks cancel modulo 2^64.
+    def mask(self, values: Words, context: bytes) -> Words:
+        """A copy of `values` under one mask per peer; over all parties the masks cancel in the ring of its words.
 
         Safe off the event loop for different contexts.
 
         Args:
-            values: Shape (m,), equal m at all parties; left as it is.
+            values: Shape (m,), unsigned, equal m and type at all parties; left as it is.
             context: From `context`, the same at all parties.
 
         Returns:

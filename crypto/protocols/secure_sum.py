@@ -1,9 +1,12 @@
-"""Secure sum under pairwise masks: what n parties' vectors add up to modulo 2^64, and nothing about who gave what.
+"""Secure sum under pairwise masks: what n parties' vectors add up to modulo 2^w, and nothing about who gave what.
 
 Every pair of parties draws a common mask; one adds it to its vector, the other subtracts it. A masked vector is
 therefore one of n additive shares of the sum, and bringing all of them together in one place *is* the opening.
 
 `secure_sum` opens the sum to the receivers; `shared_sum` leaves it as two additive shares for a later protocol.
+
+The word size w is that of the vectors: 64 bits, or fewer where all parties know that no sum needs more (`word_for`).
+Masks are uniform in every word size, so the shorter ones cost bytes and nothing else.
 
 Rounds, after one round of `pairwise.agree` per session:
     `secure_sum`: 1 for short vectors (at most 64 KiB), one receiver or two parties: each party opens its masked vector
@@ -29,11 +32,12 @@ Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Declared
@@ -60,14 +64,19 @@ def declared(label: str, receivers: Iterable[str], maximum: int, *, what: str, w
     return Declared(label, frozenset(receivers), what, maximum, when)
 
 
+def word_for(largest: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The shortest word in which sums of up to `largest`, a public bound, do not wrap around."""
+    return np.min_scalar_type(largest)
+
+
 async def secure_sum(
     session: Session,
     secrets: PairwiseSecrets,
-    values: NDArray[np.uint64],
+    values: Words,
     *,
     label: str,
     to: Sequence[str] | None = None,
-) -> NDArray[np.uint64] | None:
+) -> Words | None:
     """Opens the sum of all parties' vectors to the receivers.
 
     Every party calls this with the same m, label and receivers, in the same order on one lane.
@@ -75,12 +84,12 @@ async def secure_sum(
     Args:
         session: The lane to talk on.
         secrets: From `pairwise.agree` in this session.
-        values: Shape (m,), uint64, m public; m may be 0.
+        values: Shape (m,), unsigned; m and the type are public and equal at all parties; m may be 0.
         label: A label of the job's statement, for at least m values per receiver.
         to: The receivers; all parties by default.
 
     Returns:
-        Shape (m,), the sum modulo 2^64; None to a party that is no receiver.
+        Shape (m,), the sum modulo 2^w in the type of `values`; None to a party that is no receiver.
 
     Raises:
         UndeclaredDisclosure: The statement does not name the label, a receiver or enough values.
@@ -88,16 +97,14 @@ async def secure_sum(
             ends the job before anybody has the whole sum.
     """
     receivers = _receivers(session, to)
-    _check(values)
+    _check(values, "unsigned integers")
     masked = await _masked(session, secrets, values, f"secure sum '{label}'")
     if values.nbytes <= DIRECT_BYTES or len(receivers) == 1 or len(session.parties) == 2:
         return await _open_whole(session, masked, label, receivers)
     return await _open_sliced(session, masked, label, receivers)
 
 
-async def _open_whole(
-    session: Session, masked: NDArray[np.uint64], label: str, receivers: Sequence[str]
-) -> NDArray[np.uint64] | None:
+async def _open_whole(session: Session, masked: Words, label: str, receivers: Sequence[str]) -> Words | None:
     """Every party opens its masked vector to every receiver: 1 round."""
     await session.open(label, masked, receivers)  # -> 1
     if session.me not in receivers:
@@ -106,9 +113,7 @@ async def _open_whole(
     return masked
 
 
-async def _open_sliced(
-    session: Session, masked: NDArray[np.uint64], label: str, receivers: Sequence[str]
-) -> NDArray[np.uint64] | None:
+async def _open_sliced(session: Session, masked: Words, label: str, receivers: Sequence[str]) -> Words | None:
     """Receiver j adds up slice j and opens it to the other receivers: 2 rounds."""
     parts = dict(zip(receivers, slices(len(masked), len(receivers)), strict=True))
     others = [r for r in receivers if r != session.me]
@@ -124,7 +129,7 @@ async def _open_sliced(
     await together(session.open(label, mine, [r]) for r in others)  # -> 2
     for receiver in others:
         part = total[parts[receiver]]
-        part[:] = await session.receive_opened(receiver, label, np.uint64, part.shape)  # <- 2
+        part[:] = await session.receive_opened(receiver, label, part.dtype, part.shape)  # <- 2
     return total
 
 
@@ -147,11 +152,11 @@ async def shared_sum(
     Raises:
         MalformedMessage: A peer's vector has another length.
     """
-    _check(values)
+    _check(values, "uint64")
     if len(set(holders)) != 2 or not set(holders) <= set(session.parties):
         raise ValueError(f"the holders of a shared sum are two different parties of the job, not {holders}")
     first, second = holders
-    masked = await _masked(session, secrets, values, "shared sum")
+    masked: NDArray[np.uint64] = await _masked(session, secrets, values, "shared sum")
     if session.me == second:
         return AdditiveShare(masked, session.me, holders)
     if session.me != first:
@@ -178,25 +183,24 @@ def _receivers(session: Session, to: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(p for p in session.parties if p in set(to))
 
 
-def _check(values: NDArray[np.uint64]) -> None:
-    if values.dtype != np.uint64 or values.ndim != 1:
-        raise ValueError(f"a sum is over uint64 vectors, not over {values.dtype} of shape {values.shape}")
+def _check(values: Words, kind: str) -> None:
+    fits = values.dtype == np.uint64 if kind == "uint64" else values.dtype.kind == "u"
+    if not fits or values.ndim != 1:
+        raise ValueError(f"a sum is over vectors of {kind}, not over {values.dtype} of shape {values.shape}")
 
 
-async def _masked(
-    session: Session, secrets: PairwiseSecrets, values: NDArray[np.uint64], purpose: str
-) -> NDArray[np.uint64]:
+async def _masked(session: Session, secrets: PairwiseSecrets, values: Words, purpose: str) -> Words:
     context = secrets.context(session, purpose)
     return await _work(session, values.nbytes, lambda: secrets.mask(values, context))
 
 
-async def _add_opened(session: Session, total: NDArray[np.uint64], label: str) -> None:
+async def _add_opened(session: Session, total: Words, label: str) -> None:
     """Adds what all others open to this party's masked values, in place: the masks cancel."""
     for peer in session.others:
-        await _add(session, total, await session.receive_opened(peer, label, np.uint64, total.shape))
+        await _add(session, total, await session.receive_opened(peer, label, total.dtype, total.shape))
 
 
-async def _add(session: Session, total: NDArray[np.uint64], part: NDArray[np.uint64]) -> None:
+async def _add(session: Session, total: Words, part: Words) -> None:
     await _work(session, part.nbytes, lambda: np.add(total, part, out=total))
 
 

@@ -118,7 +118,7 @@ async def set_union(
         ProtocolViolation: What came out is no union that contains this party's set.
     """
     lane = session.lane(f"union/{label}")
-    ring = _ring(session.parties, merger)
+    ring = ring_from(session.parties, merger)
     own = await session.compute(lambda: sorted(set(elements)))
     check_set(session.me, own, label, bound, max_element_bytes)
     fakes = common_fakes(epsilon_dup)
@@ -152,7 +152,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
     progress = _Steps(lane, len(ring) + 1)
 
     async def encrypt(owner: str) -> None:
-        before, after = _neighbours(_route(ring, owner), lane.me)
+        before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
             encrypted = await apply(hop, lambda chunk: key.encrypt(embedding.embed(chunk)), own)
@@ -186,7 +186,7 @@ async def _merger(
         return await apply_received(hop, rest.encrypt, returned, ring[-1])
 
     async def receive(owner: str) -> PointTuples:
-        last = _route(ring, owner)[-2]
+        last = route_of(ring, owner)[-2]
         return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape(owner))
 
     mine, *theirs = await together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
@@ -195,7 +195,7 @@ async def _merger(
         blinded = await apply(lane, blind.encrypt, others)
     except ValueError:
         for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
-            await apply_received(lane, blind.encrypt, received, _route(ring, owner)[-2])
+            await apply_received(lane, blind.encrypt, received, route_of(ring, owner)[-2])
         raise
     merged = shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
     progress.tick()
@@ -297,7 +297,7 @@ async def _receive_union(
 
 
 # -- the ring --------------------------------------------------------------------------------------------------------
-def _ring(parties: Sequence[str], merger: str) -> tuple[str, ...]:
+def ring_from(parties: Sequence[str], merger: str) -> tuple[str, ...]:
     """The parties in the order of the job, turned so that the merger comes first."""
     if len(parties) < 2 or merger not in parties:
         raise ConfigurationError(f"a union needs two or more parties with the merger among them, not {merger}")
@@ -305,7 +305,7 @@ def _ring(parties: Sequence[str], merger: str) -> tuple[str, ...]:
     return (*parties[place:], *parties[:place])
 
 
-def _route(ring: Sequence[str], owner: str) -> tuple[str, ...]:
+def route_of(ring: Sequence[str], owner: str) -> tuple[str, ...]:
     """The parties that `owner`'s list passes: the owner, all others but the merger, then the merger."""
     place = ring.index(owner)
     around = (*ring[1:], ring[0]) if place == 0 else (*ring[place + 1 :], *ring[1:place], ring[0])

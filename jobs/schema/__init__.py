@@ -1,4 +1,4 @@
-"""The published JSON Schemas: `job.json` for job files, `result.json` for results.
+"""The published JSON Schemas, such as `job.json` for job files and `result.json` for results.
 
 They are made from the models; a test holds them equal. `python -m jobs.schema` writes them anew.
 """
@@ -6,11 +6,22 @@ They are made from the models; a test holds them equal. `python -m jobs.schema` 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).parent
-NAMES: Final = ("job", "result")
+MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
+    "job": ("jobs.spec", "JobSpec"),
+    "result": ("jobs.document", "ResultDocument"),
+    "plan": ("jobs.plan.plan", "Plan"),
+    "job-status": ("jobs.standing", "JobDocument"),
+    "jobs": ("jobs.standing", "JobList"),
+    "audit": ("jobs.audit.reading", "LogDocument"),
+    "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
+}
+NAMES: Final = tuple(MODELS)
 
 
 def published(name: str) -> str:
@@ -20,8 +31,8 @@ def published(name: str) -> str:
 
 def generate(name: str) -> str:
     """The schema as the models give it now."""
-    from jobs.document import ResultDocument, schema
-    from jobs.spec import JobSpec
+    from jobs.document import schema
 
-    contents = schema(JobSpec if name == "job" else ResultDocument, name)
+    module, model = MODELS[name]
+    contents = schema(getattr(import_module(module), model), name)
     return json.dumps(contents, indent=2, ensure_ascii=False) + "\n"

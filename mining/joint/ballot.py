@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import secure_sum
+from crypto.protocols.secure_sum import secure_sum, word_for
 from crypto.protocols.set_union import set_union
 from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
 from link.session import Session
@@ -92,7 +92,7 @@ class Ballot:
             counts: Shape (m,), this party's counts of the public sequence of candidates.
 
         Returns:
-            Which candidates are frequent, and their supports where this party is a learner.
+            Which candidates are frequent, shape (m,), and the supports of those, where this party is a learner.
 
         Raises:
             ProtocolViolation: A sum is none that the parties' counts can have.
@@ -101,7 +101,8 @@ class Ballot:
         lane, learners = self.session.lane(name), self.task.learners
         if not len(counts):
             return np.zeros(0, bool), counts if lane.me in learners else None
-        totals = await secure_sum(lane, self.secrets, counts.view(np.uint64), label="supports", to=learners)
+        words = counts.astype(word_for(self.n_rows))  # no sum of counts is above the number of rows
+        totals = await secure_sum(lane, self.secrets, words, label="supports", to=learners)
         outsiders = [party for party in lane.parties if party not in learners]
         if totals is None:
             bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
@@ -111,13 +112,12 @@ class Ballot:
                     party=learners[0],
                 )
             return bits != 0, None
-        supports = totals.view(np.int64)
-        if (supports < counts).any() or (supports > self.n_rows).any():
+        if (totals < words).any() or (totals > self.n_rows).any():
             raise _no_sum(lane)
-        frequent = supports >= self.min_count
+        frequent = totals >= self.min_count
         if outsiders and lane.me == learners[0]:
             await lane.open("frequent", frequent.view(np.uint8), outsiders)
-        return frequent, supports
+        return frequent, totals[frequent].astype(np.int64)
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each: 1 adds 0, 0 adds a uniform non-zero word.

@@ -46,7 +46,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
             break
-        levels.append((counter.keep(frequent), None if supports is None else supports[frequent]))
+        levels.append((counter.keep(frequent), supports))
         length += 1
     return levels
 
@@ -65,13 +65,9 @@ async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Coun
     elements = [int(position).to_bytes(_INDEX_BYTES, "big") for position in here]
     union = await ballot.union(f"{name}/thin", elements, "candidates", _INDEX_BYTES)
     positions = _positions(union, len(counts))
-    among, sums = await ballot.decide(name, counts[positions])
+    among, supports = await ballot.decide(name, counts[positions])
     frequent = np.zeros(len(counts), bool)
     frequent[positions] = among
-    if sums is None:
-        return frequent, None
-    supports = np.zeros(len(counts), np.int64)
-    supports[positions] = sums
     return frequent, supports
 
 

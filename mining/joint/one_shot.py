@@ -14,7 +14,7 @@ import numpy as np
 from link.errors import MalformedMessage
 from mining.counting import count_itemsets
 from mining.filters import downward_closure, maximal_sets
-from mining.joint.ballot import Ballot
+from mining.joint.ballot import Ballot, Counts
 from mining.joint.level_wise import Level
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH
 from mining.joint.universe import FrequentItems
@@ -38,7 +38,7 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     if not await ballot.all_agree("bounded", local is not None):
         return None
     elements = _encode(local or [], data.n_items)
-    width = _index_width(data.n_items)
+    width = index_width(data.n_items)
     longest = min(MAX_ONE_SHOT_LENGTH, task.max_length or MAX_ONE_SHOT_LENGTH)
     union = await ballot.union("itemsets", elements, "itemsets", longest * width)
     found = _decode(union, data.n_items, longest)
@@ -50,16 +50,12 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     counts = await session.compute(count_itemsets, data, levels)
     flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
     frequent, supports = await ballot.decide("one-shot", flat)
-    ends = np.cumsum([len(sets) for sets in levels])[:-1]
-    masks = np.split(frequent, ends) if levels else []
-    sums: Sequence[np.ndarray | None] = (
-        np.split(supports, ends) if levels and supports is not None else [None] * len(masks)
-    )
-    return [
-        (sets[mask], None if total is None else total[mask])
-        for sets, mask, total in zip(levels, masks, sums, strict=True)
-        if mask.any()
-    ]
+    masks = np.split(frequent, np.cumsum([len(sets) for sets in levels])[:-1]) if levels else []
+    kept = [sets[mask] for sets, mask in zip(levels, masks, strict=True) if mask.any()]
+    sums: Sequence[Counts | None] = [None] * len(kept)
+    if supports is not None and kept:
+        sums = np.split(supports, np.cumsum([len(sets) for sets in kept])[:-1])
+    return list(zip(kept, sums, strict=True))
 
 
 def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
@@ -80,14 +76,14 @@ def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
     return [np.sort(public[sets], axis=1) for sets in chosen if sets.shape[1] > 1 and len(sets)]
 
 
-def _index_width(n_items: int) -> int:
+def index_width(n_items: int) -> int:
     """Bytes that hold any position among `n_items`, so that nearly every itemset is one block of the union."""
     return next(width for bound, width in _WIDTHS if n_items <= bound)
 
 
 def _encode(levels: list[Sets], n_items: int) -> list[bytes]:
     """Itemsets as the big-endian positions of their items in the public dictionary, ascending."""
-    width = _index_width(n_items)
+    width = index_width(n_items)
     elements: list[bytes] = []
     for sets in levels:
         packed = np.ascontiguousarray(sets.astype(">u4")).view(np.uint8).reshape(*sets.shape, 4)[:, :, 4 - width :]
@@ -103,7 +99,7 @@ def _decode(union: list[bytes], n_items: int, longest: int) -> list[Sets]:
     Raises:
         MalformedMessage: One is not an ascending list of two to `longest` positions of the dictionary.
     """
-    width = _index_width(n_items)
+    width = index_width(n_items)
     by_size: dict[int, list[bytes]] = {}
     for element in union:
         by_size.setdefault(len(element), []).append(element)

@@ -35,7 +35,7 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
     frequent, supports = await ballot.decide("level-1", _counts(data, items))
     kept = tuple(item for item, keep in zip(items, frequent, strict=True) if keep)
     rows = await ballot.session.compute(data.onto, kept)
-    return FrequentItems(rows, None if supports is None else supports[frequent])
+    return FrequentItems(rows, supports)
 
 
 def _counts(data: Transactions, items: tuple[str, ...]) -> Counts:

@@ -22,47 +22,56 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from protos.v1 import plan_pb2 as protos_dot_v1_dot_plan__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17protos/v1/control.proto\x12\tcomine.v1\"\x11\n\x0f\x44\x65scribeRequest\"0\n\x12\x44\x61tasetDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\"\xa6\x01\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08software\x18\x02 \x01(\t\x12\x0c\n\x04wire\x18\x03 \x01(\t\x12\r\n\x05suite\x18\x04 \x01(\t\x12/\n\x08\x64\x61tasets\x18\x05 \x03(\x0b\x32\x1d.comine.v1.DatasetDescription\x12\r\n\x05tasks\x18\x06 \x03(\t\x12\r\n\x05peers\x18\x07 \x03(\t\x12\x0b\n\x03now\x18\x08 \x01(\x03\"7\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05nonce\x18\x02 \x01(\x0c\x12\x0e\n\x06\x65xpiry\x18\x03 \x01(\x03\"\x1a\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"/\n\x0cStartRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\"\t\n\x07Started\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xe6\x01\n\x08JobEvent\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.comine.v1.JobState\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x12\n\nbytes_sent\x18\x05 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x06 \x01(\x04\x12\x0e\n\x06rounds\x18\x07 \x01(\r\x12\x0f\n\x07seconds\x18\x08 \x01(\x01\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12\x13\n\x0b\x65rror_party\x18\x0b \x01(\t\"\x1f\n\rResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xd6\x01\n\x07Release\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\r\n\x05party\x18\x03 \x01(\t\x12\x15\n\rresult_digest\x18\x04 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x05 \x01(\x04\x12\x12\n\nbytes_sent\x18\x06 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x07 \x01(\x04\x12\x0e\n\x06rounds\x18\x08 \x01(\r\x12\x0f\n\x07seconds\x18\t \x01(\x01\x12\x10\n\x08strategy\x18\x0b \x01(\t\x12\x15\n\rreceipts_from\x18\n \x03(\t\"G\n\x0cResultHeader\x12\x0f\n\x07release\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"S\n\nResultPart\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.comine.v1.ResultHeaderH\x00\x12\x0f\n\x05table\x18\x02 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0b\n\tCancelled*y\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x41PPROVED\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tRELEASING\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\r\n\tCANCELLED\x10\x06\x32\xe4\x02\n\x07\x43ontrol\x12>\n\x08\x44\x65scribe\x12\x1a.comine.v1.DescribeRequest\x1a\x16.comine.v1.Description\x12\x33\n\x07Propose\x12\x13.comine.v1.Proposal\x1a\x13.comine.v1.Decision\x12\x34\n\x05Start\x12\x17.comine.v1.StartRequest\x1a\x12.comine.v1.Started\x12\x37\n\x05Watch\x12\x17.comine.v1.WatchRequest\x1a\x13.comine.v1.JobEvent0\x01\x12;\n\x06Result\x12\x18.comine.v1.ResultRequest\x1a\x15.comine.v1.ResultPart0\x01\x12\x38\n\x06\x43\x61ncel\x12\x18.comine.v1.CancelRequest\x1a\x14.comine.v1.Cancelledb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17protos/v1/control.proto\x12\tcomine.v1\x1a\x14protos/v1/plan.proto\"$\n\x0f\x44\x65scribeRequest\x12\x11\n\tchallenge\x18\x01 \x01(\x0c\"0\n\x12\x44\x61tasetDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\"\xbb\x01\n\x0b\x44\x65scription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08software\x18\x02 \x01(\t\x12\x0c\n\x04wire\x18\x03 \x01(\t\x12\r\n\x05suite\x18\x04 \x01(\t\x12/\n\x08\x64\x61tasets\x18\x05 \x03(\x0b\x32\x1d.comine.v1.DatasetDescription\x12\r\n\x05tasks\x18\x06 \x03(\t\x12\r\n\x05peers\x18\x07 \x03(\t\x12\x0b\n\x03now\x18\x08 \x01(\x03\x12\x13\n\x0brevocations\x18\t \x01(\x04\"P\n\x11SignedDescription\x12\x13\n\x0b\x64\x65scription\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"7\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05nonce\x18\x02 \x01(\x0c\x12\x0e\n\x06\x65xpiry\x18\x03 \x01(\x03\"J\n\x0eSignedProposal\x12\x10\n\x08proposal\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"[\n\x08\x41pproval\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\r\n\x05party\x18\x02 \x01(\t\x12\x13\n\x0b\x63oordinator\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65\x63ided\x18\x04 \x01(\x03\x12\n\n\x02\x62y\x18\x05 \x01(\t\"J\n\x0eSignedApproval\x12\x10\n\x08\x61pproval\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"G\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12+\n\x08\x61pproval\x18\x02 \x01(\x0b\x32\x19.comine.v1.SignedApproval\"]\n\x0cStartRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12,\n\tapprovals\x18\x03 \x03(\x0b\x32\x19.comine.v1.SignedApproval\"\t\n\x07Started\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\x93\x02\n\x08JobEvent\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.comine.v1.JobState\x12\x0c\n\x04step\x18\x02 \x01(\t\x12\x0c\n\x04\x64one\x18\x03 \x01(\x04\x12\r\n\x05total\x18\x04 \x01(\x04\x12\x12\n\nbytes_sent\x18\x05 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x06 \x01(\x04\x12\x0e\n\x06rounds\x18\x07 \x01(\r\x12\x0f\n\x07seconds\x18\x08 \x01(\x01\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x15\n\rerror_message\x18\n \x01(\t\x12\x13\n\x0b\x65rror_party\x18\x0b \x01(\t\x12+\n\x08\x61pproval\x18\x0c \x01(\x0b\x32\x19.comine.v1.SignedApproval\"\x1f\n\rResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\"\xd6\x01\n\x07Release\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0f\n\x07session\x18\x02 \x01(\x0c\x12\r\n\x05party\x18\x03 \x01(\t\x12\x15\n\rresult_digest\x18\x04 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x05 \x01(\x04\x12\x12\n\nbytes_sent\x18\x06 \x01(\x04\x12\x16\n\x0e\x62ytes_received\x18\x07 \x01(\x04\x12\x0e\n\x06rounds\x18\x08 \x01(\r\x12\x0f\n\x07seconds\x18\t \x01(\x01\x12\x10\n\x08strategy\x18\x0b \x01(\t\x12\x15\n\rreceipts_from\x18\n \x03(\t\"G\n\x0cResultHeader\x12\x0f\n\x07release\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\"S\n\nResultPart\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.comine.v1.ResultHeaderH\x00\x12\x0f\n\x05table\x18\x02 \x01(\x0cH\x00\x42\t\n\x07\x63ontent\"/\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x0c\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0b\n\tCancelled*\xa9\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x0c\n\x08\x41PPROVED\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tRELEASING\x10\x03\x12\r\n\tSUCCEEDED\x10\x04\x12\n\n\x06\x46\x41ILED\x10\x05\x12\r\n\tCANCELLED\x10\x06\x12\x15\n\x11\x41WAITING_APPROVAL\x10\x07\x12\n\n\x06\x44\x45NIED\x10\x08\x12\x0b\n\x07\x45XPIRED\x10\t2\xb2\x03\n\x07\x43ontrol\x12\x44\n\x08\x44\x65scribe\x12\x1a.comine.v1.DescribeRequest\x1a\x1c.comine.v1.SignedDescription\x12@\n\x08\x45stimate\x12\x1a.comine.v1.EstimateRequest\x1a\x18.comine.v1.PartyEstimate\x12\x39\n\x07Propose\x12\x19.comine.v1.SignedProposal\x1a\x13.comine.v1.Decision\x12\x34\n\x05Start\x12\x17.comine.v1.StartRequest\x1a\x12.comine.v1.Started\x12\x37\n\x05Watch\x12\x17.comine.v1.WatchRequest\x1a\x13.comine.v1.JobEvent0\x01\x12;\n\x06Result\x12\x18.comine.v1.ResultRequest\x1a\x15.comine.v1.ResultPart0\x01\x12\x38\n\x06\x43\x61ncel\x12\x18.comine.v1.CancelRequest\x1a\x14.comine.v1.Cancelledb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protos.v1.control_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1156
-  _globals['_JOBSTATE']._serialized_end=1277
-  _globals['_DESCRIBEREQUEST']._serialized_start=38
-  _globals['_DESCRIBEREQUEST']._serialized_end=55
-  _globals['_DATASETDESCRIPTION']._serialized_start=57
-  _globals['_DATASETDESCRIPTION']._serialized_end=105
-  _globals['_DESCRIPTION']._serialized_start=108
-  _globals['_DESCRIPTION']._serialized_end=274
-  _globals['_PROPOSAL']._serialized_start=276
-  _globals['_PROPOSAL']._serialized_end=331
-  _globals['_DECISION']._serialized_start=333
-  _globals['_DECISION']._serialized_end=359
-  _globals['_STARTREQUEST']._serialized_start=361
-  _globals['_STARTREQUEST']._serialized_end=408
-  _globals['_STARTED']._serialized_start=410
-  _globals['_STARTED']._serialized_end=419
-  _globals['_WATCHREQUEST']._serialized_start=421
-  _globals['_WATCHREQUEST']._serialized_end=451
-  _globals['_JOBEVENT']._serialized_start=454
-  _globals['_JOBEVENT']._serialized_end=684
-  _globals['_RESULTREQUEST']._serialized_start=686
-  _globals['_RESULTREQUEST']._serialized_end=717
-  _globals['_RELEASE']._serialized_start=720
-  _globals['_RELEASE']._serialized_end=934
-  _globals['_RESULTHEADER']._serialized_start=936
-  _globals['_RESULTHEADER']._serialized_end=1007
-  _globals['_RESULTPART']._serialized_start=1009
-  _globals['_RESULTPART']._serialized_end=1092
-  _globals['_CANCELREQUEST']._serialized_start=1094
-  _globals['_CANCELREQUEST']._serialized_end=1141
-  _globals['_CANCELLED']._serialized_start=1143
-  _globals['_CANCELLED']._serialized_end=1154
-  _globals['_CONTROL']._serialized_start=1280
-  _globals['_CONTROL']._serialized_end=1636
+  _globals['_JOBSTATE']._serialized_start=1682
+  _globals['_JOBSTATE']._serialized_end=1851
+  _globals['_DESCRIBEREQUEST']._serialized_start=60
+  _globals['_DESCRIBEREQUEST']._serialized_end=96
+  _globals['_DATASETDESCRIPTION']._serialized_start=98
+  _globals['_DATASETDESCRIPTION']._serialized_end=146
+  _globals['_DESCRIPTION']._serialized_start=149
+  _globals['_DESCRIPTION']._serialized_end=336
+  _globals['_SIGNEDDESCRIPTION']._serialized_start=338
+  _globals['_SIGNEDDESCRIPTION']._serialized_end=418
+  _globals['_PROPOSAL']._serialized_start=420
+  _globals['_PROPOSAL']._serialized_end=475
+  _globals['_SIGNEDPROPOSAL']._serialized_start=477
+  _globals['_SIGNEDPROPOSAL']._serialized_end=551
+  _globals['_APPROVAL']._serialized_start=553
+  _globals['_APPROVAL']._serialized_end=644
+  _globals['_SIGNEDAPPROVAL']._serialized_start=646
+  _globals['_SIGNEDAPPROVAL']._serialized_end=720
+  _globals['_DECISION']._serialized_start=722
+  _globals['_DECISION']._serialized_end=793
+  _globals['_STARTREQUEST']._serialized_start=795
+  _globals['_STARTREQUEST']._serialized_end=888
+  _globals['_STARTED']._serialized_start=890
+  _globals['_STARTED']._serialized_end=899
+  _globals['_WATCHREQUEST']._serialized_start=901
+  _globals['_WATCHREQUEST']._serialized_end=931
+  _globals['_JOBEVENT']._serialized_start=934
+  _globals['_JOBEVENT']._serialized_end=1209
+  _globals['_RESULTREQUEST']._serialized_start=1211
+  _globals['_RESULTREQUEST']._serialized_end=1242
+  _globals['_RELEASE']._serialized_start=1245
+  _globals['_RELEASE']._serialized_end=1459
+  _globals['_RESULTHEADER']._serialized_start=1461
+  _globals['_RESULTHEADER']._serialized_end=1532
+  _globals['_RESULTPART']._serialized_start=1534
+  _globals['_RESULTPART']._serialized_end=1617
+  _globals['_CANCELREQUEST']._serialized_start=1619
+  _globals['_CANCELREQUEST']._serialized_end=1666
+  _globals['_CANCELLED']._serialized_start=1668
+  _globals['_CANCELLED']._serialized_end=1679
+  _globals['_CONTROL']._serialized_start=1854
+  _globals['_CONTROL']._serialized_end=2288
 # @@protoc_insertion_point(module_scope)

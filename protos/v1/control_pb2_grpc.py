@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from protos.v1 import control_pb2 as protos_dot_v1_dot_control__pb2
+from protos.v1 import plan_pb2 as protos_dot_v1_dot_plan__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -38,11 +39,16 @@ class ControlStub:
         self.Describe = channel.unary_unary(
                 '/comine.v1.Control/Describe',
                 request_serializer=protos_dot_v1_dot_control__pb2.DescribeRequest.SerializeToString,
-                response_deserializer=protos_dot_v1_dot_control__pb2.Description.FromString,
+                response_deserializer=protos_dot_v1_dot_control__pb2.SignedDescription.FromString,
+                _registered_method=True)
+        self.Estimate = channel.unary_unary(
+                '/comine.v1.Control/Estimate',
+                request_serializer=protos_dot_v1_dot_plan__pb2.EstimateRequest.SerializeToString,
+                response_deserializer=protos_dot_v1_dot_plan__pb2.PartyEstimate.FromString,
                 _registered_method=True)
         self.Propose = channel.unary_unary(
                 '/comine.v1.Control/Propose',
-                request_serializer=protos_dot_v1_dot_control__pb2.Proposal.SerializeToString,
+                request_serializer=protos_dot_v1_dot_control__pb2.SignedProposal.SerializeToString,
                 response_deserializer=protos_dot_v1_dot_control__pb2.Decision.FromString,
                 _registered_method=True)
         self.Start = channel.unary_unary(
@@ -72,6 +78,12 @@ class ControlServicer:
     """
 
     def Describe(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Estimate(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -113,11 +125,16 @@ def add_ControlServicer_to_server(servicer, server):
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
                     request_deserializer=protos_dot_v1_dot_control__pb2.DescribeRequest.FromString,
-                    response_serializer=protos_dot_v1_dot_control__pb2.Description.SerializeToString,
+                    response_serializer=protos_dot_v1_dot_control__pb2.SignedDescription.SerializeToString,
+            ),
+            'Estimate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Estimate,
+                    request_deserializer=protos_dot_v1_dot_plan__pb2.EstimateRequest.FromString,
+                    response_serializer=protos_dot_v1_dot_plan__pb2.PartyEstimate.SerializeToString,
             ),
             'Propose': grpc.unary_unary_rpc_method_handler(
                     servicer.Propose,
-                    request_deserializer=protos_dot_v1_dot_control__pb2.Proposal.FromString,
+                    request_deserializer=protos_dot_v1_dot_control__pb2.SignedProposal.FromString,
                     response_serializer=protos_dot_v1_dot_control__pb2.Decision.SerializeToString,
             ),
             'Start': grpc.unary_unary_rpc_method_handler(
@@ -168,7 +185,34 @@ class Control:
             target,
             '/comine.v1.Control/Describe',
             protos_dot_v1_dot_control__pb2.DescribeRequest.SerializeToString,
-            protos_dot_v1_dot_control__pb2.Description.FromString,
+            protos_dot_v1_dot_control__pb2.SignedDescription.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Estimate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/comine.v1.Control/Estimate',
+            protos_dot_v1_dot_plan__pb2.EstimateRequest.SerializeToString,
+            protos_dot_v1_dot_plan__pb2.PartyEstimate.FromString,
             options,
             channel_credentials,
             insecure,
@@ -194,7 +238,7 @@ class Control:
             request,
             target,
             '/comine.v1.Control/Propose',
-            protos_dot_v1_dot_control__pb2.Proposal.SerializeToString,
+            protos_dot_v1_dot_control__pb2.SignedProposal.SerializeToString,
             protos_dot_v1_dot_control__pb2.Decision.FromString,
             options,
             channel_credentials,

@@ -142,6 +142,32 @@ class Envelope(_message.Message):
 Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
 
 @_typing.final
+class Proof(_message.Message):
+    """Shows that the sender of a Hello holds the key of a certificate which is good for its name; see link/proof.py."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    CERTIFICATE_FIELD_NUMBER: _builtins.int
+    signature: _builtins.bytes
+    """over the Hello's terms, its nonce and the receiver's name"""
+    certificate: _builtins.bytes
+    """PEM"""
+    def __init__(
+        self,
+        *,
+        signature: _builtins.bytes = ...,
+        certificate: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate", b"certificate", "signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Proof: _TypeAlias = Proof  # noqa: Y015
+
+@_typing.final
 class Hello(_message.Message):
     """The first frame of each party to each other party; a difference ends the session."""
 
@@ -154,6 +180,7 @@ class Hello(_message.Message):
     PARTIES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     SUITE_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
     job_id: _builtins.bytes
     attempt: _builtins.int
     nonce: _builtins.bytes
@@ -165,6 +192,10 @@ class Hello(_message.Message):
     """cryptographic parameter set"""
     @_builtins.property
     def parties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def proof(self) -> Global___Proof:
+        """between nodes; absent where all parties are in one process"""
+
     def __init__(
         self,
         *,
@@ -175,10 +206,11 @@ class Hello(_message.Message):
         parties: _abc.Iterable[_builtins.str] | None = ...,
         version: _builtins.str = ...,
         suite: _builtins.str = ...,
+        proof: Global___Proof | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "job_id", b"job_id", "nonce", b"nonce", "parties", b"parties", "spec_digest", b"spec_digest", "suite", b"suite", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "job_id", b"job_id", "nonce", b"nonce", "parties", b"parties", "proof", b"proof", "spec_digest", b"spec_digest", "suite", b"suite", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

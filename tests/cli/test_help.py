@@ -18,6 +18,9 @@ from tests.cli.conftest import Comine
 SNAPSHOTS = Path(__file__).parent / "help"
 COMMANDS = [
     "",
+    "audit",
+    "audit show",
+    "audit verify",
     "doctor",
     "explain",
     "job",
@@ -26,6 +29,7 @@ COMMANDS = [
     "pki",
     "pki init",
     "pki issue",
+    "pki revoke",
     "pki show",
     "schema",
     "simulate",

@@ -1,24 +1,28 @@
-"""`comine job run` and `comine doctor` against scripted nodes that live in a thread of their own."""
+"""`comine job …` and `comine doctor` against scripted nodes that live in a thread of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from coordinator.store import JobFolder
+from jobs.schema import generate
 from link.authority import write_identity
 from link.errors import PolicyDenied
 from protos.v1 import control_pb2 as control
 from tests.cli.conftest import Comine
-from tests.unit.coordinator.nodes import World, world
+from tests.unit.coordinator.nodes import Script, World, world
 
 JOB = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "d"\n[itemsets]\nmin_support = 2\n'
 RUN = ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")
@@ -127,3 +131,187 @@ def test_a_partys_certificate_is_none_for_a_coordinator(comine: Comine, tmp_path
         ran = comine(*RUN)
     assert ran.code == 10
     assert "--role coordinator" in ran.err
+
+
+# -- jobs in the background -------------------------------------------------------------------------------------------
+def submitted(comine: Comine, *more: str) -> str:
+    ran = comine("job", "submit", "job.toml", *more)
+    assert ran.code == 0, ran.err
+    assert re.fullmatch(r"[0-9a-f]{64}\n", ran.out)
+    return ran.out.strip()
+
+
+def person(made: World, name: str, act: Callable[[Script], None]) -> None:
+    """What a person at a node does, in the node's thread."""
+    assert made.loop is not None
+    made.loop.call_soon_threadsafe(act, made.nodes[name])
+
+
+def proceed(node: Script) -> None:
+    """Lets a job that is held run on."""
+    node.go.set()
+
+
+def soon(until: Callable[[], bool], act: Callable[[], None]) -> threading.Thread:
+    """Does something in a thread of its own once a condition holds."""
+
+    def wait() -> None:
+        while not until():
+            threading.Event().wait(0.01)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def checked(text: str, schema: str) -> Any:
+    """JSON that meets its published schema."""
+    contents = json.loads(text)
+    jsonschema.validate(contents, json.loads(generate(schema)))
+    return contents
+
+
+def test_a_submitted_job_from_its_proposal_to_its_result(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}) as made:
+        job_id = submitted(comine)
+        status = checked(comine("job", "status", job_id[:8], "--json").out, "job-status")
+        assert (status["state"], status["waits_for"], status["driven"]) == ("awaiting-approval", ["south"], True)
+        assert status["parties"]["south"]["waits_for"] == "a person's decision"
+        assert status["parties"]["north"]["approved_by"] == "ann"
+        assert "south" in comine("job", "status", "w").out
+        early = comine("job", "result", job_id)
+        assert early.code == 10
+        assert "awaiting-approval" in early.err
+        person(made, "south", Script.approve)
+        ran = comine("job", "watch", job_id[:6])
+        assert (ran.code, ran.out) == (0, "")
+        assert f"comine job result {job_id[:12]}" in ran.err
+    # the nodes are gone: all that follows comes from the coordinator's folder
+    assert checked(comine("job", "result", job_id, "--json").out, "result")["n_rows"] == 9
+    assert comine("job", "result", "w", "--out", "out").code == 0
+    assert (tmp_path / "out/itemsets.csv").read_text().splitlines()[1] == '"[""bread""]",1,5,0.5555555555555556'
+    page = Path(comine("job", "report", job_id).out.strip())
+    assert page == tmp_path / "jobs" / job_id / "report.html"
+    assert page.read_text().lower().startswith("<!doctype html>")
+    assert comine("job", "report", job_id, "--out", "page.html").out == f"{tmp_path / 'page.html'}\n"
+    (line,) = checked(comine("job", "list", "--json").out, "jobs")["jobs"]
+    assert (line["job_id"], line["state"], line["driven"]) == (job_id, "succeeded", False)
+    assert job_id[:12] in comine("job", "list").out
+
+
+def test_the_driver_writes_the_result_folder(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path):
+        job_id = submitted(comine, "--out", "out")
+        ran = comine("job", "watch", job_id, "--json")
+    assert checked(ran.out, "job-status")["out"] == str(tmp_path / "out")
+    assert (tmp_path / "out/result.json").exists()
+
+
+def test_a_submission_as_json_and_its_cancellation(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}):
+        contents = checked(comine("job", "submit", "job.toml", "--json").out, "job-status")
+        assert contents["state"] == "awaiting-approval"
+        ran = comine("job", "cancel", contents["job_id"], "--reason", "no need", "--json")
+        assert ran.code == 0, ran.err
+        assert checked(ran.out, "job-status")["error"]["message"].endswith(": no need")
+        assert comine("job", "cancel", "w").code == 0  # once more does no harm
+    assert comine("job", "watch", "w").code == 50
+    assert comine("job", "result", "w").code == 50
+
+
+def test_a_party_that_cannot_be_told_of_a_cancellation_is_named(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}):
+        job_id = submitted(comine)
+    ran = comine("job", "cancel", job_id)
+    assert ran.code == 20
+    assert "north and south could not be told" in ran.err
+    (line,) = json.loads(comine("job", "list", "--json").out)["jobs"]
+    assert (line["state"], line["error"]["exit_code"]) == ("cancelled", 50)
+
+
+def test_a_denial_ends_the_watch_with_30(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}) as made:
+        job_id = submitted(comine)
+        person(made, "south", lambda node: node.deny("ann at south denied it: not now"))
+        ran = comine("job", "watch", job_id)
+    assert ran.code == 30
+    assert ran.err.splitlines()[-1] == "comine: ann at south denied it: not now (E300; comine explain E300)"
+
+
+def test_a_submission_expires_with_60(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}):
+        ran = comine("job", "watch", submitted(comine, "--expires", "3s"))
+    assert ran.code == 60
+    assert "before south had decided" in ran.err
+
+
+def test_run_says_for_whom_it_waits_once(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}) as made:
+        approving = soon(made.nodes["south"].watched.is_set, lambda: person(made, "south", Script.approve))
+        ran = comine(*RUN)
+        approving.join()
+    assert ran.code == 0
+    assert ran.err.count("for the approval of south") == 1
+
+
+def test_ctrl_c_on_watch_detaches(comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with nodes(tmp_path, north={"hold": True}, south={"hold": True}) as made:
+        job_id = submitted(comine)
+        looked = threading.Event()
+        before = JobFolder.lock
+        monkeypatch.setattr(JobFolder, "lock", lambda folder: (looked.set(), before(folder))[1])
+        interrupting = soon(looked.is_set, lambda: os.kill(os.getpid(), signal.SIGINT))
+        ran = comine("job", "watch", job_id)
+        interrupting.join()
+        assert ran.code == 0
+        assert "the job goes on" in ran.err
+        assert not any("Cancel" in node.calls for node in made.nodes.values())
+        for name in made.nodes:
+            person(made, name, proceed)
+        assert comine("job", "watch", job_id).code == 0
+
+
+def test_the_federation_may_come_from_the_environment(
+    comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fed").mkdir()
+    with nodes(tmp_path / "fed"):
+        assert comine("job", "list").code == 10
+        monkeypatch.setenv("COMINE_FEDERATION", "fed/federation.toml")
+        assert comine("job", "run", "fed/job.toml").code == 0
+        assert len(json.loads(comine("job", "list", "--json").out)["jobs"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("watch", "ffff"),
+        ("status", "none"),
+        ("result", "none"),
+        ("cancel", "none"),
+        ("report", "none"),
+        ("submit", "job.toml", "--expires", "soon"),
+        ("submit", "job.toml", "--expires", "31d"),
+        ("run", "job.toml", "--expires", "0s"),
+    ],
+)
+def test_what_does_not_exist_exits_2(comine: Comine, tmp_path: Path, words: tuple[str, ...]) -> None:
+    with nodes(tmp_path):
+        pass
+    ran = comine("job", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+
+
+def test_an_unreadable_job_is_listed_as_such(comine: Comine, tmp_path: Path) -> None:
+    with nodes(tmp_path):
+        assert comine(*RUN).code == 0
+    spoilt = tmp_path / "jobs" / ("ab" * 32)
+    spoilt.mkdir()
+    ran = comine("job", "list", "--json")
+    assert ran.code == 0
+    assert len(ran.err.splitlines()) == 1
+    contents = checked(ran.out, "jobs")
+    assert (len(contents["jobs"]), contents["unreadable"]) == (1, [str(spoilt)])
+    assert comine("job", "status", spoilt.name).code == 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 from tests.cli.conftest import Comine
 
@@ -53,3 +54,48 @@ def test_no_certificate_lets_its_holder_answer_as_another_party(comine: Comine, 
     assert not (tmp_path / "pki/north.crt").exists()
     assert comine("pki", "issue", "north", "--host", "10.0.0.2", "--host", "north", "--host", "node.example").code == 0
     assert comine("pki", "issue", "south", "--host", "south", "--force").code == 0
+
+
+def test_revoking_renewing_and_what_show_tells(comine: Comine, tmp_path: Path) -> None:
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "issue", "north").code == 0
+    assert comine("pki", "issue", "hub", "--role", "coordinator").code == 0
+    assert not (tmp_path / "pki/ca.crl").exists()
+
+    assert comine("pki", "issue", "north").code == 10
+    assert comine("pki", "issue", "north", "--force").code == 0
+    current, replaced = certificates(comine, "north")
+    assert [(c["current"], c["revoked"]) for c in (current, replaced)] == [(True, None), (False, None)]
+
+    assert comine("pki", "revoke", "north", "--serial", replaced["serial"][:16]).code == 0
+    current, replaced = certificates(comine, "north")
+    assert (current["revoked"] is None, replaced["revoked"] is None) == (True, False)
+
+    ran = comine("pki", "revoke", "north")
+    assert ran.code == 0
+    assert "was revoked before" in ran.err
+    assert "revoked the certificate" in ran.err
+    assert "copy it to every party" in ran.err
+    assert all(c["revoked"] for c in certificates(comine, "north"))
+    before = (tmp_path / "pki/ca.crl").read_bytes()
+    assert comine("pki", "revoke", "north").code == 0
+    assert (tmp_path / "pki/ca.crl").read_bytes() == before
+
+    assert comine("pki", "issue", "north").code == 0  # in place of a revoked one, without --force
+    assert [bool(c["revoked"]) for c in certificates(comine, "north")] == [False, True, True]
+    assert "revoked " in comine("pki", "show").out
+    assert stat.S_IMODE((tmp_path / "pki/ca.crl").stat().st_mode) == 0o644
+    assert all(c["revoked"] is None for c in certificates(comine, "hub"))
+
+    assert "list number 3" in comine("pki", "revoke").err
+    (tmp_path / "pki/north.crt").rename(tmp_path / "lost.crt")
+    assert comine("pki", "revoke", "north", "--certificate", "lost.crt").code == 0
+    assert comine("pki", "revoke", "hub", "--certificate", "lost.crt").code == 10
+    assert comine("pki", "revoke", "nobody").code == 10
+    assert comine("pki", "revoke", "--serial", "1234567890").code == 2
+
+
+def certificates(comine: Comine, name: str) -> list[dict[str, Any]]:
+    shown = json.loads(comine("pki", "show", "--json").out)
+    assert shown["schema"] == "comine.pki/1"
+    return [c for c in shown["certificates"] if c["name"] == name]

@@ -10,16 +10,20 @@ from typing import Any
 
 import pytest
 
+import party.session_host
 from coordinator.runner import run_job
+from jobs.description import sign
 from jobs.findings import Result
 from jobs.spec import JobSpec
 from link.authority import Authority, write_identity
 from link.core import Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
 from link.faulty import FaultyTransport, Schedule
+from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.logs import open_log
+from party.room import Room
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
@@ -167,16 +171,22 @@ def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -
     asyncio.run(test())
 
 
-def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(tmp_path: Path) -> None:
+def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = party.session_host.release
+
     async def test() -> None:
         async with running(tmp_path) as nodes:
             south = nodes.nodes["south"]
 
-            async def release(*args: object) -> Any:
-                await crash(south)
-                await asyncio.Event().wait()
+            async def release(room: Room, *args: Any) -> Any:
+                if room.identity.name == "south":
+                    await crash(south)
+                    await asyncio.Event().wait()
+                return await released(room, *args)
 
-            south.host._release = release  # type: ignore[assignment, method-assign]
+            monkeypatch.setattr(party.session_host, "release", release)
             error = await failed(nodes, weekly())
             assert (error.exit_code, error.party) == (20, "south")
             assert "south at 127.0.0.1" in error.message
@@ -251,9 +261,10 @@ def hello(**fields: Any) -> Callable[[Frame], None]:
         ("/task", put(type=Abort.DESCRIPTOR.full_name, body=b"\xff" * 9), 40, "ended the job without a reason"),
         ("/receipts", put(body=b""), 20, "the certificate that south signed with"),
         ("hello", put(body=b"\xff" * 20), 40, "cannot be read"),
-        ("hello", hello(version="2"), 10, "another version of the wire protocol"),
+        ("hello", hello(version="0"), 10, "another version of the wire protocol"),
         ("hello", hello(suite="rot13"), 10, "another cryptographic suite"),
         ("hello", hello(nonce=b""), 40, "without a nonce"),
+        ("hello", hello(nonce=bytes(16)), 20, "the signature of south is wrong"),
     ],
 )
 def test_a_party_that_breaks_the_rules_is_named(
@@ -279,10 +290,10 @@ def test_a_node_of_another_version_or_name_is_refused_before_the_job(tmp_path: P
         async with running(tmp_path) as nodes:
             service, described = nodes.nodes["south"]._control, nodes.nodes["south"]._control.Describe
 
-            async def describe(*args: Any) -> control.Description:
-                description = await described(*args)
+            async def describe(request: control.DescribeRequest, context: Any) -> control.SignedDescription:
+                description = control.Description.FromString((await described(request, context)).description)
                 setattr(description, field, "other")
-                return description
+                return sign(description, request.challenge, nodes.authority.issue("south"))
 
             await nodes.nodes["south"]._server.stop(None)  # type: ignore[union-attr]
             service.Describe = describe  # type: ignore[assignment, method-assign]
@@ -343,7 +354,11 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
             for identity in (
                 nodes.authority.issue("north"),
                 type(foreign)(
-                    "analyst", "coordinator", foreign.certificate_pem, foreign.key_pem, nodes.authority.certificate_pem
+                    "analyst",
+                    "coordinator",
+                    foreign.certificate_pem,
+                    foreign.key_pem,
+                    Trust(nodes.authority.certificate_pem),
                 ),
                 nodes.authority.issue("analyst", "coordinator", valid_days=-1),
             ):
@@ -369,7 +384,11 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
         ("[policy]", "[policy]\nmin_parties = 4", "at least 4 parties"),
         ("[policy]", "[policy]\nmin_support = 0.5", "min_support of at least 0.5"),
         ("[policy]", "[policy]\nmax_length = 2", "max_length of at most 2"),
-        ('approve = "auto"', 'approve = "manual"', "manual"),
+        (
+            'tasks = ["itemsets", "rules"]',
+            'tasks = ["itemsets", "rules"]\n[[policy.approval]]\ncoordinators = ["analyst"]\ndecide = "refuse"',
+            "rule approval",
+        ),
     ],
 )
 def test_a_refusal_names_the_party_and_the_rule(tmp_path: Path, old: str, new: str, words: str) -> None:

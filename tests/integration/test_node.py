@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import grpc
 import pytest
@@ -19,12 +20,15 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import party.session_host
 from crypto.primitives.randomness import Randomness
+from jobs.consent import propose
+from jobs.description import read
 from jobs.federation import Federation
 from jobs.release import verify
 from jobs.result import digest, unpack
 from jobs.run import PartyRun
 from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.logs import open_log
@@ -46,7 +50,7 @@ def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, r
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
             for name, client in nodes.clients.items():
                 header, table = await client.result(job_id)
-                release = verify(header, ca_pem=nodes.authority.certificate_pem, party=name, job_id=job_id)
+                release = verify(header, trust=Trust(nodes.authority.certificate_pem), party=name, job_id=job_id)
                 assert release.n_rows == 180
                 assert set(release.receipts_from) == set(DATA) - {name}
                 assert ends[name].bytes_sent == release.bytes_sent > 0
@@ -65,7 +69,9 @@ def test_nodes_describe_themselves_and_tell_their_health(tmp_path: Path) -> None
     async def test() -> None:
         async with running(tmp_path) as nodes:
             client = nodes.clients["south"]
-            described = await client.stub.Describe(control.DescribeRequest())
+            challenge = bytes(range(32))
+            signed = await client.stub.Describe(control.DescribeRequest(challenge=challenge))
+            described = read(signed, challenge, client.identity.trust, "south")
             assert (described.name, list(described.tasks)) == ("south", ["itemsets", "rules"])
             assert set(described.peers) == {"north", "east"}
             assert [(d.name, d.kind) for d in described.datasets] == [("baskets", "transactions")]
@@ -139,8 +145,12 @@ def test_another_coordinator_cannot_see_a_job(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             job_id = await nodes.clients["north"].propose(weekly())
             rival = nodes.client(nodes.authority.issue("rival", "coordinator"))
-            for call in (rival.start(job_id), rival.watch(job_id), rival.result(job_id), rival.cancel(job_id)):
+            for call in (rival.start(job_id, []), rival.watch(job_id), rival.result(job_id)):
                 assert "no such job of rival" in (await refused(call)).sentence
+            await rival.cancel(job_id)  # as if there were none
+            async for event in nodes.clients["north"].stub.Watch(control.WatchRequest(job_id=job_id)):
+                assert event.state == control.APPROVED
+                break
 
     asyncio.run(test())
 
@@ -150,12 +160,13 @@ def test_bad_proposals_are_refused(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             north, now = nodes.clients["north"], int(time.time())
             assert (await refused(north.propose(weekly(), expiry=now - 1))).code == "E600"
-            assert (await refused(north.propose(weekly(), expiry=now + 90_000))).code == "E100"
+            assert (await refused(north.propose(weekly(), expiry=now + 8 * 86_400))).code == "E300"
             assert (await refused(north.propose(weekly(), nonce=b"short"))).code == "E402"
             assert (await refused(north.propose(weekly(dataset="sales")))).code == "E100"
             assert (await refused(north.propose(weekly(parties=["south", "east"])))).code == "E100"
-            loose = control.Proposal(spec=weekly().canonical() + b" ", nonce=bytes(16), expiry=now + 60)
-            refusal = await refused(north.stub.Propose(loose))
+            loose = mock.Mock(canonical=lambda: weekly().canonical() + b" ")
+            signed = propose(loose, north.identity, nonce=bytes(16), expiry=now + 60)
+            refusal = await refused(north.stub.Propose(signed))
             assert (refusal.code, refusal.party) == ("E100", "north")
             assert "canonical" in refusal.sentence
 
@@ -165,15 +176,18 @@ def test_bad_proposals_are_refused(tmp_path: Path) -> None:
 def test_a_proposal_and_a_start_are_accepted_once(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
+            hold(nodes.nodes["north"])
             north, expiry = nodes.clients["north"], int(time.time()) + 60
             job_id = await north.propose(weekly(), expiry=expiry)
+            approvals = nodes.forged(job_id, weekly())
             assert (await refused(north.propose(weekly(), expiry=expiry))).code == "E401"
             assert (await refused(north.result(job_id))).code == "E401"
-            await north.start(job_id)
+            assert (await refused(north.start(job_id, approvals, attempt=0))).code == "E401"
+            await north.start(job_id, approvals)
             for attempt in (1, 2):
-                assert (await refused(north.start(job_id, attempt))).code == "E401"
+                assert (await refused(north.start(job_id, approvals, attempt))).code == "E401"
             await north.cancel(job_id)
-            assert (await refused(north.start(job_id))).code == "E401"
+            assert (await refused(north.start(job_id, approvals))).code == "E401"
             await north.cancel(job_id)  # once more changes nothing
 
     asyncio.run(test())
@@ -184,7 +198,7 @@ def test_a_proposal_that_is_never_started_ends_at_its_expiry(tmp_path: Path) -> 
         async with running(tmp_path) as nodes:
             north = nodes.clients["north"]
             events = await north.watch(await north.propose(weekly(), expiry=int(time.time()) + 2))
-            assert [event.state for event in events] == [control.APPROVED, control.FAILED]
+            assert [event.state for event in events] == [control.APPROVED, control.EXPIRED]
             assert events[-1].error_code == "E600"
 
     asyncio.run(test())
@@ -197,11 +211,11 @@ def test_no_more_jobs_run_at_once_than_allowed(tmp_path: Path) -> None:
             north = nodes.clients["north"]
             hold(nodes.nodes["north"])
             first, second = [await north.propose(weekly(), nonce=bytes([i]) * 16) for i in (1, 2)]
-            await north.start(first)
-            refusal = await refused(north.start(second))
+            await north.start(first, nodes.forged(first, weekly()))
+            refusal = await refused(north.start(second, nodes.forged(second, weekly())))
             assert (refusal.status, refusal.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "E103")
             await north.cancel(first)
-            await north.start(second)
+            await north.start(second, nodes.forged(second, weekly()))
 
     asyncio.run(test())
 
@@ -216,21 +230,19 @@ def test_several_jobs_run_at_once(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-def test_when_too_many_jobs_are_kept_those_that_ended_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(party.session_host, "MAX_KEPT", 2)
+def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(party.session_host, "MAX_OPEN", 2)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
             north, expiry = nodes.clients["north"], int(time.time()) + 60
-            first, second = [await north.propose(weekly(), bytes([i]) * 16, expiry) for i in (1, 2)]
+            first, _ = [await north.propose(weekly(), bytes([i]) * 16, expiry) for i in (1, 2)]
             assert (await refused(north.propose(weekly(), bytes([3]) * 16, expiry))).code == "E103"
+            await nodes.client(nodes.authority.issue("other", "coordinator")).propose(weekly(), bytes(16), expiry)
             await north.cancel(first)
-            await north.propose(weekly(), bytes([3]) * 16, expiry)
-            assert "no such job" in (await refused(north.watch(first))).sentence
-            await north.cancel(second)
             assert (await refused(north.propose(weekly(), bytes([1]) * 16, expiry))).code == "E401"
+            await north.propose(weekly(), bytes([3]) * 16, expiry)
+            assert [event.state for event in await north.watch(first)] == [control.CANCELLED]
 
     asyncio.run(test())
 
@@ -253,9 +265,9 @@ def test_cancelling_at_one_party_ends_the_job_at_all(tmp_path: Path, held: str) 
 def test_a_job_can_be_cancelled_before_its_first_step(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            host = nodes.nodes["north"].host
-            job = host.propose(weekly(), bytes(16), int(time.time()) + 60, "analyst")
-            host.start(job, 1)
+            host, north = nodes.nodes["north"].host, nodes.clients["north"]
+            job, _ = await host.propose(north.signed(weekly()), "analyst")
+            host.start(job, 1, [])
             await host.cancel(job, "")
             assert job.state == control.CANCELLED
             assert host.running == 0
@@ -327,6 +339,7 @@ def test_every_job_draws_from_the_system_and_from_no_seed(tmp_path: Path, monkey
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
+            drawn.clear()
             _, ends = await nodes.run(weekly())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             assert len(drawn) == 3

@@ -126,7 +126,7 @@ def test_count_above_all_rows() -> None:
         run(data, task_for(data, 3))  # not how many: the sentence reaches the coordinator
 
 
-@pytest.mark.parametrize(("label", "wrong"), [("rows", 1 << 63), ("rows", -3), ("supports", 1 << 63), ("supports", -3)])
+@pytest.mark.parametrize(("label", "wrong"), [("rows", 1 << 63), ("rows", -3), ("supports", 1 << 7), ("supports", -3)])
 @pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
 def test_sums_that_no_counts_have_are_no_result(
     label: str, wrong: int, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -136,7 +136,7 @@ def test_sums_that_no_counts_have_are_no_result(
 
     async def sum_of(session, secrets, values, **options):
         if session.me == "z" and options["label"] == label:
-            values = values + np.uint64(wrong % (1 << 64))
+            values = values + values.dtype.type(wrong % (1 << 8 * values.itemsize))
         return await secure_sum(session, secrets, values, **options)
 
     monkeypatch.setattr(ballot, "secure_sum", sum_of)

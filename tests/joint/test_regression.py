@@ -28,7 +28,7 @@ version would fail, go through docs/protocols and CHANGELOG.md, and then put thi
 
 @dataclass(frozen=True)
 class Wire:
-    """What a job puts on the wire, receipts apart: these hold certificates, which are new each time.
+    """What a job puts on the wire, receipts and proofs apart: these hold certificates, which are new each time.
 
     Attributes:
         head: SHA-256 over all frames in the order of sender, receiver, lane and number.
@@ -74,18 +74,19 @@ def wire(frames: list[Frame], runs: dict[str, PartyRun | BaseException]) -> Wire
     for frame in sorted(frames, key=lambda f: (f.sender, f.receiver, f.lane, f.seq)):
         if frame.lane == f"/{RECEIPTS}":
             continue
-        sent[frame.sender] += frame.ByteSize()
-        digest.update(_without_spec(frame).SerializeToString(deterministic=True))
+        sent[frame.sender] += _without(frame, "proof").ByteSize()
+        digest.update(_without(frame, "proof", "spec_digest").SerializeToString(deterministic=True))
     (number,) = rounds
     return Wire(digest.hexdigest(), number, sent)
 
 
-def _without_spec(frame: Frame) -> Frame:
-    """The frame as it would be under any specification: a new setting of jobs changes no protocol."""
+def _without(frame: Frame, *fields: str) -> Frame:
+    """The frame as it would be under any certificates or specification: a new setting of jobs changes no protocol."""
     if frame.lane != HELLO_LANE:
         return frame
     hello = Hello.FromString(frame.body)
-    hello.ClearField("spec_digest")
+    for name in fields:
+        hello.ClearField(name)
     plain = Frame()
     plain.CopyFrom(frame)
     plain.body = hello.SerializeToString(deterministic=True)

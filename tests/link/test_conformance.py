@@ -18,7 +18,7 @@ from link.errors import (
     UndeclaredDisclosure,
     UnexpectedMessage,
 )
-from link.receipts import exchange_receipts
+from link.receipts import Receipts
 from link.session import Session
 from tests.link.kits import AB, ABC, KITS, each, run, sessions
 from tests.link.messages import Chunk, Leak, Note
@@ -282,8 +282,9 @@ def test_receipts_end_a_job(kit):
 
     async def role(s: Session) -> set[str]:
         await _protocol(s)
-        receipts = await exchange_receipts(s, authority.issue(s.me))
-        return set(receipts)
+        receipts = Receipts(s, authority.issue(s.me))
+        await receipts.exchange()
+        return {peer for peer, account in receipts.accounts().items() if account.theirs is not None}
 
     async def main():
         async with sessions(kit) as world:

@@ -19,6 +19,7 @@ from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolati
 from link.grpc_channel import channel_credentials, dial
 from link.grpc_stream import enclose
 from link.grpc_transport import NodeLink
+from link.trust import Trust
 from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Chunk, Note
@@ -91,7 +92,7 @@ def _frame(**change):
         (AUTHORITY.issue("a", "coordinator"), grpc.StatusCode.PERMISSION_DENIED),
         (AUTHORITY.issue("a", valid_days=-1), grpc.StatusCode.UNAVAILABLE),
         (
-            dataclasses.replace(Authority.create().issue("a"), ca_pem=AUTHORITY.certificate_pem),
+            dataclasses.replace(Authority.create().issue("a"), trust=Trust(AUTHORITY.certificate_pem)),
             grpc.StatusCode.UNAVAILABLE,
         ),
     ],
@@ -150,7 +151,7 @@ def test_a_party_that_speaks_in_anothers_name_ends_the_session():
         (AUTHORITY.issue("c"), "its certificate does not name it"),
         (AUTHORITY.issue("b", valid_days=-1), "expired"),
         (AUTHORITY.issue("b", "coordinator"), "certificate"),
-        (dataclasses.replace(Authority.create().issue("b"), ca_pem=AUTHORITY.certificate_pem), "issuer"),
+        (dataclasses.replace(Authority.create().issue("b"), trust=Trust(AUTHORITY.certificate_pem)), "issuer"),
     ],
     ids=["another party", "outdated", "coordinator", "foreign"],
 )

@@ -9,9 +9,10 @@ from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.authority import Authority, show, write_identity
+from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.identity import Identity, check_name, name_in, peer_of, verify
+from link.issued import show
 
 AUTHORITY = Authority.create()
 
@@ -37,7 +38,7 @@ def _replace(folder, name, identity):
 def test_an_identity_survives_its_files(pki):
     identity = _load(pki)
     assert (identity.name, identity.role) == ("north", "party")
-    verify(identity.ca_pem, identity.certificate_pem, "north", b"data", identity.sign(b"data"))
+    verify(identity.trust, identity.certificate_pem, "north", b"data", identity.sign(b"data"))
     assert b"PRIVATE" in identity.key_pem
     assert "PRIVATE" not in repr(identity)
     assert "PRIVATE" not in repr(Authority.read(pki))

@@ -20,9 +20,10 @@ def _files() -> list[Any]:
 
 
 def _between_parties() -> list[Any]:
-    """All message types but the envelopes of the link itself and the files of other services."""
-    files = [f for f in _files() if all(name == "Link" for name in f.services_by_name)]
-    messages = [m for file in files for m in file.message_types_by_name.values()]
+    """All message types but the envelopes of the link itself, the files of other services and what those import."""
+    others = [file for file in _files() if any(name != "Link" for name in file.services_by_name)]
+    apart = {file.name for other in others for file in (other, *other.dependencies)}
+    messages = [m for file in _files() if file.name not in apart for m in file.message_types_by_name.values()]
     return [m for m in messages if m.full_name not in ENVELOPES]
 
 

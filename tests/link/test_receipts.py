@@ -8,7 +8,8 @@ import pytest
 
 from link.authority import Authority
 from link.errors import IdentityError, ProtocolViolation
-from link.receipts import check_receipt, exchange_receipts
+from link.receipts import Receipts, check_receipt
+from link.trust import Trust
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 from tests.link.kits import AB, run, sessions
 from tests.link.messages import Note
@@ -45,7 +46,7 @@ def _signed(receipt: Receipt, identity=None) -> SignedReceipt:
 
 
 def _check(signed: SignedReceipt) -> None:
-    check_receipt(signed, "b", MINE, AUTHORITY.certificate_pem)
+    check_receipt(signed, "b", MINE, Trust(AUTHORITY.certificate_pem))
 
 
 def test_a_true_receipt_holds():
@@ -114,7 +115,7 @@ def test_a_frame_that_only_one_end_has_recorded_is_found():
             frame = next(iter(world["b"].transcript._chains["a", "received"].values()))
             frame.head = bytes(32)
             outcomes = await asyncio.gather(
-                *(exchange_receipts(world[p], AUTHORITY.issue(p)) for p in AB), return_exceptions=True
+                *(Receipts(world[p], AUTHORITY.issue(p)).exchange() for p in AB), return_exceptions=True
             )
             assert [o.party for o in outcomes if isinstance(o, ProtocolViolation)] == ["b", "a"]
 

@@ -41,6 +41,7 @@ MASKED = MaskedValues.DESCRIPTOR.full_name
 DIRECT = protocol.DIRECT_BYTES // 8  # the longest vector that is opened whole to every receiver
 FORMS = ("direct", "sliced")
 Form = Literal["direct", "sliced"]
+WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 WORDS = st.one_of(st.integers(0, 9), st.integers(2**64 - 9, 2**64 - 1), st.integers(0, 2**64 - 1))
 ERROR = 1e-6  # of every statistical test here
 
@@ -247,12 +248,35 @@ def test_slices_cover_the_vector_evenly(m: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("values", [np.zeros(3, np.int64), np.zeros((3, 1), np.uint64), np.zeros(3)])
-def test_only_uint64_vectors_are_summed(values: Words) -> None:
+def test_only_vectors_of_unsigned_words_are_summed(values: Words) -> None:
     vectors = dict.fromkeys(THREE, values)
-    with pytest.raises(ValueError, match="uint64"):
+    with pytest.raises(ValueError, match="unsigned"):
         run(summing(vectors))
     with pytest.raises(ValueError, match="uint64"):
         run(sharing(vectors, ("p0", "p1")))
+
+
+@pytest.mark.parametrize("word", WORD_TYPES)
+@pytest.mark.parametrize("m", [0, 1, 7, 1001, 200_003])
+def test_short_words_wrap_around_at_their_own_size(word: type[np.unsignedinteger[Any]], m: int) -> None:
+    top = int(np.iinfo(word).max)
+    vectors = {name: np.random.default_rng(i).integers(0, top, m, word, endpoint=True) for i, name in enumerate(THREE)}
+    expected = np.add.reduce(list(vectors.values()), dtype=word)
+    frames: list[Frame] = []
+    for total in run(summing(vectors), frames=frames).values():
+        assert total.dtype == word
+        assert np.array_equal(total, expected)
+    payload = sum(len(Opening.FromString(f.body).values) for f in after_agreement(frames))
+    size = m * np.dtype(word).itemsize
+    assert payload == (6 * size if size <= protocol.DIRECT_BYTES else 4 * size)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_word_holds_its_bound_and_no_shorter_one_does(bound: int) -> None:
+    word = protocol.word_for(bound)
+    assert word.kind == "u"
+    assert np.iinfo(word).max >= bound
+    assert word.itemsize == 1 or bound >= 2 ** (4 * word.itemsize)
 
 
 @pytest.mark.parametrize("to", [(), ("p0", "nobody")])

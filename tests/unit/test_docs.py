@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from comine.__main__ import application
+from jobs.schema import NAMES
 from jobs.spec import JobSpec
 from link.errors import BY_CODE
 
@@ -20,14 +27,26 @@ PAGES = sorted(
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(`{3,}).*?^\1`*\s*$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
-TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
-TASKS = ("itemsets", "rules", "simulate", "three-organisations", "loading-data", "run-a-party")
+TOML = re.compile(r"^```toml(?: [^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
+TASKS = sorted(page.stem for page in (ROOT / "docs" / "tasks").glob("*.md"))
+EXPECTED_TASKS = {
+    *("itemsets", "rules", "simulate", "three-organisations", "loading-data", "run-a-party", "plan", "run-jobs"),
+    *("across-machines", "write-a-policy", "certificates", "audit", "containers"),
+}
 PROTOCOL_PAGES = {
     "secure_sum": "secure-sum",
     "ring_sum": "ring-sum",
     "set_union": "set-union",
 }
-HELPERS = {"pairwise", "union_lists", "union_disclosure", "layers"}  # parts of protocols that have pages
+HELPERS = {
+    "pairwise",
+    "sum_costs",
+    "union_lists",
+    "union_costs",
+    "union_disclosure",
+    "layers",
+}  # parts of protocols that have pages
 
 
 def prose(page: Path) -> str:
@@ -52,11 +71,83 @@ def test_every_error_has_a_page() -> None:
         assert f"Exit code {error.exit_code}" in pages[code].read_text(), code
 
 
+@cache
+def sentences() -> list[str]:
+    """Every text in the product's code, with … in the place of what is put into it."""
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    return [text for path in paths for text in texts(ast.parse(path.read_text()))]
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, text.split("…"))))
+
+
+def is_said(sentence: str) -> bool:
+    """Whether the code has a text of that form, or one whose gaps can make it."""
+    sentence = sentence.removeprefix("the policy of … ")  # which stands before what a rule says
+    longest = max(sentence.split("…"), key=len)
+    if any(longest in text and pattern(sentence).search(text) for text in sentences()):
+        return True
+    gapped = (text for text in sentences() if "…" in text and len(text) > MANY_LETTERS)
+    return any(max(text.split("…"), key=len) in sentence and pattern(text).search(sentence) for text in gapped)
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_error_pages_quote_what_comine_says(code: str) -> None:
+    page = (ROOT / "docs" / "errors" / f"{code}.md").read_text()
+    quoted = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert quoted
+    assert [sentence for sentence in quoted if not is_said(sentence)] == []
+
+
 def test_every_protocol_has_a_page() -> None:
     modules = {path.stem for path in (ROOT / "crypto" / "protocols").glob("*.py")} - {"__init__"}
     assert modules - HELPERS == set(PROTOCOL_PAGES)
     for page in (*PROTOCOL_PAGES.values(), "joint-itemsets"):
         assert (ROOT / "docs" / "protocols" / f"{page}.md").is_file(), page
+
+
+def commands() -> dict[str, set[str]]:
+    """Every command that is not hidden, with its options."""
+
+    def below(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
+        for each, found in getattr(command, "commands", {}).items():
+            yield from below(found, f"{name} {each}")
+        if not hasattr(command, "commands") and not command.hidden:
+            yield name, {option for parameter in command.params for option in parameter.opts if "-" in option}
+
+    return dict(below(typer.main.get_command(application()), "comine"))
+
+
+def test_the_reference_tells_every_command_and_option() -> None:
+    reference = (ROOT / "docs" / "reference-cli.md").read_text()
+    sections = dict(re.findall(r"^## (comine [^\n]+)\n(.*?)(?=^## |\Z)", reference, re.MULTILINE | re.DOTALL))
+    assert set(sections) == set(commands())
+    missing = {name: {o for o in options if o not in sections[name]} for name, options in commands().items()}
+    assert not {name: options for name, options in missing.items() if options}
+    assert not {name for name, section in sections.items() if f"`{name}" not in section}
+    silent = {name for name, section in sections.items() if "Exit codes:" not in section and "as [" not in section}
+    assert silent == {"comine explain", "comine schema"}
+
+
+def test_the_reference_tells_every_schema() -> None:
+    reference = (ROOT / "docs" / "reference-cli.md").read_text()
+    printed = {text for text in sentences() if re.fullmatch(r"comine\.[a-z-]+/\d+", text)} - {"comine.job-state/1"}
+    assert {name for name in printed if f"`{name}`" not in reference} == set()
+    assert {name for name in NAMES if f"`{name}`" not in reference} == set()
+
+
+def test_no_task_is_missing() -> None:
+    assert set(TASKS) >= EXPECTED_TASKS
 
 
 @pytest.mark.parametrize("task", TASKS)

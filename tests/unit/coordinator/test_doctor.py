@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
-from coordinator.doctor import Check, examine
+from coordinator.doctor import Check, examine, own_warnings
 from jobs.federation import Credentials
 from link.authority import write_identity
 from link.errors import PolicyDenied
+from link.identity import Identity
+from link.trust import Trust, fingerprint
 from tests.unit.coordinator.nodes import World, world
 
 
@@ -71,3 +75,73 @@ def test_who_is_down_is_not(tmp_path: Path) -> None:
             assert (found["south"].reachable, found["south"].identified, found["south"].code) == (True, False, "E201")
 
     asyncio.run(test())
+
+
+def certificate(identity: Identity) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(identity.certificate_pem)
+
+
+def test_a_certificate_that_expires_soon_is_warned_of(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with world() as made:
+            await made.servers["south"].stop(0)
+            made.nodes["south"].identity = made.authority.issue("south", valid_days=29.2)
+            await made.start("south")
+            found = await examined(made, tmp_path)
+            assert found["north"].warnings == ()
+            assert found["south"].ready
+            assert found["south"].warnings == ("the certificate of south expires in 29 days; have a new one issued",)
+            own = replace(
+                made.coordinator,
+                certificate_pem=made.authority.issue("hub", "coordinator", valid_days=3).certificate_pem,
+            )
+            assert own_warnings(made.coordinator, list(found.values())) == ()
+            (warning,) = own_warnings(own, list(found.values()))
+            assert warning.startswith("the coordinator's certificate expires in 3 days")
+
+    asyncio.run(test())
+
+
+def test_a_certificate_that_is_revoked_or_not_pinned_is_a_problem(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with world() as made:
+            north, south = (certificate(made.nodes[name].identity) for name in ("north", "south"))
+            pins = {"party/north": frozenset({fingerprint(south)})}
+            (tmp_path / "pki").mkdir()
+            made.authority.write(tmp_path / "pki")
+            made.authority.revoke(tmp_path / "pki", [south.serial_number])
+            trust = Trust.load(made.authority.certificate_pem, tmp_path / "pki" / "ca.crt", pins=pins)
+            made.coordinator = replace(made.coordinator, trust=trust)
+            found = await examined(made, tmp_path / "files")
+            for check in found.values():
+                assert (check.reachable, check.identified, check.code, check.exit_code) == (True, False, "E201", 20)
+            assert "certificate of south was revoked on" in found["south"].problem
+            assert "certificate of north is not the one that the federation file pins" in found["north"].problem
+            assert fingerprint(north) in found["north"].problem
+
+    asyncio.run(test())
+
+
+def test_who_applies_an_older_list_than_others_is_warned_of(tmp_path: Path) -> None:
+    found = run(tmp_path, south={"revocations": 2})
+    assert [check.exit_code for check in found.values()] == [0, 0]
+    assert found["south"].warnings == ()
+    assert found["north"].warnings == (
+        "north applies no list of revoked certificates and others number 2; copy the latest ca.crl there",
+    )
+
+    async def test() -> None:
+        async with world(north={"revocations": 2}) as made:
+            (warning,) = own_warnings(made.coordinator, list((await examined(made, tmp_path / "own")).values()))
+            assert warning.startswith("the coordinator applies no list of revoked certificates and others number 2")
+
+    asyncio.run(test())
+
+
+def test_parties_whose_clocks_are_apart_are_warned_of(tmp_path: Path) -> None:
+    found = run(tmp_path, south={"clock": lambda: time.time() + 200}, north={"clock": lambda: time.time() - 200})
+    for check in found.values():
+        assert check.exit_code == 0
+        (warning,) = check.warnings
+        assert warning.startswith("the clocks of north and south are ")
+        assert "warnings" in check.as_data()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator import runner
+from coordinator import lifecycle, talks
 from coordinator.runner import run_job
 from jobs.findings import Result
 from jobs.result import pack
@@ -133,7 +133,7 @@ def test_a_party_that_is_down_is_named_with_its_address() -> None:
 
 
 def test_a_party_that_is_lost_while_the_job_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "RETURN_S", 0.2)
+    monkeypatch.setattr(talks, "RETURN_S", 0.2)
 
     async def test() -> None:
         async with world(north={"hold": True}, south={"hold": True}) as made:
@@ -181,7 +181,7 @@ def test_cancelling_tells_all_parties() -> None:
 
 
 def test_the_deadline_ends_a_job_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "MARGIN_S", 0.0)
+    monkeypatch.setattr(lifecycle, "MARGIN_S", 0.0)
     spec = SPEC.model_copy(update={"job": SPEC.job.model_copy(update={"deadline": "1s"})})
     error, made = run(spec, south={"hold": True})
     assert isinstance(error, DeadlineExceeded)

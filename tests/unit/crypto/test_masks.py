@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,19 @@ def test_masks_add_up_to_zero(n: int, size: int) -> None:
     masks = [mask_vector(secrets[name], name, CONTEXT, size) for name in secrets]
     assert not np.sum(masks, axis=0, dtype=np.uint64).any()
     assert all(mask.any() for mask in masks)
+
+
+@pytest.mark.parametrize("word", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("size", [1, 5, (1 << 18) + 3])
+def test_masks_of_short_words_add_up_to_zero_and_are_uniform(word: type[np.unsignedinteger[Any]], size: int) -> None:
+    secrets = all_secrets(["a", "b", "c"])
+    masks = [mask_vector(secrets[name], name, CONTEXT, size, word) for name in secrets]
+    assert all(mask.dtype == word for mask in masks)
+    assert not np.sum(masks, axis=0, dtype=word).any()
+    if size > 5:
+        seen = np.bincount(masks[0].view(np.uint8), minlength=256)
+        expected = seen.sum() / 256
+        assert ((seen - expected) ** 2 / expected).sum() < 400  # 255 degrees of freedom: fails with probability 1e-8
 
 
 def test_vectors_beyond_a_chunk() -> None:
@@ -84,6 +98,6 @@ def test_bad_arguments_are_refused() -> None:
         with pytest.raises(ValueError, match="secret"):
             mask_vector(secrets, me, CONTEXT, 4)
     for values in (np.zeros(4, dtype=np.int64), np.zeros((2, 2), dtype=np.uint64)):
-        with pytest.raises(ValueError, match="uint64"):
+        with pytest.raises(ValueError, match="unsigned"):
             add_masks(values, good, "a", CONTEXT)
     assert mask_vector(good, "a", CONTEXT, 0).size == 0

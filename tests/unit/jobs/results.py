@@ -2,39 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jobs.findings import Receipt, Result
+from jobs.plan import Plan
 from jobs.spec import JobSpec
 from link.costs import Costs
 from mining.miner import frequent_itemsets
 from mining.transactions import Transactions
+from protos.v1.control_pb2 import Approval, Proposal, Release, SignedApproval, SignedProposal
 
 ROWS = [["a", "b", "<i>"], ["a", "b"], ["a"], ["b", "<i>"]]
+PARTIES = ("north", "south")
 
 
-def made(*, rules: bool = False, elsewhere: bool = False, min_count: int = 1) -> Result:
-    """A result over `ROWS`."""
+def made(
+    *,
+    rules: bool = False,
+    elsewhere: bool = False,
+    min_count: int = 1,
+    rows: Sequence[Sequence[str]] = ROWS,
+    name: str = "<b>weekly</b>",
+    min_confidence: str = "0.5",
+    **more: Any,
+) -> Result:
+    """A result over `rows`; `more` goes into the `Result`."""
     contents = {
         "job": {
-            "name": "<b>weekly</b>",
+            "name": name,
             "task": "rules" if rules else "itemsets",
-            "parties": ["north", "south"],
+            "parties": list(PARTIES),
             "dataset": "baskets",
             "recipients": ["north"] if elsewhere else ["coordinator"],
         },
         "itemsets": {"min_support": min_count},
     }
     if rules:
-        contents["rules"] = {"min_confidence": "0.5"}
-    parties = {name: Costs(10, 20, 3, 0.25) for name in ("north", "south")}
+        contents["rules"] = {"min_confidence": min_confidence}
+    parties = {party: Costs(10, 20, 3, 0.25) for party in PARTIES}
     return Result(
         spec=JobSpec.of(contents, "the test", Path()),
         job_id=bytes(32),
         session_id=bytes(range(32)),
-        n_rows=len(ROWS),
+        n_rows=len(rows),
         strategy="level-wise",
         parties=parties,
-        receipts={name: Receipt(b"release", b"signature", b"PEM", ("other",)) for name in parties},
-        found=None if elsewhere else frequent_itemsets(Transactions.from_rows(ROWS), min_count).canonical(),
+        receipts={party: _receipt(party) for party in PARTIES},
+        found=None if elsewhere else frequent_itemsets(Transactions.from_rows(rows), min_count).canonical(),
+        **more,
+    )
+
+
+def _receipt(party: str) -> Receipt:
+    peers = tuple(peer for peer in PARTIES if peer != party)
+    release = Release(party=party, result_digest=bytes([7] * 32), receipts_from=peers)
+    return Receipt(release.SerializeToString(), b"signature", b"PEM", peers)
+
+
+def consents(by: str = "policy") -> dict[str, Any]:
+    """A signed proposal and the approval of each party, for `made`."""
+    proposal = Proposal(spec=b"{}", nonce=bytes(16), expiry=1_800_000_000).SerializeToString()
+    return {
+        "proposal": SignedProposal(proposal=proposal, signature=b"signature", certificate=b"PEM"),
+        "approvals": {party: _approval(party, by) for party in PARTIES},
+    }
+
+
+def _approval(party: str, by: str) -> SignedApproval:
+    approval = Approval(job_id=bytes(32), party=party, coordinator="analyst", decided=1_790_000_000, by=by)
+    return SignedApproval(approval=approval.SerializeToString(), signature=b"signature", certificate=b"PEM")
+
+
+def plan() -> Plan:
+    """A plan that expected other costs than those of `made`."""
+    party = {"rows_public": "exact", "n_rows": 2, "bytes_sent": 40, "bytes_received": 10, "seconds": 0.5}
+    return Plan.from_data(
+        {
+            "job": "weekly",
+            "spec_digest": "0" * 64,
+            "n_rows": 4,
+            "strategy": "level-wise",
+            "rounds": 3,
+            "seconds": 0.5,
+            "parties": {name: {**party, "memory_bytes": 1} for name in PARTIES},
+            "batches": [],
+            "disclosure": [],
+            "prose": [],
+            "assumptions": ["the <parties> are idle"],
+        }
     )

@@ -12,7 +12,6 @@ import pytest
 
 import jobs.folder
 from jobs.folder import write_result_folder
-from jobs.report import report
 from jobs.schema import generate
 from jobs.target import check_result_folder
 from link.errors import ConfigurationError, ResourceError
@@ -102,19 +101,6 @@ def test_a_folder_that_cannot_be_made_is_refused_beforehand(tmp_path: Path) -> N
         check_result_folder(tmp_path / "file" / "out")
     check_result_folder(tmp_path / "a" / "b")
     assert names(tmp_path) == {"file"}
-
-
-@pytest.mark.parametrize("rules", [False, True])
-@pytest.mark.parametrize("min_count", [1, 4])
-def test_the_report_escapes_what_it_shows(rules: bool, min_count: int) -> None:
-    page = report(made(rules=rules, min_count=min_count))
-    assert "<b>weekly" not in page
-    assert "&lt;b&gt;weekly" in page
-    assert "<i>" not in page
-    assert ("&lt;i&gt;" in page) == (min_count == 1)
-    assert "http://" not in page
-    assert "https://" not in page
-    assert ("<svg" in page) == (rules and min_count == 1)
 
 
 def test_tables_as_frames() -> None:

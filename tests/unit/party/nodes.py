@@ -6,7 +6,7 @@ import asyncio
 import io
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ import grpc
 import numpy as np
 import pytest
 
+from jobs.consent import approve, propose
 from jobs.federation import Federation
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -72,16 +73,26 @@ class Client:
     """What a coordinator does with one node."""
 
     def __init__(self, identity: Identity, name: str, address: str) -> None:
-        self.name = name
+        self.identity, self.name = identity, name
         self.channel = dial(identity, name, address)
         self.stub = ControlStub(self.channel)
 
-    async def propose(self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0) -> bytes:
-        proposal = control.Proposal(spec=spec.canonical(), nonce=nonce, expiry=expiry or int(time.time()) + 600)
-        return (await self.stub.Propose(proposal)).job_id
+    def signed(self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0) -> control.SignedProposal:
+        """The proposal of a job."""
+        return propose(spec, self.identity, nonce=nonce, expiry=expiry or int(time.time()) + 600)
 
-    async def start(self, job_id: bytes, attempt: int = 1) -> None:
-        await self.stub.Start(control.StartRequest(job_id=job_id, attempt=attempt))
+    async def decide(
+        self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0
+    ) -> tuple[bytes, control.SignedApproval | None]:
+        """Proposes a job; its id, and the approval where it came at once."""
+        decision = await self.stub.Propose(self.signed(spec, nonce, expiry))
+        return decision.job_id, decision.approval if decision.HasField("approval") else None
+
+    async def propose(self, spec: JobSpec, nonce: bytes = bytes(16), expiry: int = 0) -> bytes:
+        return (await self.decide(spec, nonce, expiry))[0]
+
+    async def start(self, job_id: bytes, approvals: Sequence[control.SignedApproval], attempt: int = 1) -> None:
+        await self.stub.Start(control.StartRequest(job_id=job_id, attempt=attempt, approvals=approvals))
 
     async def watch(self, job_id: bytes) -> list[control.JobEvent]:
         return [event async for event in self.stub.Watch(control.WatchRequest(job_id=job_id))]
@@ -98,6 +109,7 @@ class Client:
 class Nodes:
     """Running nodes and a coordinator."""
 
+    folder: Path
     authority: Authority
     nodes: dict[str, Node]
     logs: dict[str, io.StringIO]
@@ -114,12 +126,32 @@ class Nodes:
         """Does the same with every node at once."""
         return list(await asyncio.gather(*(action(client) for client in self.clients.values())))
 
+    async def agree(self, spec: JobSpec, expiry: int = 0) -> tuple[bytes, list[control.SignedApproval]]:
+        """Proposes a job everywhere; its id and all approvals, which no person is asked for."""
+        nonce, expiry = os.urandom(16), expiry or int(time.time()) + 600
+        decisions = await self.all(lambda client: client.decide(spec, nonce, expiry))
+        (job_id,) = {decided for decided, _ in decisions}
+        return bytes(job_id), [approval for _, approval in decisions]
+
     async def begin(self, spec: JobSpec) -> bytes:
         """Proposes and starts a job everywhere."""
-        nonce, expiry = os.urandom(16), int(time.time()) + 600
-        (job_id,) = set(await self.all(lambda client: client.propose(spec, nonce, expiry)))
-        await self.all(lambda client: client.start(job_id))
-        return bytes(job_id)
+        job_id, approvals = await self.agree(spec)
+        await self.all(lambda client: client.start(job_id, approvals))
+        return job_id
+
+    def forged(self, job_id: bytes, spec: JobSpec, coordinator: str = "analyst") -> list[control.SignedApproval]:
+        """The approvals of all parties of a job, signed with their own keys whether or not their nodes would."""
+        return [
+            approve(job_id, coordinator, self.authority.issue(name), decided=1, by="policy")
+            for name in spec.job.parties
+        ]
+
+    async def restart(self, name: str) -> Node:
+        """A new node in the place of one that was stopped or has crashed."""
+        folder = self.folder
+        self.nodes[name] = Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, self.logs[name]))
+        await self.nodes[name].start()
+        return self.nodes[name]
 
     async def ends(self, job_id: bytes) -> dict[str, control.JobEvent]:
         """Each party's last event of a job."""
@@ -152,13 +184,13 @@ async def running(
         for name in data
     }
     clients = {name: Client(coordinator, name, addresses[name]) for name in data}
-    federation = Nodes(authority, nodes, logs, clients, addresses)
+    federation = Nodes(folder, authority, nodes, logs, clients, addresses)
     try:
         for node in nodes.values():
             await node.start()
         yield federation
     finally:
-        await asyncio.gather(*(node.stop() for node in nodes.values()))
+        await asyncio.gather(*(node.stop() for node in federation.nodes.values()))
         for client in (*clients.values(), *federation.others):
             await client.channel.close()
 
@@ -177,6 +209,9 @@ def hold(node: Node) -> asyncio.Event:
 
 async def crash(node: Node) -> None:
     """Ends a node as the death of its process would."""
+
+    node._audit.close()
+    node._store.close()
     for transport in list(node._link._jobs.values()):
         await transport.crash()
     assert node._server is not None

@@ -81,7 +81,26 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
         ('approve = "auto"', 'approve = "auto"\nmin_support = nan', "must be a fraction above 0 and at most 1"),
         ('approve = "auto"', 'approve = "auto"\nmin_count = 0', "[policy] min_count: "),
         ('approve = "auto"', 'approve = "auto"\nmin_parties = 1', "[policy] min_parties: "),
-        ('approve = "auto"', 'approve = "auto"\nmax_jobs = 3', "[policy] max_jobs: is not a known key"),
+        ('approve = "auto"', 'approve = "auto"\nmin_jobs = 3', "[policy] min_jobs: is not a known key"),
+        ('approve = "auto"', 'approve = "auto"\nmax_jobs_period = "1d"', "max_jobs_period limits nothing"),
+        ('approve = "auto"', 'approve = "auto"\nmax_jobs = 1\nmax_jobs_period = "a day"', 'such as "90s", "30m"'),
+        ('approve = "auto"', 'approve = "auto"\nmax_expiry = "31d"', "must be at most 30 days"),
+        ('approve = "auto"', 'approve = "auto"\nparty_sets = "free"', "[policy] party_sets: "),
+        ('approve = "auto"', 'approve = "auto"\nwithhold = [""]', "[policy.withhold] 0: "),
+        ('approve = "auto"', 'approve = "auto"\ncoordinators = []', "names nothing"),
+        (
+            'tasks = ["itemsets", "rules"]',
+            'tasks = ["rules"]\n[[policy.approval]]\ntasks = ["rules"]',
+            "decide: is missing",
+        ),
+        ('tasks = ["itemsets", "rules"]', 'tasks = ["rules"]\n[[policy.approval]]\ndecide = "maybe"', "decide: "),
+        (
+            'tasks = ["itemsets", "rules"]',
+            'tasks = ["rules"]\n[[policy.approval]]\ndecide = "auto"\ndatasets = ["sales"]',
+            "no [[dataset]] has that name",
+        ),
+        ("[policy]", "[dataset.policy]\ndatasets = ['baskets']\n[policy]", "datasets: is not a known key"),
+        ("[policy]", "[dataset.policy]\nmax_jobs_period = '2h'\n[policy]", "for the dataset 'baskets'"),
         ("[policy]", "[policy", "is not valid TOML"),
     ],
 )
@@ -95,6 +114,31 @@ def test_a_fault_is_one_sentence_with_file_and_key(tmp_path: Path, old: str, new
     assert sentence in message
     assert "\n" not in message
     assert "more)" not in message  # one fault is told as one
+
+
+def test_a_datasets_own_rules_take_the_place_of_the_general_ones(tmp_path: Path) -> None:
+    own = """
+[dataset.policy]
+approve = "manual"
+min_support = 0.1
+withhold = []
+[[dataset.policy.approval]]
+coordinators = ["analyst"]
+decide = "auto"
+[[dataset]]
+name = "visits"
+kind = "transactions"
+source = "visits.dat"
+format = "basket"
+"""
+    rules = 'min_support = 0.01\nmin_count = 5\nwithhold = ["hiv*"]'
+    config = load(tmp_path, party_toml("north", dataset=own, policy=rules))
+    general, baskets = config.policy_of("visits"), config.policy_of("baskets")
+    assert general == config.policy == config.policy_of("unknown")
+    assert (general.approve, general.min_support, general.withhold) == ("auto", Decimal("0.01"), ("hiv*",))
+    assert (baskets.approve, baskets.min_support, baskets.withhold) == ("manual", Decimal("0.1"), ())
+    assert (baskets.min_count, baskets.tasks) == (5, general.tasks)
+    assert [rule.decide for rule in baskets.approval] == ["auto"]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -112,9 +156,22 @@ def test_a_party_and_its_peers_must_be_in_the_federation(tmp_path: Path) -> None
         load(tmp_path, party_toml("north", policy='peers = ["east"]')).check_federation(federation)
 
 
-@pytest.mark.parametrize("page", ["reference-party-toml.md", "tasks/run-a-party.md"])
+@pytest.mark.parametrize("page", ["reference-party-toml.md", "tasks/run-a-party.md", "tasks/write-a-policy.md"])
 def test_the_files_in_the_documentation_are_right(tmp_path: Path, page: str) -> None:
     docs = Path(__file__).resolve().parents[3] / "docs"
     samples = re.findall(r"```toml\n(.*?)```", (docs / page).read_text(), re.DOTALL)
     loaded = [load(tmp_path, sample) for sample in samples if sample.startswith("[party]")]
     assert [config.party.name for config in loaded] == ["north"]
+
+
+def test_fragments_of_policies_in_the_documentation_are_right(tmp_path: Path) -> None:
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    samples = re.findall(r"```toml\n(.*?)```", (docs / "reference-party-toml.md").read_text(), re.DOTALL)
+    fragments = [sample for sample in samples if sample.startswith(("[policy]", "[[dataset]]"))]
+    assert len(fragments) == 2
+    whole = party_toml("north")
+    for fragment in fragments:
+        if fragment.startswith("[policy]"):
+            load(tmp_path, whole[: whole.index("[policy]")] + fragment)
+        else:
+            assert load(tmp_path, whole.replace("[policy]", fragment + "[policy]")).dataset[1].policy is not None

@@ -4,19 +4,31 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from link.costs import Costs
 from link.errors import JobCancelled, PeerError
 from party.job import MOVES, Job
-from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING, SUCCEEDED, JobEvent
+from protos.v1.control_pb2 import (
+    APPROVED,
+    AWAITING_APPROVAL,
+    CANCELLED,
+    DENIED,
+    EXPIRED,
+    FAILED,
+    JOB_STATE_UNSPECIFIED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    JobEvent,
+    JobState,
+    SignedApproval,
+)
 from tests.unit.party.test_policy import job as spec
 
 
 def within_a_loop(test: Callable[[Job], Awaitable[None]]) -> None:
     async def run() -> None:
-        await test(Job(bytes(32), spec(), "analyst"))
+        await test(Job(bytes(32), spec(), "analyst", JobEvent(state=APPROVED)))
 
     asyncio.run(run())
 
@@ -91,7 +103,8 @@ def test_events_tell_what_the_job_has_cost() -> None:
 )
 def test_an_end_tells_why_and_where(error: PeerError | JobCancelled, state: int, party: str) -> None:
     async def test(job: Job) -> None:
-        job.end(error, "north")
+        job.move(RUNNING)
+        job.end(state, error, "north")
         (event,) = await watched(job)
         assert (event.state, event.error_code, event.error_message) == (state, error.code, error.message)
         assert event.error_party == party
@@ -100,17 +113,52 @@ def test_an_end_tells_why_and_where(error: PeerError | JobCancelled, state: int,
     within_a_loop(test)
 
 
-@given(st.lists(st.sampled_from(sorted(MOVES)), max_size=6))
-def test_only_legal_moves_are_made(states: list[int]) -> None:
-    async def test(job: Job) -> None:
-        present = APPROVED
-        for state in states:
-            if state in MOVES[present]:
-                job.move(state)
-                present = state
+LEGAL = {
+    (AWAITING_APPROVAL, APPROVED),
+    (AWAITING_APPROVAL, DENIED),
+    (AWAITING_APPROVAL, EXPIRED),
+    (AWAITING_APPROVAL, CANCELLED),
+    (APPROVED, RUNNING),
+    (APPROVED, EXPIRED),
+    (APPROVED, CANCELLED),
+    (RUNNING, RELEASING),
+    (RUNNING, FAILED),
+    (RUNNING, CANCELLED),
+    (RELEASING, SUCCEEDED),
+    (RELEASING, FAILED),
+    (RELEASING, CANCELLED),
+}
+STATES = [state for state in JobState.values() if state != JOB_STATE_UNSPECIFIED]
+
+
+@pytest.mark.parametrize("before", STATES)
+@pytest.mark.parametrize("after", STATES)
+def test_exactly_the_legal_moves_are_made(before: int, after: int) -> None:
+    assert (after in MOVES[before]) == ((before, after) in LEGAL)
+
+    async def test() -> None:
+        for way in (
+            lambda job: job.move(after),
+            lambda job: job.end(after, PeerError("the link broke"), "north"),
+        ):
+            job = Job(bytes(32), spec(), "analyst", JobEvent(state=before))
+            if (before, after) in LEGAL:
+                way(job)
+                assert job.state == after
             else:
                 with pytest.raises(RuntimeError, match="cannot go from"):
-                    job.move(state)
-            assert job.state == present
+                    way(job)
+                assert job.state == before
+            assert job.over == (not MOVES[job.state])
 
-    within_a_loop(test)
+    asyncio.run(test())
+
+
+def test_an_approval_is_told_with_the_move() -> None:
+    async def test() -> None:
+        job = Job(bytes(32), spec(), "analyst", JobEvent(state=AWAITING_APPROVAL))
+        job.move(APPROVED, SignedApproval(approval=b"yes"))
+        event = await anext(job.watch())
+        assert (event.state, event.approval.approval) == (APPROVED, b"yes")
+
+    asyncio.run(test())

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
-from party.config import PolicySection
-from party.policy import check_rows, decide
+from party.policy import Case, Earlier, check_new_rows, check_rows, decide, verdicts
+from party.rules import PolicySection
+
+NOW, DAY = 1_000_000_000, 86_400
 
 
 def policy(**rules: Any) -> PolicySection:
@@ -19,6 +21,7 @@ def policy(**rules: Any) -> PolicySection:
 
 
 def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
+    tables = {name: changes.pop(name) for name in ("union", "rules") if name in changes}
     contents = {
         "job": {
             "name": "weekly",
@@ -28,24 +31,42 @@ def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
             **changes,
         },
         "itemsets": {"min_support": Decimal("0.01"), **(itemsets or {})},
+        **tables,
     }
     return JobSpec.of(contents, "job.toml", Path())
 
 
-def judge(rules: PolicySection, spec: JobSpec) -> None:
-    decide(rules, spec, me="north", federation=("north", "south", "east"), datasets=("baskets", "visits"))
+def case(spec: JobSpec, **changes: Any) -> Case:
+    known: dict[str, Any] = {
+        "coordinator": "analyst",
+        "me": "north",
+        "federation": ("north", "south", "east", "west"),
+        "datasets": ("baskets", "visits"),
+        "now": NOW,
+    }
+    return Case(spec, **known | changes)
+
+
+def judge(rules: PolicySection, spec: JobSpec, **changes: Any) -> str:
+    return decide(rules, case(spec, **changes))
+
+
+def started(days_ago: float, *parties: str, **changes: Any) -> Earlier:
+    named = parties or ("north", "south", "east")
+    return Earlier(bytes(32), NOW - days_ago * DAY, named, "0.01", "SUCCEEDED", **changes)
 
 
 def test_a_policy_without_rules_allows() -> None:
-    judge(policy(), job())
-    judge(policy(), job(itemsets={"min_support": 1}))
+    assert judge(policy(), job()) == "auto"
+    assert judge(policy(), job(itemsets={"min_support": 1})) == "auto"
+    assert judge(policy(approve="manual"), job()) == "manual"
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"parties": ["south", "east"]}, "the job has no part for north"),
-        ({"parties": ["north", "west"]}, "north does not know the party 'west'"),
+        ({"parties": ["north", "far"]}, "north does not know the party 'far'"),
         ({"dataset": "sales"}, "north has no dataset 'sales'"),
     ],
 )
@@ -55,33 +76,165 @@ def test_a_job_that_does_not_fit_the_node(changes: dict[str, Any], sentence: str
     assert caught.value.party == "north"
 
 
-@pytest.mark.parametrize(
-    ("rules", "spec", "sentence"),
-    [
-        ({"approve": "manual"}, job(), "has no inbox"),
-        ({"tasks": ["rules"]}, job(), "allows only 'rules'"),
-        ({"datasets": ["visits"]}, job(), "does not open the dataset 'baskets'"),
-        ({"peers": ["south"]}, job(), "does not allow jobs together with 'east'"),
-        ({"min_parties": 4}, job(), "at least 4 parties"),
-        ({"min_support": Decimal("0.02")}, job(), "min_support of at least 0.02"),
-        ({"min_count": 10}, job(itemsets={"min_support": 9}), "a count of at least 10"),
-        ({"min_count": 10}, job(), "as a count of at least 10"),
-        ({"max_length": 3}, job(), "max_length of at most 3, and the job has none"),
-        ({"max_length": 3}, job(itemsets={"max_length": 4}), "max_length of at most 3, and the job has 4"),
-    ],
-)
-def test_a_refusal_names_the_party_and_the_rule(rules: dict[str, Any], spec: JobSpec, sentence: str) -> None:
+CATALOGUE = {"universe": "all.txt", "catalogue": ["beer", "hiv-1"]}
+REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
+    ({"coordinators": ["hub"]}, job(), {}, "takes no jobs of 'analyst', only of 'hub' .rule coordinators"),
+    ({"tasks": ["rules"]}, job(), {}, "allows only 'rules'.*rule tasks"),
+    ({"datasets": ["visits"]}, job(), {}, "does not open the dataset 'baskets'.*rule datasets"),
+    ({"peers": ["south"]}, job(), {}, "does not allow jobs together with 'east', only with 'south' .rule peers"),
+    ({"min_parties": 4}, job(), {}, "at least 4 parties .rule min_parties"),
+    ({"min_support": Decimal("0.02")}, job(), {}, "min_support of at least 0.02.*rule min_support"),
+    ({"min_count": 10}, job(itemsets={"min_support": 9}), {}, "a count of at least 10 .rule min_count"),
+    ({"min_count": 10}, job(), {}, "as a count of at least 10.*rule min_count"),
+    ({"max_length": 3}, job(), {}, "max_length of at most 3 .rule max_length., and the job has none"),
+    ({"max_length": 3}, job(itemsets={"max_length": 4}), {}, "and the job has 4"),
+    ({"withhold": ["hiv*"]}, job(), {}, r'rule withhold.; add to the job\'s \[itemsets\]: exclude = \["hiv\*"\]'),
+    (
+        {"withhold": ["hiv*", "b?"]},
+        job(itemsets={"exclude": ["b?", "x"]}),
+        {},
+        r'exclude = \["b\?", "x", "hiv\*"\]',
+    ),
+    ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["HIV*"]}), {}, "rule withhold"),
+    ({"withhold": ["hiv*"]}, job(itemsets=CATALOGUE), {}, "rule withhold"),
+    (
+        {"max_candidates": 1000},
+        job(),
+        {},
+        "max_candidates of at most 1000 .rule max_candidates., and the job has 5000000",
+    ),
+    ({"max_deadline": "29m"}, job(), {}, "a deadline of at most 29m .rule max_deadline., and the job has 30m"),
+    ({"max_union_bound": 64}, job(), {}, "bound of at most 64 .rule max_union_bound., and the job has none"),
+    ({"max_union_bound": 64}, job(union={"bound": 65}), {}, "the job has 65"),
+    ({}, job(), {"expiry": NOW + 8 * DAY}, "expire within 7d .rule max_expiry"),
+    ({"max_expiry": "1h"}, job(), {"expiry": NOW + 3601}, "expire within 1h .rule max_expiry"),
+    (
+        {"party_sets": "fixed"},
+        job(parties=["north", "south"]),
+        {"earlier": [started(9), started(1, "north", "south")]},
+        "the parties east, north, south in every job on 'baskets'.*rule party_sets",
+    ),
+    (
+        {"max_jobs": 2},
+        job(),
+        {"earlier": [started(40), started(29), started(1)]},
+        r"allows 2 jobs within 30d on 'baskets' .rule max_jobs.; the next may start after 2001-09-10 01:46 UTC",
+    ),
+    ({"max_jobs": 1, "max_jobs_period": "2h"}, job(), {"earlier": [started(0.05)]}, "1 jobs within 2h"),
+    (
+        {"approval": [{"parties": ["south", "east"], "decide": "refuse"}]},
+        job(),
+        {},
+        "takes no jobs of 'analyst' for the task 'itemsets'.*rule approval",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rules", "spec", "changes", "sentence"), REFUSED)
+def test_a_refusal_names_the_party_and_the_rule(
+    rules: dict[str, Any], spec: JobSpec, changes: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(PolicyDenied, match=sentence) as caught:
-        judge(policy(**rules), spec)
+        judge(policy(**rules), spec, **changes)
     assert caught.value.party == "north"
     assert "north" in caught.value.message
+    (refusal,) = [v for v in verdicts(policy(**rules), case(spec, **changes)) if v.refusal]
+    assert refusal.refusal in caught.value.message
+    assert refusal.rule in {*rules, "max_expiry", "approve"}
 
 
-def test_limits_are_inclusive() -> None:
-    judge(policy(min_support=Decimal("0.01")), job())
-    judge(policy(min_count=10), job(itemsets={"min_support": 10}))
-    judge(policy(max_length=3), job(itemsets={"max_length": 3}))
-    judge(policy(min_parties=3, peers=["south", "east"]), job())
+def test_every_rule_can_refuse() -> None:
+    """Each key of a policy is refused by in the list above, or decides on approval, or is checked with the rows."""
+    tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
+    assert tried == set(PolicySection.model_fields)
+
+
+ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
+    ({"coordinators": ["hub", "analyst"]}, job(), {}),
+    ({"min_support": Decimal("0.01")}, job(), {}),
+    ({"min_count": 10}, job(itemsets={"min_support": 10}), {}),
+    ({"max_length": 3}, job(itemsets={"max_length": 3}), {}),
+    ({"min_parties": 3, "peers": ["south", "east"]}, job(), {}),
+    ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["hiv*", "x"]}), {}),
+    ({"withhold": ["hiv-2*"]}, job(itemsets=CATALOGUE), {}),
+    ({"max_candidates": 5_000_000, "max_deadline": "30m"}, job(), {}),
+    ({"max_union_bound": 64}, job(union={"bound": 64}), {}),
+    ({"max_union_bound": 64}, job(itemsets=CATALOGUE | {"strategy": "level-wise"}), {}),  # no union at all
+    ({}, job(), {"expiry": NOW + 7 * DAY}),
+    ({"max_expiry": "30d"}, job(), {"expiry": NOW + 30 * DAY}),
+    ({"party_sets": "fixed"}, job(), {}),
+    ({"party_sets": "fixed"}, job(), {"earlier": [started(9, "east", "north", "south"), started(1, "north", "west")]}),
+    ({"max_jobs": 2}, job(), {"earlier": [started(40), started(30.01), started(29)]}),
+]
+
+
+@pytest.mark.parametrize(("rules", "spec", "changes"), ALLOWED)
+def test_limits_are_inclusive(rules: dict[str, Any], spec: JobSpec, changes: dict[str, Any]) -> None:
+    assert judge(policy(**rules), spec, **changes) == "auto"
+
+
+@pytest.mark.parametrize(
+    ("given", "decision"),
+    [
+        ({}, "auto"),
+        ({"coordinator": "hub"}, "manual"),
+        ({"spec": job(dataset="visits")}, "manual"),
+        ({"spec": job(parties=["north", "west"])}, "manual"),
+        ({"spec": job(parties=["north", "south"])}, "auto"),
+        ({"spec": job(task="rules", rules={"min_confidence": Decimal("0.5")})}, "manual"),
+    ],
+)
+def test_the_first_approval_rule_that_fits_decides(given: dict[str, Any], decision: str) -> None:
+    rules = policy(
+        approve="manual",
+        approval=[
+            {
+                "coordinators": ["analyst"],
+                "tasks": ["itemsets"],
+                "datasets": ["baskets"],
+                "parties": ["south", "east"],
+                "decide": "auto",
+            },
+            {"coordinators": ["analyst"], "decide": "manual"},
+            {"coordinators": ["analyst"], "decide": "refuse"},
+        ],
+    )
+    assert judge(rules, given.pop("spec", job()), **given) == decision
+
+
+@given(st.data())
+def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> None:
+    rules, spec, changes, _ = data.draw(st.sampled_from([*REFUSED, *((*allowed, "") for allowed in ALLOWED)]))
+    merged: dict[str, Any] = dict(rules)
+    for more, *_ in data.draw(st.lists(st.sampled_from(REFUSED), max_size=4)):
+        merged |= more
+    found = verdicts(policy(**merged), case(spec, **changes))
+    written = set(merged) - {"approval", "max_jobs_period", "max_expiry"} | {"tasks", "approve"}
+    assert {verdict.rule for verdict in found} == written | ({"max_expiry"} if "expiry" in changes else set())
+    if any(verdict.refusal for verdict in found):
+        with pytest.raises(PolicyDenied):
+            judge(policy(**merged), spec, **changes)
+    else:
+        judge(policy(**merged), spec, **changes)
+
+
+@given(
+    last=st.integers(0, 50),
+    now=st.integers(0, 50),
+    least=st.integers(1, 20),
+    same=st.booleans(),
+)
+def test_changed_data_must_have_changed_by_enough_rows(last: int, now: int, least: int, same: bool) -> None:
+    rules, earlier = policy(min_new_rows=least), started(1, n_rows=last, data_digest=b"a")
+    content: dict[str, Any] = {"me": "north", "n_rows": now, "data_digest": b"a" if same else b"b"}
+    check_new_rows(rules, last=None, **content)
+    check_new_rows(policy(), last=earlier, **content)
+    if same or abs(now - last) >= least:
+        check_new_rows(rules, last=earlier, **content)
+    else:
+        with pytest.raises(PolicyDenied, match=f"at least {least} new rows.*rule min_new_rows") as caught:
+            check_new_rows(rules, last=earlier, **content)
+        assert caught.value.party == "north"
 
 
 @given(

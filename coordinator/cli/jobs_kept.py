@@ -1,0 +1,285 @@
+"""`comine job watch|status|list|cancel|result|report`: jobs that the coordinator keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from coordinator.store import JobFolder, Record
+    from jobs.federation import Federation
+    from jobs.findings import Result
+    from jobs.standing import JobDocument
+
+JobId = Annotated[
+    str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
+]
+FederationFile = Annotated[
+    Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HERE = Path("federation.toml")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to `comine job`."""
+    for command in (watch, status, list_, cancel, result, report):
+        app.command(command.__name__.rstrip("_"))(command)
+    app.command(hidden=True)(drive)
+
+
+def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
+    """Watch a job to its end; Ctrl-C leaves it alone. The exit code is the job's own."""
+    import asyncio
+
+    from coordinator.cli.console import note, write_json
+    from coordinator.cli.live import live_progress, notes
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.progress import unwatched
+    from coordinator.runner import ended
+    from coordinator.watching import show_progress, wait_for_end
+    from link.errors import JobCancelled, ResourceError
+
+    known, _, identity = load_federation(federation)
+    folder = _find(known, job)
+    parties = folder.record().spec.job.parties
+    addresses = known.select(parties)
+    with live_progress(parties) as watcher:
+
+        async def watching() -> Record:
+            showing = None
+            if watcher is not unwatched:
+                showing = asyncio.ensure_future(show_progress(folder.record(), identity, addresses, watcher))
+            try:
+                return await wait_for_end(folder, federation, tell=notes())
+            finally:
+                if showing is not None:
+                    showing.cancel()
+                    await asyncio.gather(showing, return_exceptions=True)
+
+        try:
+            record = run_interruptibly(watching())
+        except JobCancelled:
+            note(f"detached; the job goes on, come back with: comine job watch {folder.id[:12]}")
+            return
+    if as_json:
+        from coordinator.status import as_data, describe
+
+        write_json(as_data(describe(record, driven=False, answers={})))
+    if record.job.problem is not None:
+        raise ended(record.job)
+    if record.out_problem:
+        raise ResourceError(
+            f"{record.out_problem}; write it elsewhere with: comine job result {folder.id[:12]} --out DIR"
+        )
+    where = f"; its result is in {record.out}" if record.out is not None else ""
+    note(f"the job has succeeded{where or f'; show its result with: comine job result {folder.id[:12]}'}")
+
+
+def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
+    """Show how a job stands, and each of its parties."""
+    from coordinator.cli.console import write_json
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.status import as_data, job_status
+
+    known, _, identity = load_federation(federation)
+    folder = _find(known, job)
+    record = folder.record()
+    _take_up([folder], federation)
+    document = run_interruptibly(job_status(folder, identity, known.select(record.spec.job.parties)))
+    if as_json:
+        write_json(as_data(document))
+    else:
+        _show(document)
+
+
+def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
+    """List the coordinator's jobs, newest first."""
+    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.status import as_data, job_list
+    from coordinator.store import Store
+    from jobs.federation import Federation
+
+    store = Store.of(Federation.load(federation))
+    _take_up(store.jobs(), federation)
+    found = job_list(store)
+    for path in found.unreadable:
+        note(f"{path} cannot be read as a job; move it away")
+    if as_json:
+        write_json(as_data(found))
+        return
+    rows = [
+        [
+            line.job_id[:12],
+            line.created,
+            line.name,
+            line.task,
+            line.state,
+            line.error.code if line.error is not None else ", ".join(line.waits_for),
+        ]
+        for line in found.jobs
+    ]
+    write_table(["id", "created", "name", "task", "state", "waits for, or why it ended"], rows)
+
+
+def cancel(
+    job: JobId,
+    federation: FederationFile = HERE,
+    reason: Annotated[str, typer.Option("--reason", help="Told to the parties.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """End a job at all its parties, whatever it is doing."""
+    from coordinator.cli.console import note, write_json
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.lifecycle import State, enumeration
+    from coordinator.member import load_federation
+    from coordinator.runner import cancel_job
+    from link.errors import PeerError
+
+    known, _, identity = load_federation(federation)
+    folder = _find(known, job)
+    addresses = known.select(folder.record().spec.job.parties)
+    ended, untold = run_interruptibly(cancel_job(folder, identity, addresses, reason))
+    if as_json:
+        from coordinator.status import as_data, describe
+
+        write_json(as_data(describe(folder.record(), driven=False, answers={})))
+    if untold:
+        raise PeerError(
+            f"the job is cancelled, but {enumeration(untold)} could not be told; what may run there ends without its "
+            "peers, or by its deadline"
+        )
+    note(
+        "the job is cancelled at all parties" if ended.state is State.CANCELLED else f"the job had {_end(ended.state)}"
+    )
+
+
+def result(
+    job: JobId,
+    federation: FederationFile = HERE,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the result of a job that has succeeded, or write it into a folder."""
+    from coordinator.cli.present import present
+    from jobs.target import check_result_folder
+
+    if out is not None:
+        check_result_folder(out)
+    present(_result(federation, job)[0], out, as_json=as_json)
+
+
+def report(
+    job: JobId,
+    federation: FederationFile = HERE,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to; beside the job's files.")] = None,
+) -> None:
+    """Write the report of a job that has succeeded, and print where it is."""
+    from coordinator.cli.console import write
+    from coordinator.store import write_whole
+    from jobs.report import report as page
+
+    found, folder = _result(federation, job)
+    file = (folder.path / "report.html" if out is None else out).absolute()
+    write_whole(file, page(found).encode())
+    write(f"{file}\n")
+
+
+def drive(
+    job: str,
+    federation: FederationFile = HERE,
+    lock: Annotated[int | None, typer.Option("--lock")] = None,
+) -> None:
+    """Drive a job to its end, in the background."""
+    from coordinator.cli.console import note
+    from coordinator.driver import Driver
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from link.errors import JobCancelled
+
+    known, _, identity = load_federation(federation)
+    folder = _find(known, job)
+    if lock is not None:
+        folder.adopt(lock)
+    elif not folder.lock():
+        note("another process drives the job")
+        return
+    record = folder.record()
+    driver = Driver(record, identity, known.select(record.spec.job.parties), folder=folder)
+    try:
+        run_interruptibly(driver.drive())
+    except JobCancelled:
+        note(f"stopped; the job goes on at its parties and is taken up again with: comine job watch {folder.id[:12]}")
+
+
+def _find(known: Federation, asked: str) -> JobFolder:
+    from coordinator.store import Store
+
+    return Store.of(known).find(asked)
+
+
+def _take_up(folders: list[JobFolder], federation: Path) -> None:
+    """Jobs whose driver has died go on, whichever command finds them."""
+    from coordinator.background import take_up
+    from coordinator.cli.console import note
+    from link.errors import ConfigurationError
+
+    for folder in folders:
+        try:
+            open_ = not folder.record().job.over
+        except ConfigurationError:
+            continue
+        if open_ and take_up(folder, federation):
+            note(f"the job {folder.id[:12]} had no driver and is taken up again")
+
+
+def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
+    from coordinator.released import result_of
+    from coordinator.runner import ended
+    from jobs.federation import Federation
+    from link.errors import ConfigurationError
+
+    folder = _find(Federation.load(federation), asked)
+    record = folder.record()
+    if record.job.problem is not None:
+        raise ended(record.job)
+    if not record.job.over:
+        _take_up([folder], federation)
+        raise ConfigurationError(
+            f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
+        )
+    table = folder.table() if record.spec.to_coordinator else None
+    return result_of(record, record.released, table), folder
+
+
+def _show(document: JobDocument) -> None:
+    from coordinator.cli.console import write, write_table
+    from coordinator.failures import one_line
+
+    ends = f", until {document.until}" if document.until is not None else ""
+    write(
+        f"job\t{document.job_id}\nname\t{one_line(document.name)}\ncreated\t{document.created}\nstate\t{document.state}{ends}\n"
+    )
+    if document.error is not None:
+        write(f"error\t{document.error.message} ({document.error.code})\n")
+    rows = [
+        [
+            party,
+            standing.state,
+            standing.step + (f" {standing.done}/{standing.total}" if standing.total else ""),
+            str(standing.bytes_sent),
+            str(standing.bytes_received),
+            standing.approved_by or "",
+            standing.problem or standing.waits_for,
+        ]
+        for party, standing in document.parties.items()
+    ]
+    write_table(["party", "state", "step", "bytes sent", "bytes received", "approved by", "waits for"], rows)
+
+
+def _end(state: str) -> str:
+    return {"succeeded": "succeeded before", "failed": "failed before"}.get(state, f"ended before: {state}")

@@ -1,0 +1,72 @@
+"""`comine job plan`: what a job will cost and disclose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from jobs.plan import Plan
+
+HERE = Path("federation.toml")
+
+
+def plan(
+    job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
+    federation: Annotated[
+        Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
+    ] = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a job will cost each party and who will learn what; no data is moved and nobody is asked to agree."""
+    from coordinator.cli.console import write_json
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.planner import plan_job
+    from coordinator.store import Store
+    from jobs.spec import JobSpec
+
+    spec = JobSpec.load(job_toml)
+    known, _, identity = load_federation(federation)
+    found = run_interruptibly(plan_job(spec, identity, known.select(spec.job.parties)))
+    Store.of(known).save_plan(spec.digest, found.as_data())
+    if as_json:
+        write_json(found.as_data())
+    else:
+        show_plan(found)
+
+
+def show_plan(plan: Plan) -> None:
+    """Writes a plan for people: the figures per party, who learns what, and on what the figures rest."""
+    from coordinator.cli.console import write, write_table
+
+    at_most = any(party.bytes_sent_at_most is not None for party in plan.parties.values())
+    heads = ["party", "rows", "sends", *(["at most"] if at_most else []), "receives", "seconds", "memory"]
+    rows = []
+    for name, party in plan.parties.items():
+        told = "hidden" if party.n_rows is None else f"{'≈ ' * (party.rows_public == 'rounded')}{party.n_rows:,}"
+        most = [] if not at_most else [size(party.bytes_sent_at_most or party.bytes_sent)]
+        costs = [size(party.bytes_sent), *most, size(party.bytes_received), f"{party.seconds:.2f}"]
+        rows.append([name, told, *costs, size(party.memory_bytes)])
+    write_table(heads, rows, f"What '{plan.job}' is expected to cost")
+    took = plan.strategy if plan.n_rows is not None else f"{plan.strategy} (as the job has it)"
+    write(
+        f"\nIn all {size(plan.bytes_sent)} in {plan.rounds} rounds and {plan.seconds:.2f} s; strategy {took}"
+        + "".join(f"; {batch.candidates:,} sums at {batch.step}" for batch in plan.batches if batch.candidates)
+        + ".\n"
+    )
+    for title, sentences in (("Who learns what", plan.prose), ("The figures rest on this", plan.assumptions)):
+        write(f"\n{title}\n")
+        for sentence in sentences:
+            write(f"  - {sentence}\n")
+
+
+def size(number: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"

@@ -1,0 +1,128 @@
+"""What a secure set union sends and computes; see `set_union`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from crypto.params import STANDARD_128
+from crypto.primitives import blocks
+from crypto.protocols.layers import tuples_per_piece
+from crypto.protocols.set_union import ring_from, route_of
+from crypto.protocols.union_lists import ListSizes, common_fakes, room_for_common_fakes, rung
+from link.traffic import Traffic, field_bytes, pieces_of
+from protos.v1.set_union_pb2 import (
+    EncryptedList,
+    FullyEncryptedList,
+    MergedPiece,
+    MergedSize,
+    UnionAnnouncement,
+    UnionSize,
+)
+
+
+@dataclass(frozen=True)
+class UnionSizes:
+    """What the costs of a union depend on.
+
+    Attributes:
+        lists: What all parties know of all lists.
+        announced: Whether each party announces its rung, since the job fixes no bound.
+        merged: Different tuples of all lists, fakes included.
+        elements: Elements of the union.
+    """
+
+    lists: ListSizes
+    announced: bool
+    merged: int
+    elements: int
+
+    @classmethod
+    def expected(
+        cls, held: Mapping[str, int], elements: int, blocks_each: int, bound: int | None, rungs: Mapping[str, int]
+    ) -> UnionSizes:
+        """Sizes with as many common fakes as are drawn on average.
+
+        Args:
+            held: By party, the size of its set.
+            elements: Size of the union of all sets.
+            blocks_each: Blocks of an element.
+            bound: The job's bound; None where the rungs are announced.
+            rungs: By party, the rung of its set where it is known better than from `held`.
+        """
+        fakes = common_fakes(1.0)
+        capacity = {name: bound or 1 << rungs.get(name, rung(size)) for name, size in held.items()}
+        lists = ListSizes(blocks_each, capacity, room_for_common_fakes(len(held), fakes))
+        pairs = len(held) * (len(held) - 1) // 2
+        merged = lists.total - pairs * fakes.shift - (sum(held.values()) - elements)
+        least = max(lists.length(name) for name in held)
+        return cls(lists, bound is None, max(merged, least), elements)
+
+
+def union_traffic(
+    traffic: Traffic,
+    lane: str,
+    sizes: UnionSizes,
+    *,
+    merger: str,
+    label: str = "union",
+    to: Collection[str] | None = None,
+) -> None:
+    """Enters `set_union.set_union`: 2n + 2 rounds, or one fewer where nobody but the merger learns the union.
+
+    Args:
+        traffic: Where the frames are entered.
+        lane: The path of the lane on which the union is called.
+        sizes: Of the lists and of what comes of them.
+        merger: As given to `set_union`.
+        label: As given to `set_union`.
+        to: As given to `set_union`.
+    """
+    path, ring, lists = f"{lane}/union/{label}", ring_from(traffic.parties, merger), sizes.lists
+    for party in ring:
+        announced = rung(lists.capacity[party]) if sizes.announced else 0
+        traffic.broadcast(party, path, UnionAnnouncement(blocks=lists.blocks, rung=announced))
+    for owner in ring:
+        size = lists.length(owner) * lists.blocks * STANDARD_128.point_bytes
+        route = route_of(ring, owner)
+        for sender, receiver in pairwise(route):
+            kind = FullyEncryptedList if receiver == merger else EncryptedList
+            traffic.send_array(sender, receiver, f"{path}/list/{owner}", kind, size)
+    traffic.broadcast(merger, f"{path}/merged", MergedSize(tuples=sizes.merged))
+    for tuples, frames in pieces_of(sizes.merged, tuples_per_piece(lists.blocks)):
+        body = field_bytes(tuples * lists.blocks * STANDARD_128.point_bytes)
+        for sender, receiver in zip(ring, (*ring[1:], merger), strict=True):
+            traffic.send(sender, receiver, f"{path}/merged", MergedPiece, body, frames)
+    receivers = [party for party in ring[1:] if to is None or party in to]
+    for party in receivers:
+        traffic.send(merger, party, path, UnionSize, UnionSize(elements=sizes.elements).ByteSize())
+    rows = sizes.elements * lists.blocks * blocks.BLOCK_BYTES
+    traffic.open(merger, receivers, path, label, sizes.elements, rows)
+    traffic.rounds += 2 * len(ring) + 1 + bool(receivers)
+
+
+@dataclass(frozen=True)
+class UnionWork:
+    """What one party computes for a union.
+
+    Attributes:
+        embedded: Blocks that it maps into the group.
+        encryptions: Group multiplications before the merge: its layer on every list, or the merger's blinding.
+        strips: Group multiplications after it.
+    """
+
+    embedded: int
+    encryptions: int
+    strips: int
+
+
+def union_work(sizes: UnionSizes, parties: Collection[str], merger: str) -> dict[str, UnionWork]:
+    """By party, what it computes for a union."""
+    lists, width = sizes.lists, sizes.lists.blocks
+    work = {}
+    for party in parties:
+        own = lists.length(party)
+        added = lists.total if party != merger else 2 * own + min(sizes.merged, lists.total - own)
+        work[party] = UnionWork(own * width, added * width, sizes.merged * width)
+    return work

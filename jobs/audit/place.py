@@ -1,0 +1,96 @@
+"""Where the things lie that an audit reads: logs, result folders, and the authority to check them with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.toml import read_toml
+from link.errors import ConfigurationError, UsageError
+from link.trust import Trust
+
+LOG_NAME: Final = "audit.log"  # in a party's state_dir
+RESULT: Final = "result.json"  # in a result folder
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What the paths on a command line mean.
+
+    Attributes:
+        logs: Audit logs.
+        results: Result folders.
+        ca: The certificate of the authority that a party's file names, where there was one.
+        crl: Its list of revoked certificates, where the party's file names one.
+    """
+
+    logs: tuple[Path, ...]
+    results: tuple[Path, ...]
+    ca: Path | None
+    crl: Path | None
+
+
+def find(paths: list[Path]) -> Places:
+    """Tells logs, parties' files and result folders apart.
+
+    Args:
+        paths: Audit logs, `party.toml` files, state folders and result folders.
+
+    Raises:
+        ConfigurationError: A path is none of these.
+    """
+    logs, results = [], []
+    ca = crl = None
+    for path in paths:
+        if path.suffix == ".toml":
+            log, own_ca, own_crl = of_party(path)
+            logs.append(log)
+            ca, crl = ca or own_ca, crl or own_crl
+        elif (path / RESULT).is_file():
+            results.append(path)
+        elif (path / LOG_NAME).is_file():
+            logs.append(path / LOG_NAME)
+        elif path.is_file():
+            logs.append(path)
+        else:
+            raise ConfigurationError(
+                f"{path} is no audit log, no party's file and no result folder; check the path (a node's log is "
+                f"{LOG_NAME} in its state_dir)"
+            )
+    return Places(tuple(logs), tuple(results), ca, crl)
+
+
+def of_party(path: Path) -> tuple[Path, Path, Path | None]:
+    """The audit log of a party's file, and the authority and the list of revoked certificates that the file names.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or is not a party's.
+    """
+    contents: dict[str, Any] = read_toml(path)
+    try:
+        state, tls = contents["party"]["state_dir"], contents["tls"]
+        crl = tls.get("crl")
+        return path.parent / state / LOG_NAME, path.parent / tls["ca"], None if crl is None else path.parent / crl
+    except (KeyError, TypeError, AttributeError):
+        raise ConfigurationError(f"{path} is not a party's file: it needs [party] state_dir and [tls] ca") from None
+
+
+def trust_in(ca: Path | None, crl: Path | None) -> Trust:
+    """Trust in an authority, for records of any age.
+
+    Args:
+        ca: Its certificate.
+        crl: Its list of revoked certificates; by default `ca.crl` beside the certificate, where that exists.
+
+    Raises:
+        UsageError: No authority is given.
+        ConfigurationError: A file cannot be read.
+        IdentityError: The list is not this authority's.
+    """
+    if ca is None:
+        raise UsageError("give the authority's certificate with --ca ca.crt, or the party.toml file of a party")
+    try:
+        return Trust.load(ca.read_bytes(), ca, crl)
+    except OSError as error:
+        raise ConfigurationError(f"{ca} cannot be read ({error.strerror}); give the authority's ca.crt") from None

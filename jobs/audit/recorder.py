@@ -1,0 +1,49 @@
+"""Writes a session's beginning and end into the audit log; `jobs.run.run_party` is told to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.audit.events import SessionBegan, Transcript, ValuesOpened
+from jobs.audit.key import AuditKey
+from jobs.audit.log import AuditLog
+from link.disclosure import Opened
+from link.receipts import Account
+
+
+class SessionRecorder:
+    """The recorder of one job's session; implements `jobs.run.Recorder`.
+
+    Args:
+        log: The party's audit log.
+        key: Keys the MACs.
+        job_id: The job.
+        attempt: Counts its starts.
+        parties: All parties of the job.
+
+    Attributes:
+        mac_secret: Out of which the session's MAC key is made.
+    """
+
+    def __init__(self, log: AuditLog, key: AuditKey, job_id: bytes, attempt: int, parties: Sequence[str]) -> None:
+        self._log, self._job, self._attempt, self._parties = log, job_id, attempt, tuple(parties)
+        self._over = False
+        self.mac_secret = key.secret
+
+    async def began(self, session: bytes) -> None:
+        """Puts the session on disk, before anything of it leaves."""
+        await self._log.record(
+            SessionBegan(job=self._job, session=session, attempt=self._attempt, parties=self._parties)
+        )
+
+    async def ended(
+        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+    ) -> None:
+        """Puts what left, and what was said of it, on disk; once, whatever interrupts the first call."""
+        if self._over:
+            return
+        self._over = True
+        await self._log.record(
+            ValuesOpened.of(self._job, session, opened),
+            Transcript.of(self._job, session, accounts, complete=complete),
+        )

@@ -1,0 +1,208 @@
+"""Holds a result folder against itself, and against the audit logs of the parties that vouch for it."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from google.protobuf.message import DecodeError
+from pydantic import ValidationError
+
+from jobs.audit.across import Journal, called
+from jobs.audit.contents import job_id_of
+from jobs.audit.events import Approved, Released, from_base64
+from jobs.audit.finding import Finding
+from jobs.audit.place import RESULT
+from jobs.consent import read_approval, read_proposal
+from jobs.document import Consents, ResultDocument, SignedRelease
+from jobs.release import verify
+from jobs.result import digest, pack
+from link.errors import ComineError, ConfigurationError
+from link.trust import Trust
+from mining.itemsets import Itemsets
+from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
+
+
+def check_result(folder: Path, trust: Trust, found: Mapping[str, Journal]) -> list[Finding]:
+    """Verifies what the parties signed about a result.
+
+    Args:
+        folder: The result folder.
+        trust: Whom the reader believes.
+        found: By party, what its audit log tells; of other parties only the signatures are checked.
+
+    Raises:
+        ConfigurationError: There is no result to be read.
+    """
+    path = folder / RESULT
+    try:
+        contents = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"the result {path} cannot be read ({error.strerror}); check the path") from None
+    try:
+        result = ResultDocument.model_validate_json(contents)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return [Finding(path, None, None, f"it is not a result of this version of comine: {where}: {first['msg']}")]
+    return [Finding(path, None, None, what) for what in _Check(folder, result, trust, found).problems()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    folder: Path
+    result: ResultDocument
+    trust: Trust
+    found: Mapping[str, Journal]
+
+    def problems(self) -> Iterator[str]:
+        result = self.result
+        if result.simulated:
+            yield "it is the result of a simulation, which no party vouches for"
+            return
+        canonical = json.dumps(result.parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        if hashlib.sha256(canonical.encode()).hexdigest() != result.spec_digest:
+            yield "its parameters are not those of its spec_digest"
+        if result.consents is not None:
+            yield from self._safely("the consents", self._consents(result.consents))
+        for receipt in result.receipts:
+            yield from self._safely(f"what {receipt.party} signed", self._release(receipt))
+        if {receipt.party for receipt in result.receipts} != set(result.parties):
+            yield "it does not hold one signed release of each party"
+
+    def _safely(self, what: str, problems: Iterator[str]) -> Iterator[str]:
+        try:
+            yield from problems
+        except ComineError as error:
+            yield f"{what}: {error.message}"
+        except DecodeError:
+            yield f"{what} cannot be read"
+        except ValueError as error:
+            yield f"{what} {error}"
+
+    def _consents(self, consents: Consents) -> Iterator[str]:
+        signed = SignedProposal(
+            proposal=_raw(consents.proposal),
+            signature=_raw(consents.signature),
+            certificate=_pem(consents.certificate),
+        )
+        approvals = {
+            consent.party: SignedApproval(
+                approval=_raw(consent.approval),
+                signature=_raw(consent.signature),
+                certificate=_pem(consent.certificate),
+            )
+            for consent in consents.approvals
+        }
+        decided = {party: Approval.FromString(signed.approval) for party, signed in approvals.items()}
+        asked = min((_time(approval.decided) for approval in decided.values()), default=None)
+        coordinator = next((approval.coordinator for approval in decided.values()), "")
+        proposal: Proposal = read_proposal(signed, self.trust, coordinator, at=asked)
+        if job_id_of(proposal).hex() != self.result.job_id:
+            yield "the proposal in it is of another job"
+        if hashlib.sha256(proposal.spec).hexdigest() != self.result.spec_digest:
+            yield "the proposal in it has another specification"
+        if set(approvals) != set(self.result.parties):
+            yield "it does not hold one approval of each party"
+        for party, approval in approvals.items():
+            given = read_approval(approval, self.trust, party, at=_time(decided[party].decided))
+            if given.job_id.hex() != self.result.job_id or given.coordinator != coordinator:
+                yield f"the approval of {party} in it is of another job or coordinator"
+            if party in self.found:
+                own = [event.approval for _, event in self.found[party].told(given.job_id, Approved)]
+                if approval.approval not in [SignedApproval.FromString(raw).approval for raw in own]:
+                    yield f"the log of {party} lacks the approval of {party} that is in it"
+
+    def _release(self, receipt: SignedRelease) -> Iterator[str]:
+        result, party = self.result, receipt.party
+        job_id = bytes.fromhex(result.job_id)
+        signature = _raw(receipt.signature)
+        header = ResultHeader(release=_raw(receipt.release), signature=signature, certificate=_pem(receipt.certificate))
+        at, in_log = self._told(party, job_id, hashlib.sha256(signature).digest())
+        release = verify(header, trust=self.trust, party=party, job_id=job_id, at=at)
+        if party in self.found and not in_log:
+            yield f"the log of {party} has no such release of job {called(job_id)}"
+        costs = result.parties.get(party)
+        said = (release.session.hex(), release.n_rows, release.strategy, list(release.receipts_from))
+        if said != (result.session_id, result.n_rows, result.strategy, receipt.agrees_with):
+            yield f"{party} signed another session, number of rows, strategy or agreement than it tells"
+        measured = (release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
+        if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
+            yield f"{party} signed other costs than it tells"
+        if release.result_digest:
+            yield from self._tables(release)
+
+    def _told(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
+        """When a release was signed, and whether its party's log tells of it."""
+        if party in self.found:
+            for record, event in self.found[party].told(job_id, Released):
+                if event.seal == seal:
+                    return record.entry.time, True
+        for consent in self.result.consents.approvals if self.result.consents is not None else ():
+            if consent.party == party:  # the release followed within the job's expiry
+                return _time(Approval.FromString(_raw(consent.approval)).decided), False
+        return None, False
+
+    def _tables(self, release: Release) -> Iterator[str]:
+        for name, rows in (("itemsets.csv", _csv_rows), ("itemsets.parquet", _parquet_rows)):
+            path = self.folder / name
+            try:
+                found = _itemsets(rows(path), release.n_rows)
+            except (OSError, KeyError, ValueError, TypeError) as error:
+                yield f"{name} cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
+                continue
+            if digest(pack(found)) != release.result_digest:
+                yield f"{name} does not hold the itemsets that {release.party} signed"
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[list[str], int]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            yield json.loads(row["itemset"]), int(row["count"])
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[list[str], int]]:
+    table = pq.read_table(path, columns=["itemset", "count"])
+    yield from zip(table["itemset"].to_pylist(), table["count"].to_pylist(), strict=True)
+
+
+def _itemsets(rows: Iterable[tuple[list[str], int]], n_rows: int) -> Itemsets:
+    """Itemsets out of the rows of a table, in the form that is signed."""
+    listed = list(rows)
+    items = tuple(sorted({item for itemset, _ in listed for item in itemset}))
+    position = {item: index for index, item in enumerate(items)}
+    levels: dict[int, tuple[list[list[int]], list[int]]] = defaultdict(lambda: ([], []))
+    for itemset, count in listed:
+        sets, counts = levels[len(itemset)]
+        sets.append([position[item] for item in itemset])
+        counts.append(count)
+    arrays = [(np.array(sets, np.int32), np.array(counts, np.int64)) for sets, counts in levels.values()]
+    return Itemsets(items, arrays, n_rows)
+
+
+def _raw(text: str) -> bytes:
+    raw = from_base64(text)
+    assert isinstance(raw, bytes)
+    return raw
+
+
+def _pem(text: str) -> bytes:
+    """A certificate whose text is the only one that it has."""
+    certificate = x509.load_pem_x509_certificate(text.encode())
+    if certificate.public_bytes(Encoding.PEM) != text.encode():
+        raise ValueError("has a certificate that was changed")
+    return text.encode()
+
+
+def _time(seconds: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC)

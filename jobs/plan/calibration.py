@@ -1,0 +1,148 @@
+"""How fast this machine is at what a job consists of: a short measurement on made-up data.
+
+It takes about half a second, whatever the machine. The parties of a job are asked at once, so that those which
+share a machine measure what each of them will get of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+
+from crypto.primitives import embedding
+from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.masks import SECRET_BYTES, add_masks
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.layers import KERNEL_POINTS
+from link.executor import Executor
+from link.transcript import Chain
+from mining.bitmaps import pack, words
+from mining.pairs import count_along_columns, count_along_rows, n_pairs
+from mining.transactions import Transactions
+from protos.v1.link_pb2 import Frame
+
+T = TypeVar("T")
+
+_MULTIPLY_S, _EMBED_S, _MASK_S, _FRAME_S, _COUNT_S = 0.16, 0.06, 0.04, 0.06, 0.08
+_MASKED_BYTES: Final = 1 << 18
+_BODY_BYTES: Final = 1 << 16
+_ITEMS, _ITEMS_A_ROW = 64, 10
+_MOST_ROWS: Final = 1 << 15  # that are made up; more are reckoned in proportion
+_MOST_WORDS: Final = 1 << 20  # that are counted at a time: a few milliseconds
+UNKNOWN_ROWS: Final = 10_000  # measured on where the number of rows is not published
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of one operation, on all cores where the work is spread over them.
+
+    Attributes:
+        multiply_s: A group multiplication, all cores at work.
+        embed_s: The embedding of a block, all cores at work.
+        byte_s: One byte of a vector masked for one peer.
+        frame_byte_s: One byte of a frame written, hashed and read.
+        frame_s: A frame without content, the same.
+        candidate_s: One candidate counted.
+        row_s: One row encoded anew and packed.
+        row_pairs_s: The pairs of one row of ten items counted, row by row.
+    """
+
+    multiply_s: float
+    embed_s: float
+    byte_s: float
+    frame_byte_s: float
+    frame_s: float
+    candidate_s: float
+    row_s: float
+    row_pairs_s: float
+
+
+async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
+    """Measures this machine.
+
+    Args:
+        executor: As jobs use it.
+        n_rows: Number of transactions for which counting is measured.
+    """
+    random = Randomness.from_os()
+    blocks = np.frombuffer(random.bytes(KERNEL_POINTS * embedding.BLOCK_BYTES), np.uint8).reshape(KERNEL_POINTS, -1)
+    points = embedding.embed(blocks)
+    key = CommutativeKey.generate(random)
+    multiply = await _spread(executor, lambda: key.encrypt(points), _MULTIPLY_S)
+    embed = await _spread(executor, lambda: embedding.embed(blocks), _EMBED_S)
+    secret = {"peer": random.bytes(SECRET_BYTES)}
+    vector = np.zeros(_MASKED_BYTES // 8, np.uint64)
+    mask, empty, full, row, row_pairs, candidate = await _aside(executor, lambda: _alone(vector, secret, n_rows))
+    return Speed(
+        multiply_s=multiply / KERNEL_POINTS,
+        embed_s=embed / KERNEL_POINTS,
+        byte_s=mask / _MASKED_BYTES,
+        frame_byte_s=max(full - empty, 0.0) / _BODY_BYTES,
+        frame_s=empty,
+        candidate_s=candidate,
+        row_s=row,
+        row_pairs_s=row_pairs,
+    )
+
+
+def _alone(vector: np.ndarray, secret: dict[str, bytes], n_rows: int) -> tuple[float, ...]:
+    mask = _repeated(lambda: add_masks(vector, secret, "me", b"calibration"), _MASK_S)
+    empty = _repeated(lambda: _carry(b""), _FRAME_S / 2)
+    body = bytes(_BODY_BYTES)
+    full = _repeated(lambda: _carry(body), _FRAME_S / 2)
+    rows = max(64, min(n_rows, _MOST_ROWS))
+    data = _made_up(rows)
+    row = _repeated(lambda: pack(data.onto(data.items)), _COUNT_S / 3) / rows
+    row_pairs = _repeated(lambda: count_along_rows(data), _COUNT_S / 3) / rows
+    columns = pack(data)
+    counted = max(2, min(_ITEMS, int((2 * _MOST_WORDS / words(rows)) ** 0.5)))
+    each = _repeated(lambda: count_along_columns(columns[:counted]), _COUNT_S / 3) / n_pairs(counted)
+    return mask, empty, full, row, row_pairs, each * max(1.0, n_rows / rows)
+
+
+def _carry(body: bytes) -> None:
+    """A frame from its sender to its receiver, but for the network."""
+    frame = Frame(session=bytes(32), sender="party", receiver="other", lane="/task/level-1", type="Opening", body=body)
+    Chain().add(frame, body)
+    Chain().add(Frame.FromString(frame.SerializeToString()), body)
+
+
+def _made_up(rows: int) -> Transactions:
+    """Rows of as many items each, spread evenly."""
+    first = np.arange(rows, dtype=np.int64)[:, None]
+    items = np.sort((first + np.arange(_ITEMS_A_ROW) * (_ITEMS // _ITEMS_A_ROW)) % _ITEMS, axis=1)
+    offsets = np.arange(rows + 1, dtype=np.int64) * _ITEMS_A_ROW
+    return Transactions(tuple(f"{item:02}" for item in range(_ITEMS)), offsets, items.astype(np.int32).reshape(-1))
+
+
+def _repeated(work: Callable[[], object], slot_s: float) -> float:
+    """Seconds of one of as many runs as fit the slot."""
+    begin, runs, passed = time.perf_counter(), 0, 0.0
+    while passed < slot_s:
+        work()
+        runs, passed = runs + 1, time.perf_counter() - begin
+    return passed / runs
+
+
+async def _spread(executor: Executor, work: Callable[[], object], slot_s: float) -> float:
+    """Seconds of one run where as many run at once as the executor has workers."""
+    begin = time.perf_counter()
+    runs: list[int] = list(await executor.map(lambda _: _runs_until(work, begin + slot_s), range(executor.workers)))
+    return (time.perf_counter() - begin) / sum(runs)
+
+
+def _runs_until(work: Callable[[], object], end: float) -> int:
+    runs = 0
+    while runs == 0 or time.perf_counter() < end:
+        work()
+        runs += 1
+    return runs
+
+
+async def _aside(executor: Executor, work: Callable[[], T]) -> T:
+    (result,) = await executor.map(lambda _: work(), [None])
+    return result

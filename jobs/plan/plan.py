@@ -1,0 +1,104 @@
+"""A plan: what a job is expected to cost each party, and what it discloses, before anybody agrees to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from link.costs import Costs
+from link.errors import InputDataError
+
+_HEX_DIGEST = r"^[0-9a-f]{64}$"
+Compared = dict[str, float | None]
+RowsPublic = Literal["exact", "rounded", "hidden"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class PartyPlan(_Part):
+    """What the job is expected to cost one party."""
+
+    rows_public: RowsPublic = Field(description="How exactly it publishes its sizes.")
+    n_rows: int | None = Field(ge=0, description="The transactions that it publishes; null where it hides them.")
+    bytes_sent: int = Field(ge=0, description="Bytes of protocol frames that it sends to its peers.")
+    bytes_received: int = Field(ge=0, description="Bytes of protocol frames that it gets from its peers.")
+    bytes_sent_at_most: int | None = Field(
+        default=None, ge=0, description="What the job's own limits allow; null where all sizes are published."
+    )
+    bytes_received_at_most: int | None = Field(default=None, ge=0, description="The same of what it gets.")
+    seconds: float = Field(ge=0, description="From the greeting of its peers to the result.")
+    memory_bytes: int = Field(ge=0, description="Memory of its node at the most.")
+
+
+class Batch(_Part):
+    """Candidates that are summed together."""
+
+    step: str = Field(description="Of the protocol.")
+    candidates: int = Field(ge=0, description="How many are expected.")
+
+
+class Plan(_Part):
+    """A plan of one job. It holds for the data as they were when the parties were asked."""
+
+    schema_: Literal["comine.plan/1"] = Field(default="comine.plan/1", alias="schema")
+    job: str = Field(description="Name of the job.")
+    spec_digest: str = Field(pattern=_HEX_DIGEST, description="SHA-256 of the canonical job specification.")
+    n_rows: int | None = Field(ge=0, description="Transactions of all parties, as far as they are published.")
+    strategy: str = Field(description="The strategy that the parties are expected to take.")
+    rounds: int = Field(ge=0, description="Longest chain of messages that wait for each other.")
+    seconds: float = Field(ge=0, description="Of the slowest party.")
+    parties: dict[str, PartyPlan]
+    batches: list[Batch] = Field(description="Whose sums are opened, as far as sizes are published.")
+    disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
+    prose: list[str] = Field(description="The statement in sentences.")
+    assumptions: list[str] = Field(description="On what the figures rest.")
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of all parties together."""
+        return sum(party.bytes_sent for party in self.parties.values())
+
+    def as_data(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    @classmethod
+    def from_data(cls, contents: Mapping[str, Any]) -> Self:
+        """Reads a plan again.
+
+        Raises:
+            InputDataError: The contents are not those of a plan.
+        """
+        try:
+            return cls.model_validate(dict(contents))
+        except ValidationError:
+            raise InputDataError("the plan is none that this version of comine made; make a new one") from None
+
+    def compare(self, costs: Mapping[str, Costs]) -> dict[str, dict[str, Compared]]:
+        """What was predicted beside what the job has cost.
+
+        Args:
+            costs: Of the parties, after the run.
+
+        Returns:
+            By party and kind of cost the values `predicted`, `actual` and `ratio`, which is predicted by actual and
+            None where the actual one is 0.
+        """
+        return {
+            name: {
+                "bytes_sent": _compared(self.parties[name].bytes_sent, actual.bytes_sent),
+                "bytes_received": _compared(self.parties[name].bytes_received, actual.bytes_received),
+                "rounds": _compared(self.rounds, actual.rounds),
+                "seconds": _compared(self.parties[name].seconds, actual.seconds),
+            }
+            for name, actual in costs.items()
+            if name in self.parties
+        }
+
+
+def _compared(predicted: float, actual: float) -> Compared:
+    return {"predicted": predicted, "actual": actual, "ratio": predicted / actual if actual else None}

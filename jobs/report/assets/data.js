@@ -1,0 +1,69 @@
+"use strict";
+// The tables of the result, as jobs/report/tables.py packs them, in arrays that are quick to filter and sort.
+
+/** Lists of items: `lengths` and one after the other the positions of their items. */
+class Lists {
+  constructor({ lengths, items }) {
+    this.items = Int32Array.from(items);
+    this.starts = new Int32Array(lengths.length + 1);
+    lengths.forEach((length, row) => { this.starts[row + 1] = this.starts[row] + length; });
+  }
+
+  get number() { return this.starts.length - 1; }
+
+  length(row) { return this.starts[row + 1] - this.starts[row]; }
+
+  at(row) { return this.items.subarray(this.starts[row], this.starts[row + 1]); }
+
+  /** Whether the list has an item for which `wanted`, a Uint8Array over all items, holds. */
+  some(row, wanted) {
+    for (let place = this.starts[row]; place < this.starts[row + 1]; place++) {
+      if (wanted[this.items[place]]) return true;
+    }
+    return false;
+  }
+}
+
+const data = JSON.parse(document.getElementById("data").textContent);
+document.getElementById("data").remove();
+
+const itemsets = { sets: new Lists(data.itemsets), count: data.itemsets.count };
+
+const rules = data.rules && {
+  antecedent: new Lists(data.rules.antecedent),
+  consequent: new Lists(data.rules.consequent),
+  count: data.rules.count,
+  measures: data.rules.measures,
+  confidence: data.rules.count.map((count, rule) => count / data.rules.antecedentCount[rule]),
+  lift: data.rules.count.map(
+    (count, rule) => (count / data.rules.antecedentCount[rule]) * (data.rows / data.rules.consequentCount[rule])),
+};
+
+const supportOf = (count) => count / Math.max(data.rows, 1);
+
+/** For each of the words, separated by commas, which items have it in their name. */
+function itemsNamed(text) {
+  const words = text.toLowerCase().split(",").map((word) => word.trim()).filter(Boolean);
+  if (!words.length) return [];
+  const names = data.items.map((name) => name.toLowerCase());
+  return words.map((word) => Uint8Array.from(names, (name) => name.includes(word)));
+}
+
+const numbers = new Intl.NumberFormat("en");
+const formatCount = (count) => numbers.format(count);
+const formatPercent = (share) => `${(100 * share).toPrecision(3)} %`;
+const formatMeasure = (value) => (value === null ? "∞" : Math.abs(value) < 1000 ? value.toPrecision(4) : formatCount(Math.round(value)));
+const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const itemNames = (places) => Array.from(places, (item) => data.items[item]);
+
+/** An element with a class and text or children; text stays text. */
+function element(name, className, ...children) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+}
+
+function chips(places) {
+  return element("span", "", ...itemNames(places).map((name) => element("bdi", "item", name)));
+}

@@ -1,0 +1,151 @@
+// What goes together: pairs of items, or items that rules lead to, as a network or as a matrix.
+
+const MATRIX_ITEMS = 24;
+const LABEL = 22;
+
+/** All pairs of items that are frequent together, with count and lift. */
+function allPairs() {
+  const alone = new Map();
+  const pairs = [];
+  for (let row = 0; row < itemsets.sets.number; row++) {
+    if (itemsets.sets.length(row) === 1) alone.set(itemsets.sets.at(row)[0], itemsets.count[row]);
+  }
+  for (let row = 0; row < itemsets.sets.number; row++) {
+    if (itemsets.sets.length(row) !== 2) continue;
+    const [a, b] = itemsets.sets.at(row);
+    const count = itemsets.count[row];
+    if (alone.has(a) && alone.has(b)) pairs.push({ a, b, count, lift: (count * data.rows) / (alone.get(a) * alone.get(b)) });
+  }
+  return { alone, pairs };
+}
+
+/** Links from each item of a rule's antecedent to each of its consequent. */
+function ruleLinks(by, number) {
+  const values = by === "lift" ? rules.lift : rules.count;
+  const order = Array.from(rules.count.keys()).sort((x, y) => values[y] - values[x]).slice(0, number);
+  const links = new Map();
+  for (const rule of order) {
+    for (const a of rules.antecedent.at(rule)) {
+      for (const b of rules.consequent.at(rule)) {
+        if (!links.has(`${a} ${b}`)) links.set(`${a} ${b}`, { a, b, count: rules.count[rule], lift: rules.lift[rule], rule });
+      }
+    }
+  }
+  return [...links.values()];
+}
+
+function pairsChart() {
+  const { alone, pairs } = allPairs();
+  const holder = document.getElementById("pairs-chart");
+  const form = document.getElementById("pairs-choices");
+  if (narrow()) form.elements.number.value = "20";
+  const caption = document.getElementById("pairs-caption");
+  if (!pairs.length) {
+    document.getElementById("pairs").hidden = true;
+    document.getElementById("pairs-empty").hidden = false;
+    return;
+  }
+  const linked = form.querySelector("#pairs-links");
+  linked.hidden = !(rules && rules.count.length);
+  const chosen = () => Object.fromEntries(new FormData(form));
+  const ranked = (by, number) => pairs.slice().sort((x, y) => y[by] - x[by] || y.count - x.count).slice(0, number);
+
+  const options = () => {
+    const { view, by, links, number } = chosen();
+    form.elements.number.closest("label").hidden = view === "matrix";
+    linked.disabled = view === "matrix";
+    if (view === "matrix") return matrix(by);
+    return network(links === "rules" && !linked.hidden ? ruleLinks(by, Number(number)) : ranked(by, Number(number)), by, links === "rules" && !linked.hidden);
+  };
+
+  const pairHint = ({ a, b, count, lift }, arrow) => hint(
+    element("p", "", chips([a]), arrow, chips([b])),
+    [["count", formatCount(count)], ["support", formatPercent(supportOf(count))], ["lift", formatMeasure(lift)]]);
+
+  const network = (links, by, directed) => {
+    const items = [...new Set(links.flatMap(({ a, b }) => [a, b]))];
+    const room = Math.sqrt((holder.clientWidth * holder.clientHeight) / items.length);  // each item's share, as a length
+    const most = Math.max(...items.map((item) => alone.get(item) || 1));
+    const strongest = Math.max(...links.map((link) => link[by]));
+    caption.textContent = directed
+      ? `The rules of highest ${by}: an arrow goes from each item of the if side to each of the then side. Larger circles: more frequent items. Drag to move.`
+      : `The ${formatCount(links.length)} pairs of highest ${by}, of ${formatCount(pairs.length)}. Thicker lines: higher ${by}; larger circles: more frequent items. Drag to move.`;
+    return {
+      tooltip: {
+        ...tooltip(),
+        formatter: ({ dataType, data: shown }) => dataType === "edge"
+          ? pairHint(shown.link, directed ? " ⇒ " : " + ")
+          : hint(element("p", "", chips([shown.item])), [["count", formatCount(alone.get(shown.item) || 0)], ["support", formatPercent(supportOf(alone.get(shown.item) || 0))]]),
+      },
+      series: [{
+        type: "graph",
+        layout: "force",
+        roam: "move",
+        draggable: true,
+        layoutAnimation: !still.matches,
+        force: { repulsion: 0.025 * room ** 2, edgeLength: [0.3 * room, 0.9 * room], gravity: 0.15, friction: 0.5 },
+        label: { show: true, position: "right", color: colour("text"), fontSize: 12 },
+        labelLayout: { hideOverlap: true },
+        edgeSymbol: directed ? ["none", "arrow"] : ["none", "none"],
+        edgeSymbolSize: 8,
+        emphasis: { focus: "adjacency" },
+        data: items.map((item) => ({
+          id: String(item),
+          item,
+          name: shortened(data.items[item], LABEL),
+          symbolSize: 9 + 26 * Math.sqrt((alone.get(item) || 1) / most),
+          itemStyle: { color: colour("accent"), borderColor: colour("paper"), borderWidth: 1.5 },
+        })),
+        links: links.map((link) => ({
+          source: String(link.a),
+          target: String(link.b),
+          link,
+          lineStyle: { width: 1 + 4 * (link[by] / strongest), color: colour("edge"), opacity: 0.65, curveness: directed ? 0.12 : 0 },
+        })),
+      }],
+    };
+  };
+
+  const matrix = (by) => {
+    const items = [];
+    for (const { a, b } of ranked(by, pairs.length)) {
+      for (const item of [a, b]) if (items.length < MATRIX_ITEMS && !items.includes(item)) items.push(item);
+    }
+    items.sort((x, y) => (alone.get(y) || 0) - (alone.get(x) || 0));
+    const place = new Map(items.map((item, index) => [item, index]));
+    const inside = pairs.filter(({ a, b }) => place.has(a) && place.has(b));
+    // Lift is a ratio: twice as often and half as often are equally far from chance.
+    const scaled = (pair) => (by === "lift" ? Math.log2(pair.lift) : pair.count);
+    const cells = inside.flatMap((pair) => [[pair.a, pair.b], [pair.b, pair.a]].map(([x, y]) => ({
+      value: [place.get(x), place.get(y), scaled(pair)], pair,
+    })));
+    const values = inside.map(scaled);
+    const far = Math.max(...values.map(Math.abs), 0.1);
+    caption.textContent = `The ${items.length} items with the pairs of highest ${by}, the most frequent first. An empty cell: not frequent together.`;
+    const labels = items.map((item) => shortened(data.items[item], narrow() ? 10 : LABEL));
+    const side = { type: "category", data: labels, axisTick: { show: false }, axisLine: { show: false }, splitArea: { show: false } };
+    return {
+      tooltip: { ...tooltip(), formatter: ({ data: shown }) => pairHint(shown.pair, " + ") },
+      grid: { left: 8, right: 12, top: 8, bottom: 62, containLabel: true },
+      xAxis: { ...side, axisLabel: { rotate: 60, color: colour("soft"), interval: 0, fontSize: narrow() ? 9 : 12 } },
+      yAxis: { ...side, inverse: true, axisLabel: { color: colour("soft"), interval: 0, fontSize: narrow() ? 9 : 12 } },
+      visualMap: {
+        type: "continuous",
+        orient: "horizontal",
+        left: "center",
+        bottom: 4,
+        itemHeight: 160,
+        calculable: true,
+        min: by === "lift" ? -far : 0,
+        max: by === "lift" ? far : Math.max(...values),
+        inRange: { color: by === "lift" ? [colour("lift-0"), colour("lift-1"), colour("lift-4"), colour("lift-5")] : [colour("paper-2"), colour("accent")] },
+        textStyle: { color: colour("soft") },
+        formatter: (value) => (by === "lift" ? `× ${formatMeasure(2 ** value)}` : formatCount(Math.round(value))),
+      },
+      series: [{ type: "heatmap", data: cells, itemStyle: { borderColor: colour("paper"), borderWidth: 1 } }],
+    };
+  };
+
+  const { draw } = drawn(holder, options);
+  form.addEventListener("change", draw);
+}

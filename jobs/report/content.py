@@ -1,0 +1,238 @@
+"""What the report says beside its tables, section by section, ready for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from jobs.document import software_version
+from jobs.report import text
+from jobs.report.job_file import job_file
+from jobs.report.tables import MOST_ROWS, top
+from jobs.statement import statement
+from protos.v1.control_pb2 import Approval, Proposal, Release
+
+if TYPE_CHECKING:
+    from jobs.findings import Result
+    from jobs.spec import JobSpec
+
+_TOP: Final = 25
+_UNPLANNED: Final[Mapping[str, float | None]] = {"predicted": None, "ratio": None}
+_MEASURES: Final = ("bytes_sent", "bytes_received", "rounds", "seconds")
+
+
+class Bar(NamedTuple):
+    """A number beside what was planned, and both as shares of the greatest of their column.
+
+    Attributes:
+        value: The number.
+        share: Of the greatest number or plan among the parties.
+        planned: What the plan said; None where there was none.
+        planned_share: Of the same greatest.
+        ratio: Planned by actual.
+    """
+
+    value: float
+    share: float
+    planned: float | None
+    planned_share: float
+    ratio: float | None
+
+
+def content(result: Result, written: datetime) -> dict[str, Any]:
+    """All sections of the page; see `templates/report.html.j2` for what becomes of them."""
+    spec = result.spec
+    return {
+        "job": spec.job,
+        "simulated": result.simulated,
+        "seed": result.seed,
+        "recipients": _names(spec.job.recipients),
+        "figures": figures(result),
+        "facts": _facts(result, written),
+        "itemsets": _itemsets(result),
+        "rules": _rules(result),
+        "costs": _costs(result),
+        "assumptions": None if result.plan is None else result.plan.assumptions,
+        "disclosure": _disclosure(spec),
+        "consents": _consents(result),
+        "receipts": _receipts(result),
+        "digests": [
+            ("job", result.job_id.hex()),
+            ("session", result.session_id.hex()),
+            ("specification", spec.digest.hex()),
+        ],
+        "parameters": spec.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"itemsets": {"catalogue"}}
+        ),
+        "job_file": job_file(spec),
+        "written": text.moment(written),
+        "software": software_version(),
+    }
+
+
+def figures(result: Result) -> list[tuple[str, str]]:
+    """The key figures: what they count, and the number."""
+    shown = [("transactions", text.number(result.n_rows)), ("parties", str(len(result.spec.job.parties)))]
+    for name, table in (("frequent itemsets", result.itemsets_table), ("rules", result.rules_table)):
+        if table is not None:
+            shown.append((name, text.number(len(table))))
+    sent = sum(costs.bytes_sent for costs in result.parties.values())
+    longest = max((costs.seconds for costs in result.parties.values()), default=0.0)
+    rounds = max((costs.rounds for costs in result.parties.values()), default=0)
+    return [
+        *shown,
+        ("sent between parties", text.size(sent)),
+        ("rounds", text.number(rounds)),
+        ("running time", text.seconds(longest)),
+    ]
+
+
+def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
+    spec = result.spec
+    support = spec.itemsets.min_support
+    threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
+    facts = [
+        ("parties", _names(spec.job.parties)),
+        ("result for", _names(spec.job.recipients)),
+        ("dataset", text.visible(spec.job.dataset)),
+        ("minimum support", threshold),
+    ]
+    if spec.rules is not None:
+        facts.append(("minimum confidence", str(spec.rules.min_confidence)))
+    facts.append(("strategy", result.strategy))
+    if result.simulated:
+        kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
+        facts.append(("run", f"simulated, all parties in one process{kept}"))
+    agreed = [approval.decided for approval in map(_approval, result.approvals.values()) if approval is not None]
+    if agreed:
+        facts.append(("agreed", text.unix(max(agreed))))
+    return [*facts, ("written", text.moment(written))]
+
+
+def _itemsets(result: Result) -> dict[str, Any] | None:
+    table = result.itemsets_table
+    if table is None:
+        return None
+    counted = [(entry["values"], entry["counts"]) for entry in table["length"].value_counts().to_pylist()]
+    most = max((number for _, number in counted), default=1)
+    return {
+        "total": len(table),
+        "shown": min(len(table), MOST_ROWS),
+        "lengths": [(length, number, number / most) for length, number in sorted(counted)],
+        "top": top(table, "count", _TOP),
+    }
+
+
+def _rules(result: Result) -> dict[str, Any] | None:
+    table = result.rules_table
+    if table is None:
+        return None
+    measures = list(table.column_names[6:])
+    by = "lift" if "lift" in measures else "count"
+    return {
+        "total": len(table),
+        "shown": min(len(table), MOST_ROWS),
+        "measures": measures,
+        "by": by,
+        "top": top(table, by, _TOP),
+    }
+
+
+def _costs(result: Result) -> dict[str, dict[str, Bar]]:
+    """Per party and measure what it cost beside what was planned."""
+    compared: Mapping[str, Any] = {} if result.plan is None else result.plan.compare(result.parties)
+    rows: dict[str, dict[str, Bar]] = {}
+    for measure in _MEASURES:
+        values = {party: float(getattr(costs, measure)) for party, costs in result.parties.items()}
+        found = {party: compared[party][measure] if party in compared else _UNPLANNED for party in values}
+        most = max([*values.values(), *(entry["predicted"] or 0.0 for entry in found.values())], default=0.0) or 1.0
+        for party, value in values.items():
+            planned, ratio = found[party]["predicted"], found[party]["ratio"]
+            rows.setdefault(party, {})[measure] = Bar(value, value / most, planned, (planned or 0.0) / most, ratio)
+    return rows
+
+
+def _disclosure(spec: JobSpec) -> dict[str, Any]:
+    stated = statement(spec)
+    everyone = list(
+        dict.fromkeys(["coordinator", *spec.job.parties, *(n for line in stated.learned for n in line.who)])
+    )
+    patterns: dict[tuple[bool, ...], list[str]] = {}
+    for name in everyone:
+        patterns.setdefault(tuple(name in line.who for line in stated.learned), []).append(name)
+    return {
+        "adversary": stated.adversary,
+        "collusion": stated.collusion,
+        "who": [_names(names) for names in patterns.values()],
+        "lines": [
+            (line.kind, line.what, [pattern[row] for pattern in patterns]) for row, line in enumerate(stated.learned)
+        ],
+        "declared": [
+            (entry.label, entry.what, _names(sorted(entry.recipients)), f"{entry.maximum:,}", entry.when)
+            for entry in stated.declared
+        ],
+        "beyond": stated.beyond,
+        "prose": stated.prose(),
+    }
+
+
+def _consents(result: Result) -> dict[str, Any] | None:
+    """Who asked, and who agreed when; the signatures were checked before the job began."""
+    if result.proposal is None:
+        return None
+    proposal = Proposal()
+    try:
+        proposal.ParseFromString(result.proposal.proposal)
+    except DecodeError:
+        return None
+    approvals = {party: _approval(signed) for party, signed in result.approvals.items()}
+    coordinators = {approval.coordinator for approval in approvals.values() if approval is not None}
+    return {
+        "coordinator": text.visible(", ".join(sorted(coordinators)) or "the coordinator"),
+        "expiry": text.unix(proposal.expiry),
+        "approvals": [
+            (party, "—", "—") if found is None else (party, _decider(found.by), text.unix(found.decided))
+            for party, found in ((party, approvals.get(party)) for party in result.spec.job.parties)
+        ],
+    }
+
+
+def _approval(signed: Any) -> Approval | None:
+    approval = Approval()
+    try:
+        approval.ParseFromString(signed.approval)
+    except DecodeError:
+        return None
+    return approval
+
+
+def _decider(by: str) -> str:
+    return "its policy" if by == "policy" else text.visible(by)
+
+
+def _receipts(result: Result) -> list[tuple[str, list[bool | None], str]]:
+    """Per signer: whether each party has the same record (None for the signer itself), and the result's digest."""
+    return [
+        (
+            signer,
+            [None if peer == signer else peer in receipt.agrees_with for peer in result.spec.job.parties],
+            _result_digest(receipt.release),
+        )
+        for signer, receipt in result.receipts.items()
+    ]
+
+
+def _result_digest(body: bytes) -> str:
+    release = Release()
+    try:
+        release.ParseFromString(body)
+    except DecodeError:
+        return ""
+    return release.result_digest.hex()
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names)

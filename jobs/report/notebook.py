@@ -1,0 +1,32 @@
+"""How a result shows itself in a notebook: its figures, the first itemsets and rules, and who learnt what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jobs.report.content import figures
+from jobs.report.render import render
+from jobs.report.tables import top
+from jobs.statement import statement
+
+if TYPE_CHECKING:
+    from jobs.findings import Result
+
+_SHOWN: Final = 5
+
+
+def notebook(result: Result) -> str:
+    """A fragment of HTML that loads nothing and takes its colours from where it stands."""
+    itemsets, rules = result.itemsets_table, result.rules_table
+    by = "lift" if rules is not None and "lift" in rules.column_names else "count"
+    return render(
+        "notebook.html.j2",
+        job=result.spec.job,
+        simulated=result.simulated,
+        figures=figures(result),
+        elsewhere=itemsets is None,
+        itemsets=[] if itemsets is None else top(itemsets, "count", _SHOWN, least_items=2),
+        rules=[] if rules is None else top(rules, by, _SHOWN),
+        by=by,
+        statement=statement(result.spec).prose(),
+    )

@@ -1,0 +1,106 @@
+"""`comine party check`: is the node fit to start, and are its data what their owner means?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from party.dataset_check import DatasetCheck
+    from party.examination import Examination
+
+
+def check(
+    party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
+    show_items: Annotated[
+        bool, typer.Option("--show-items", help="Name some of the items that a hint is about.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the node's file, certificate, federation, port and data before it starts; exits 0 only if it can."""
+    from link.errors import ConfigurationError
+    from party.examination import examine
+
+    found = examine(party_toml, show_items=show_items)
+    if as_json:
+        typer.echo(json.dumps(as_data(party_toml, found, show_items=show_items), indent=2, ensure_ascii=False))
+    else:
+        for line in as_lines(found, show_items=show_items):
+            typer.echo(line)
+    if not found.fit:
+        raise typer.Exit(ConfigurationError.exit_code)
+
+
+def as_data(party_toml: Path, found: Examination, *, show_items: bool) -> dict[str, Any]:
+    """An examination as `comine.check/1`."""
+    return {
+        "schema": "comine.check/1",
+        "file": str(party_toml),
+        "party": found.party,
+        "fit": found.fit,
+        "checks": [
+            {"subject": finding.subject, "status": finding.status, "sentence": finding.sentence}
+            for finding in found.findings
+        ],
+        "datasets": [_dataset_data(dataset, show_items) for dataset in found.datasets],
+    }
+
+
+def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": dataset.name, "format": dataset.format, "problem": dataset.problem or None}
+    profile = dataset.profile
+    if profile is not None:
+        fewest, median, most = profile.row_items
+        data["profile"] = {
+            "rows": profile.rows,
+            "items": profile.items,
+            "row_items": {"min": fewest, "median": median, "max": most},
+            "empty_rows": profile.empty_rows,
+            "rare_items": profile.rare_items,
+            "rare_share": profile.rare_share,
+            "longest_item_bytes": profile.longest_item,
+        }
+    data["hints"] = [
+        {"kind": hint.kind, "sentence": hint.sentence} | ({"examples": list(hint.examples)} if show_items else {})
+        for hint in dataset.hints
+    ]
+    return data
+
+
+def as_lines(found: Examination, *, show_items: bool) -> list[str]:
+    """An examination for people."""
+    lines = [f"{finding.status:<8} {finding.subject:<14} {finding.sentence}" for finding in found.findings]
+    for dataset in found.datasets:
+        lines += dataset_lines(dataset, show_items=show_items)
+    if found.fit:
+        hints = sum(len(dataset.hints) for dataset in found.datasets)
+        remark = f"; look at the {hints} hints above" if hints > 1 else "; look at the hint above" if hints else ""
+        return [*lines, f"{found.party} is fit to start{remark}"]
+    return [*lines, f"{found.party or 'the node'} is not fit to start; see the problems above"]
+
+
+def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
+    """What was found out about a dataset, for people."""
+    from party.dataset_check import RARE
+
+    if dataset.profile is None:
+        return [f"problem  dataset        {dataset.name}: {dataset.problem}"]
+    profile = dataset.profile
+    fewest, median, most = profile.row_items
+    lines = [
+        f"ok       dataset        {dataset.name}: {profile.rows:,} transactions with {profile.items:,} distinct items",
+        f"{'':<23} items of a transaction: {fewest} to {most}, median {median:g}; without any: {profile.empty_rows:,}",
+        f"{'':<23} in fewer than {RARE} transactions: {profile.rare_items:,} items ({profile.rare_share:.0%})",
+        f"{'':<23} longest item: {profile.longest_item} bytes",
+    ]
+    for hint in dataset.hints:
+        examples = f" ({', '.join(map(_visible, hint.examples))})" if show_items and hint.examples else ""
+        lines.append(f"hint     dataset        {dataset.name}: {hint.sentence}{examples}")
+    return lines
+
+
+def _visible(item: str) -> str:
+    return '"' + "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in item) + '"'

@@ -1,0 +1,219 @@
+"""Signs that a dataset is not what its owner means, each one sentence with what to do.
+
+Items are named in `Hint.examples` alone, which are shown only to those who ask for them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from link.errors import InputDataError
+from mining.loading import read_text
+from mining.transactions import Transactions
+from party.config import DatasetSection
+from party.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format, quoted
+
+MAX_EXAMPLES: Final = 5
+_NEARLY_ALL: Final = 0.95
+_MOST: Final = 0.5
+_FEW_ROWS: Final = 10  # below it, what most rows have in common says little
+_SEPARATING: Final = re.compile(r"[,;|\t]")
+_NUMBER: Final = re.compile(r"[A-Za-z]{0,3}[-_#]?\d[\d:./-]*")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_NO_BREAK: Final = "\u00a0\u202f"
+_INVISIBLE: Final = frozenset("\ufeff\u200b\u200c\u200d\u2060\u00ad")
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A sign of a mistake.
+
+    Attributes:
+        kind: A short name of the sign, for programs.
+        sentence: What was seen, and what to do; it names no item.
+        examples: Items, at most `MAX_EXAMPLES`.
+    """
+
+    kind: str
+    sentence: str
+    examples: tuple[str, ...] = ()
+
+
+def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
+    """The signs that are found.
+
+    Args:
+        data: The dataset as it was read.
+        dataset: How it was read.
+    """
+    return tuple(hint for look in _LOOKS if (hint := look(data, dataset)) is not None)
+
+
+def other_format(dataset: DatasetSection) -> str:
+    """What a dataset that cannot be read as declared looks like instead; empty where that is not known."""
+    if dataset.format in ("wide", "parquet"):  # whose columns are items, which are not to be named
+        return ""
+    guess = _guess(dataset)
+    advice = _settings(guess, dataset)
+    return f"; it looks like {advice}, since {guess.reason}" if guess is not None and advice else ""
+
+
+def _emptiness(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+    if not data.n_rows:
+        return Hint("empty", "there is no transaction; check the source, and the query where there is one")
+    if not data.n_occurrences:
+        return Hint("empty", "no transaction has an item; check the column of items, or that cells are 0 and 1")
+    return None
+
+
+def _line_ends(data: Transactions, dataset: DatasetSection) -> Hint | None:
+    """Lines that end with CR alone are one line to a reader of LF and CR LF."""
+    if not _is_list(dataset) or data.n_rows != 1:
+        return None
+    text = read_text(Path(dataset.source))
+    if text.count(b"\r") == text.count(b"\r\n"):
+        return None
+    return Hint("line-ends", "the whole file is one line, since its lines end with CR alone; write it anew with LF")
+
+
+def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
+    """A first line whose words occur nowhere else, and name columns or stand above numbers."""
+    if not _is_list(dataset) or data.n_rows < 2:
+        return None
+    first = set(data.indices[: data.offsets[1]].tolist())
+    counts = data.item_counts()
+    if not first or any(counts[index] > 1 for index in first):
+        return None
+    words = [data.items[index] for index in sorted(first)]
+    names_columns = any(pattern.fullmatch(word.strip()) for word in words for pattern in (ID_WORDS, ITEM_WORDS))
+    numbers = (_NUMBER.fullmatch(item) for index, item in enumerate(data.items) if index not in first)
+    if not names_columns and (any(map(_NUMBER.fullmatch, words)) or not all(numbers)):
+        return None
+    guess = _guess(dataset)
+    table = f", or write {_settings(guess, dataset)}" if guess is not None and guess.format in ("long", "wide") else ""
+    sentence = f"the first line looks like names of columns but is read as a transaction; remove it{table}"
+    return Hint("header", sentence, _some(words))
+
+
+def _separator(data: Transactions, dataset: DatasetSection) -> Hint | None:
+    """Items that hold what separates items elsewhere: lines were not taken apart, or not fully."""
+    if not _is_list(dataset) or not data.n_items:
+        return None
+    own = dataset.separator or ("," if dataset.format == "csv" else "")
+    holding = [item for item in data.items if any(sign not in own for sign in _SEPARATING.findall(item))]
+    if len(holding) >= _MOST * data.n_items:
+        advice = _settings(_guess(dataset), dataset) or "it as separator"
+        sentence = f"most items hold a comma, semicolon, bar or tab; if that separates items, write {advice}"
+        return Hint("separator", sentence, _some(holding))
+    spaced = [item for item in data.items if " " in item.strip()]
+    if own and data.lengths.max() == 1 and len(spaced) >= _MOST * data.n_items:
+        sentence = 'no line holds the separator, and most hold blanks; if those separate items, write format = "basket"'
+        return Hint("separator", f"{sentence} without separator", _some(spaced))
+    return None
+
+
+def _ids(data: Transactions, dataset: DatasetSection) -> Hint | None:
+    """A number that nearly every row has for itself among its items; or, in the long form, an id for each line."""
+    if data.n_rows < _FEW_ROWS or not data.n_occurrences:
+        return None
+    if dataset.format in ("long", "sql"):
+        if data.lengths.max() > 1:
+            return None
+        sentence = "no transaction has more than one item; check that the column"
+        return Hint("ids", f"{sentence} {quoted(dataset.id)} numbers transactions and not lines")
+    if np.median(data.lengths) <= 1:
+        return None
+    is_number = (_NUMBER.fullmatch(item) is not None for item in data.items)
+    own = np.fromiter(is_number, bool, data.n_items) & (data.item_counts() == 1)
+    if np.count_nonzero(np.bincount(data.row_numbers()[own[data.indices]]) == 1) < _NEARLY_ALL * data.n_rows:
+        return None
+    return Hint(
+        "ids",
+        "nearly every transaction has a number of its own among its items, as from a column of ids; remove that column "
+        "from the source",
+        _some(data.items[index] for index in np.flatnonzero(own)),
+    )
+
+
+def _alike(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+    """Items that a person would read as the same."""
+    families: dict[str, list[str]] = {}
+    for item in data.items:
+        families.setdefault(_as_read(item), []).append(item)
+    several = [item for family in families.values() if len(family) > 1 for item in family]
+    if not several:
+        return None
+    sentence = f"{len(several)} items differ from another one only by case, blanks or invisible characters"
+    return Hint("alike", f"{sentence}, and count apart; write them alike", _some(several))
+
+
+def _as_read(item: str) -> str:
+    visible = "".join(" " if sign in _NO_BREAK else sign for sign in item if sign not in _INVISIBLE)
+    return " ".join(unicodedata.normalize("NFC", visible).casefold().split())
+
+
+def _edges(data: Transactions, dataset: DatasetSection) -> Hint | None:
+    """Items with blanks around them."""
+    edged = [item for item in data.items if item != item.strip()]
+    if not edged:
+        return None
+    own = dataset.separator or ","
+    other = f", or write format = {quoted('basket')}, separator = {quoted(own + ' ')}" if _is_list(dataset) else ""
+    sentence = f"{len(edged)} items have a blank, tab or line end before or after them, which counts as part of them"
+    return Hint("blanks", f"{sentence}; remove it from the source{other}", _some(edged))
+
+
+def _invisible(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+    """Items with characters that nobody sees and that make them other items all the same."""
+    marked = [item for item in data.items if _BYTE_ORDER_MARK in item]
+    if marked:
+        sentence = f"{len(marked)} items hold a byte order mark, as where files were put one behind the other"
+        return Hint("byte-order-mark", f"{sentence}; remove it from the source", _some(marked))
+    hidden = [item for item in data.items if any(map(_is_hidden, item.strip()))]
+    if not hidden:
+        return None
+    sentence = f"{len(hidden)} items hold a tab, a no-break blank or another character that nobody sees"
+    return Hint("invisible", f"{sentence}; write them without, or set separator to it", _some(hidden))
+
+
+def _is_hidden(sign: str) -> bool:
+    return sign in _INVISIBLE or sign in _NO_BREAK or unicodedata.category(sign) == "Cc"
+
+
+def _is_list(dataset: DatasetSection) -> bool:
+    """Whether a line of the source lists items, without names of columns."""
+    return dataset.format in ("basket", "csv")
+
+
+def _some(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(islice(items, MAX_EXAMPLES))
+
+
+def _guess(dataset: DatasetSection) -> Guess | None:
+    try:
+        return guess_format(dataset.source)
+    except InputDataError:
+        return None
+
+
+def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
+    """The lines of `[[dataset]]` by which a guess differs from it."""
+    if guess is None:
+        return ""
+    given = {"format": dataset.format, "separator": dataset.separator}
+    if guess.format in ("long", "wide"):
+        given |= {"id": dataset.id, "item": dataset.item}
+    wanted = {key: value for key, value in guess.settings.items() if value != given.get(key)}
+    return ", ".join(f"{key} = {quoted(value)}" for key, value in wanted.items())
+
+
+_Look = Callable[[Transactions, DatasetSection], Hint | None]
+_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _line_ends, _header, _separator, _ids, _alike, _edges, _invisible)

@@ -1,0 +1,195 @@
+"""What this node tells of a job before anybody agrees to it: how fast it is, and the sizes that its datasets publish.
+
+Only for jobs that the policy would not refuse, only after the audit log has it, and with bounded work: one dataset is
+mined at a time, with a limit, and what came of it is kept for the next who asks the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+from typing import Final, TypeVar
+
+from jobs.audit.events import PlanAsked
+from jobs.parameters import horizontal_mining
+from jobs.plan import Plan
+from jobs.plan.calibration import UNKNOWN_ROWS, Speed, measure
+from jobs.plan.estimate import estimate
+from jobs.plan.publication import published_rows, published_sizes, told_speed
+from jobs.spec import MAX_SPEC_BYTES, JobSpec
+from link.errors import LimitExceeded, PolicyDenied
+from link.executor import Executor, ThreadExecutor
+from link.identity import Identity
+from mining.joint.local_sizes import LocalSizes, local_sizes
+from mining.thresholds import minimum_count
+from mining.transactions import Transactions
+from party.config import PartyConfig
+from party.judge import Judge
+from party.node_audit import NodeAudit
+from party.rules import PolicySection
+from party.sources import Sources
+from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+
+T = TypeVar("T")
+
+KEEP_SPEED_S: Final = 10.0
+LOCAL_LATENCY_S: Final = 0.005  # between parties, where nobody was asked: that of a good network
+_Key = tuple[bytes, bytes, int]
+
+
+class Estimates:
+    """Answers those who plan a job.
+
+    Args:
+        config: The node's file.
+        judge: Its policy.
+        sources: Its data.
+        executor: Where heavy work runs.
+        audit: Its audit log.
+        identity: This party.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        judge: Judge,
+        sources: Sources,
+        executor: Executor,
+        audit: NodeAudit,
+        identity: Identity,
+    ) -> None:
+        self._config, self._judge, self._sources, self._executor = config, judge, sources, executor
+        self._audit, self._identity = audit, identity
+        self._busy = asyncio.Lock()
+        self._speed: tuple[int, float, Speed] | None = None
+        self._sizes: dict[str, tuple[_Key, LocalSizes]] = {}
+
+    async def answer(self, request: EstimateRequest, coordinator: str) -> PartyEstimate:
+        """The speed of this machine, or with the rows of all parties given, the sizes that this party publishes.
+
+        Raises:
+            ComineError: The policy refuses the job, it does not fit this node, or its data cannot be read.
+        """
+        me = self._identity.name
+        if len(request.spec) > MAX_SPEC_BYTES:
+            raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
+        spec = JobSpec.from_canonical(request.spec)
+        await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
+        self._judge.decide(spec, coordinator)
+        policy = self._judge.policy_of(spec)
+        rows_public = self._config.datasets[spec.job.dataset].rows_public
+        data = await self._sources.load(spec.job.dataset)
+        await self._check_data(spec, data)
+        answer = PartyEstimate(
+            party=me,
+            rows_public=rows_public,
+            n_rows=published_rows(data.n_rows, rows_public),
+            certificate_bytes=len(self._identity.certificate_pem),
+        )
+        if not request.HasField("n_rows"):
+            answer.speed.CopyFrom(told_speed(await self._measured(answer)))
+        elif rows_public != "hidden":
+            found = await self._sized(spec, data, _checked_rows(policy, spec, request.n_rows, data.n_rows, me))
+            answer.sizes.CopyFrom(published_sizes(found, rows_public))
+        return answer
+
+    async def _check_data(self, spec: JobSpec, data: Transactions) -> None:
+        data_digest = await self._sources.digest(spec.job.dataset, data)
+        self._judge.check_data(spec, data.n_rows, data_digest)
+
+    async def _measured(self, answer: PartyEstimate) -> Speed:
+        n_rows = answer.n_rows if answer.HasField("n_rows") else UNKNOWN_ROWS
+        async with self._busy:
+            if self._speed is None or self._speed[0] != n_rows or time.monotonic() - self._speed[1] > KEEP_SPEED_S:
+                self._speed = (n_rows, time.monotonic(), await measure(self._executor, n_rows))
+            return self._speed[2]
+
+    async def _sized(self, spec: JobSpec, data: Transactions, n_rows: int) -> LocalSizes:
+        dataset = spec.job.dataset
+        async with self._busy:
+            key = (spec.digest, await self._sources.digest(dataset, data), n_rows)
+            kept = self._sizes.get(dataset)
+            if kept is None or kept[0] != key:
+                kept = self._sizes[dataset] = (key, await _aside(self._executor, lambda: sizes_of(spec, data, n_rows)))
+            return kept[1]
+
+
+def sizes_of(spec: JobSpec, data: Transactions, n_rows: int) -> LocalSizes:
+    """What the rows let expect of a job.
+
+    Args:
+        spec: The job.
+        data: The party's rows.
+        n_rows: Rows of all parties.
+    """
+    if spec.itemsets.exclude:
+        data = data.without(spec.itemsets.exclude)
+    return local_sizes(data, horizontal_mining(spec), len(spec.job.parties), n_rows)
+
+
+def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+    """The plan that this party can make alone, for its own eyes: with its own rows, exactly, and its own speed.
+
+    Args:
+        config: The node's file.
+        spec: The job, which the policy has been asked about.
+
+    Raises:
+        ComineError: The data cannot be read, or the job does not fit them.
+    """
+    return asyncio.run(_local_plan(config, spec))
+
+
+async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+    me, executor = config.party.name, ThreadExecutor()
+    try:
+        data = await Sources(config.dataset, executor).load(spec.job.dataset)
+        n_rows = data.n_rows * len(spec.job.parties)
+        found = published_sizes(await _aside(executor, lambda: sizes_of(spec, data, n_rows)), "exact")
+        speed = told_speed(await measure(executor, data.n_rows))
+        certificate_bytes = config.tls.certificate.stat().st_size
+    finally:
+        executor.close()
+    answers = {
+        name: PartyEstimate(
+            party=name,
+            rows_public="exact" if name == me else "hidden",
+            n_rows=data.n_rows,
+            speed=speed,
+            sizes=found,
+            certificate_bytes=certificate_bytes,
+        )
+        for name in spec.job.parties
+    }
+    alike = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
+    return estimate(spec, answers, LOCAL_LATENCY_S, alike)
+
+
+def _checked_rows(policy: PolicySection, spec: JobSpec, claimed: int, own: int, me: str) -> int:
+    """The rows of all parties to reckon with: a coordinator that lies about them learns no more than by a job.
+
+    Too many rows make a count a low share, and too few make a share a low count.
+
+    Raises:
+        PolicyDenied: The fraction comes to fewer rows than the policy allows, as it would in the job.
+    """
+    asked, n_rows = spec.itemsets.min_support, max(claimed, own)
+    if not isinstance(asked, Decimal):
+        share = policy.min_support
+        return n_rows if share is None else max(own, min(n_rows, floor(Fraction(asked) / Fraction(share))))
+    if policy.min_count is not None and minimum_count(asked, n_rows) < policy.min_count:
+        raise PolicyDenied(
+            f"the policy of {me} asks for a count of at least {policy.min_count} (rule min_count), and the job's "
+            "min_support comes to fewer of all parties' transactions",
+            party=me,
+        )
+    return n_rows
+
+
+async def _aside(executor: Executor, work: Callable[[], T]) -> T:
+    (result,) = await executor.map(lambda _: work(), [None])
+    return result

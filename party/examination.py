@@ -1,0 +1,179 @@
+"""Is a node fit to start? Looks at all that `comine party serve` needs, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from cryptography import x509
+
+from jobs.federation import Federation
+from link.errors import ComineError
+from link.identity import Identity
+from party.config import PartyConfig
+from party.dataset_check import DatasetCheck, check_dataset
+from party.identity import check_identity
+
+Status = Literal["ok", "warning", "problem"]
+
+SOON_DAYS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found out about one thing that the node needs.
+
+    Attributes:
+        subject: The thing: configuration, federation, certificate, port, state.
+        status: `ok`; `warning`, which lets the node start; or `problem`.
+        sentence: What was found, and for other than `ok` what to do.
+    """
+
+    subject: str
+    status: Status
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found out about a node.
+
+    Attributes:
+        party: Its name; None where its file cannot be read.
+        findings: About the node.
+        datasets: About its datasets.
+    """
+
+    party: str | None
+    findings: tuple[Finding, ...]
+    datasets: tuple[DatasetCheck, ...] = ()
+
+    @property
+    def fit(self) -> bool:
+        """Whether the node can start, and read its datasets."""
+        problems = [finding for finding in self.findings if finding.status == "problem"]
+        return not problems and not any(dataset.problem for dataset in self.datasets)
+
+
+def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
+    """Looks at a node's file and at all that it names.
+
+    Args:
+        party_toml: The node's file.
+        show_items: Whether sentences may name items.
+    """
+    try:
+        config = PartyConfig.load(party_toml)
+    except ComineError as error:
+        return Examination(None, (Finding("configuration", "problem", _bare(error)),))
+    findings = [Finding("configuration", "ok", f"{party_toml} can be read")]
+    federation: Federation | None = None
+    try:
+        federation = Federation.load(config.party.federation)
+        config.check_federation(federation)
+        findings += _federation(config, federation)
+    except ComineError as error:
+        findings.append(Finding("federation", "problem", _bare(error)))
+    try:
+        identity = config.tls.identity(federation.pins if federation is not None else None)
+        check_identity(identity, config)
+        findings += _certificate(identity)
+    except ComineError as error:
+        findings.append(Finding("certificate", "problem", _bare(error)))
+    findings += [_port(config, party_toml), _state(config.party.state_dir)]
+    datasets = (check_dataset(dataset, show_items=show_items) for dataset in config.dataset)
+    return Examination(config.party.name, tuple(findings), tuple(datasets))
+
+
+def _bare(error: ComineError) -> str:
+    return error.message.removesuffix(".")
+
+
+def _federation(config: PartyConfig, federation: Federation) -> Iterator[Finding]:
+    name, size = federation.federation.name, len(federation.party)
+    yield Finding("federation", "ok", f"{config.party.name} is one of {size} parties of {name}")
+    _, _, listened = config.party.listen.rpartition(":")
+    _, _, dialled = federation.addresses[config.party.name].rpartition(":")
+    if listened != dialled:
+        yield Finding(
+            "federation",
+            "warning",
+            f"the others dial port {dialled} and the node listens at port {listened}; unless something between maps "
+            f"one to the other, make [party] listen and the address in {config.party.federation} agree",
+        )
+    if config.policy.min_parties is not None and size < config.policy.min_parties:
+        yield Finding(
+            "federation",
+            "warning",
+            f"no job can have min_parties = {config.policy.min_parties} while the federation has {size}; add the other "
+            f"parties to {config.party.federation}",
+        )
+
+
+def _certificate(identity: Identity) -> Iterator[Finding]:
+    until = x509.load_pem_x509_certificate(identity.certificate_pem).not_valid_after_utc
+    days = (until - dt.datetime.now(dt.UTC)).days
+    if days < SOON_DAYS:
+        yield Finding(
+            "certificate",
+            "warning",
+            f"the certificate of {identity.name} expires on {until:%Y-%m-%d}; have a new one issued in time",
+        )
+    else:
+        yield Finding("certificate", "ok", f"the certificate of {identity.name} is valid until {until:%Y-%m-%d}")
+    if identity.trust.warning:
+        yield Finding("certificate", "warning", identity.trust.warning)
+
+
+def _port(config: PartyConfig, party_toml: Path) -> Finding:
+    listen, name = config.party.listen, config.party.name
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        with contextlib.closing(socket.socket(family, kind, number)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except socket.gaierror as error:
+        return Finding("port", "problem", f"{host} cannot be looked up ({error.strerror}); change [party] listen")
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            reason = os.strerror(error.errno or 0)
+            return Finding("port", "problem", f"{name} cannot listen at {listen} ({reason}); change [party] listen")
+        if _answers(party_toml):
+            return Finding("port", "ok", f"{name} is running already, at {listen}")
+        return Finding("port", "problem", f"another process holds {listen}; stop that process or change [party] listen")
+    return Finding("port", "ok", f"{listen} is free")
+
+
+def _answers(party_toml: Path) -> bool:
+    """Whether this very node answers there, by its certificate."""
+    from party.health import check  # brings gRPC, which nothing else here needs
+
+    try:
+        asyncio.run(check(party_toml))
+    except ComineError:
+        return False
+    return True
+
+
+def _state(folder: Path) -> Finding:
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir():
+        reason = "it is not a folder" if nearest == folder else f"{nearest} is not a folder"
+    elif not os.access(nearest, os.W_OK | os.X_OK):
+        reason = os.strerror(errno.EACCES)
+    else:
+        made = "can be written" if nearest == folder else "can be made"
+        return Finding("state", "ok", f"the state folder {folder} {made}")
+    return Finding(
+        "state", "problem", f"the state folder {folder} cannot be written ({reason}); change [party] state_dir"
+    )

@@ -1,0 +1,176 @@
+"""`comine party inbox|show|approve|deny`: a person's consent, beside the node, whether or not it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from party.config import PartyConfig
+    from party.consent import Consent
+    from party.judge import Judge
+    from party.store import Record, Store
+
+File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+By = Annotated[str | None, typer.Option("--by", help="Who decides; by default the user of this machine.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask again.")]
+
+
+def inbox(
+    party_toml: File,
+    all_jobs: Annotated[bool, typer.Option("--all", help="List the jobs that were decided, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the jobs that await a decision of this party."""
+    from party.inbox import listed
+    from party.inbox_text import list_text
+    from protos.v1.control_pb2 import AWAITING_APPROVAL
+
+    with _opened(party_toml) as (config, store, _):
+        now = time.time()
+        records = store.all() if all_jobs else store.within([AWAITING_APPROVAL])
+        shown = [record for record in records if all_jobs or record.expiry > now]
+        contents = listed(config.party.name, shown, now)
+    _write(contents, as_json, lambda: list_text(contents, ruled=_is_terminal()))
+
+
+def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
+    """Show a job: what it discloses, what the policy says to it, what it costs, and what was before."""
+    from party.inbox import find, shown
+    from party.inbox_text import show_text
+
+    with _opened(party_toml) as (config, store, judge):
+        record = find(store, job)
+        contents = shown(config.party.name, record, store, judge, _plan(config, record), time.time())
+    _write(contents, as_json, lambda: show_text(contents, str(party_toml)))
+
+
+def approve(party_toml: File, job: JobId, by: By = None, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Agree to a job: sign it with the party's key, so that its coordinator may start it."""
+    _decide(party_toml, job, by, yes, as_json, None)
+
+
+def deny(
+    party_toml: File,
+    job: JobId,
+    reason: Annotated[str, typer.Option("--reason", help="Why; its coordinator is told.")],
+    by: By = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse a job, and tell its coordinator why."""
+    _decide(party_toml, job, by, yes, as_json, reason)
+
+
+def _decide(party_toml: Path, job: str, by: str | None, yes: bool, as_json: bool, reason: str | None) -> None:
+    from link.errors import JobCancelled
+    from party.inbox import find, listed
+    from party.inbox_text import SHORT, harmless
+
+    who = _person(by)
+    if reason is not None:
+        _check_words("the reason", reason)
+    with _opened(party_toml) as (config, store, judge):
+        record = find(store, job)
+        verb = "approve" if reason is None else "deny"
+        question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}?"
+        if not yes and _is_terminal() and not typer.confirm(harmless(question), err=True):
+            raise JobCancelled("nothing was decided")
+        with _consent(config, store, judge) as consent:
+            if reason is None:
+                consent.approve(record, who)
+            else:
+                consent.deny(record, who, reason)
+        contents = listed(config.party.name, [store.get(record.job_id) or record], time.time())
+    told = contents["jobs"][0]
+    _write(contents, as_json, lambda: f"job {told['job_id']} is {told['state']} by {harmless(told['decided_by'])}\n")
+
+
+@contextmanager
+def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
+    """The node's file, its jobs and its policy, for reading."""
+    from jobs.federation import Federation
+    from party.config import PartyConfig
+    from party.judge import Judge
+    from party.store import FILE, Store
+
+    config = PartyConfig.load(party_toml)
+    federation = Federation.load(config.party.federation)
+    config.check_federation(federation)
+    store = Store.open(config.party.state_dir / FILE)
+    try:
+        yield config, store, Judge(config, tuple(federation.addresses), store)
+    finally:
+        store.close()
+
+
+@contextmanager
+def _consent(config: PartyConfig, store: Store, judge: Judge) -> Iterator[Consent]:
+    """The party's own hand: its key and its audit log."""
+    from jobs.audit.log import AuditLog
+    from jobs.federation import Federation
+    from party.config import AUDIT_LOG
+    from party.consent import Consent
+    from party.identity import check_identity
+
+    identity = config.tls.identity(Federation.load(config.party.federation).pins)
+    check_identity(identity, config)
+    audit = AuditLog.open(config.party.state_dir / AUDIT_LOG, identity)
+    try:
+        yield Consent(judge, identity, store, audit)
+    finally:
+        audit.close()
+
+
+def _plan(config: PartyConfig, record: Record) -> dict[str, Any] | None:
+    """What the job would cost, as computed here; None where its data cannot be read now."""
+    from link.errors import ComineError
+    from party.consent import spec_of
+    from party.estimate import local_plan
+
+    try:
+        return local_plan(config, spec_of(record)).as_data()
+    except ComineError:
+        return None
+
+
+def _person(by: str | None) -> str:
+    from link.errors import UsageError
+
+    if by is None:
+        import getpass
+
+        try:
+            by = getpass.getuser()
+        except (KeyError, OSError):
+            raise UsageError("this user has no name; say who decides with --by NAME") from None
+    _check_words("--by", by)
+    if by == "policy":
+        raise UsageError("'policy' is how a node signs by itself; say who decides with --by NAME")
+    return by
+
+
+def _check_words(what: str, text: str) -> None:
+    from link.errors import UsageError
+
+    if not (0 < len(text) <= 200 and text.isprintable() and text.strip()):
+        raise UsageError(f"{what} must have 1 to 200 printable characters")
+
+
+def _is_terminal() -> bool:
+    import sys
+
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _write(contents: dict[str, Any], as_json: bool, text: Any) -> None:
+    import json
+
+    typer.echo(json.dumps(contents, indent=2, ensure_ascii=False) if as_json else text(), nl=as_json)

@@ -1,0 +1,114 @@
+"""`comine init`: the first files of a party's node, with a look at its data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from party.config import DatasetSection
+
+
+def init(
+    name: Annotated[str, typer.Argument(help="The party: small letters, digits and the characters . - _")],
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="FILE|URL", help="Its data: a file, or the URL of a database.")
+    ] = None,
+    data_format: Annotated[
+        str | None,
+        typer.Option("--format", help="basket, csv, long, wide, parquet or sql; by default what the data look like."),
+    ] = None,
+    separator: Annotated[str | None, typer.Option("--separator", help="Between items, or cells of CSV.")] = None,
+    query: Annotated[str | None, typer.Option("--query", help="What is read from a database.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column that numbers transactions.")] = None,
+    item_column: Annotated[str | None, typer.Option("--item", help="Column of the items.")] = None,
+    dataset: Annotated[str, typer.Option("--dataset", help="Name by which jobs ask for the data.")] = "baskets",
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where the node listens; 0.0.0.0:PORT for all.")
+    ] = "127.0.0.1:7101",
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing party.toml.")] = False,
+) -> None:
+    """Write a commented party.toml, and federation.toml where there is none, after a look at the data."""
+    from link.errors import InputDataError
+    from party.check import dataset_lines
+    from party.dataset_check import check_dataset
+    from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
+
+    if source is None and sys.stdin.isatty():
+        source = typer.prompt("File or database URL with the data (empty: later)", default="", err=True) or None
+    given = {"separator": separator, "query": query, "id": id_column, "item": item_column}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if source is None:
+        described = {"source": f"{name}.dat", "format": data_format or "basket", **settings}
+    else:
+        described = _described(source, data_format, settings, out)
+    party = render_party(name, listen=listen, dataset=dataset, source=described)
+    if source is not None:
+        found = check_dataset(_section(dataset, described, source, out))
+        if found.problem:
+            raise InputDataError(f"{found.problem}; nothing was written")
+        for line in dataset_lines(found, show_items=False):
+            _note(line)
+    files = {FEDERATION_FILE: render_federation(name, listen), PARTY_FILE: party}
+    for path in write_files(out, files, keep=frozenset((FEDERATION_FILE,)), force=force):
+        _note(f"created {path}")
+    _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen)
+
+
+def _described(source: str, data_format: str | None, settings: dict[str, str], out: Path) -> dict[str, str]:
+    """The keys that say where the data are and how they are written, as `party.toml` has them."""
+    from party.config import FILE_URLS, SERVER_URLS
+    from party.source_format import guess_format, quoted
+
+    is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
+    described = {"source": source if is_url or Path(source).is_absolute() else _from(out, Path(source))}
+    if data_format is None:
+        guess = guess_format(source)
+        data_format = guess.format
+        if sys.stdin.isatty() and not is_url:
+            data_format = typer.prompt(f"Format, {data_format} since {guess.reason}", default=data_format, err=True)
+        else:
+            _note(f"format = {quoted(guess.format)}, since {guess.reason}")
+        if data_format == guess.format:
+            described |= guess.settings
+    if data_format == "sql" and "query" not in settings:
+        from link.errors import UsageError
+
+        raise UsageError("a database needs --query, such as: SELECT receipt AS id, article AS item FROM sales")
+    return described | {"format": str(data_format)} | settings
+
+
+def _from(folder: Path, file: Path) -> str:
+    """The path of a file from a folder, whatever links lead to the two."""
+    return os.path.relpath(file.absolute(), folder.resolve())
+
+
+def _section(name: str, described: dict[str, str], source: str, folder: Path) -> DatasetSection:
+    """The dataset that will be described, readable from here though its file may not be there yet."""
+    from party.config import DatasetSection
+
+    section = DatasetSection.model_validate({"name": name, "kind": "transactions", **described})
+    return section.beside(folder.absolute()) if section.is_url else section.model_copy(update={"source": source})
+
+
+def _say_what_is_next(name: str, party: Path, federation: Path, listen: str) -> None:
+    pki = party.parent / "pki"
+    host = listen.rpartition(":")[0]
+    hosts = "" if host in ("0.0.0.0", "[::]") else f" --host {host}"  # noqa: S104
+    _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
+    _note("          comine pki init                  (once)")
+    _note(f"          comine pki issue {name}{hosts}")
+    _note(f"      add the other parties to {federation}, read the policy in {party}, and then")
+    _note(f"          comine party check {party}")
+    _note(f"          comine party serve {party}")
+    _note("      the coordinator sees whether all are ready with")
+    _note("          comine doctor --federation federation.toml")
+
+
+def _note(line: str) -> None:
+    typer.echo(line, err=True)

@@ -1,0 +1,183 @@
+"""What `comine init` writes: a node's `party.toml` and a federation's `federation.toml`, each key explained."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from jobs.federation import Federation, check_address
+from jobs.toml import validate
+from link.errors import ConfigurationError, ResourceError
+from link.identity import check_name
+from party.config import PartyConfig
+from party.source_format import quoted
+
+PARTY_FILE: Final = "party.toml"
+FEDERATION_FILE: Final = "federation.toml"
+
+_PARTY: Final = """\
+# The node of {name}. Paths are taken from the folder of this file.
+# Look it over with `comine party check {file}`; docs/reference-party-toml.md tells all keys.
+
+[party]
+name = {name_text:<25}# as in the certificate and in the federation file
+listen = {listen:<23}# where coordinators and the other parties call; "0.0.0.0:PORT" listens on all addresses
+state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
+federation = "federation.toml"  # who belongs to the federation: the only ones that this node talks to
+# max_running = 4               # jobs that may run at once
+
+[tls]                           # made by: comine pki issue {name}
+ca = "pki/ca.crt"               # the authority that all members trust
+certificate = {certificate}
+key = {key:<26}# secret: mode 0600, and it never leaves this machine
+# crl = "pki/ca.crl"            # revoked certificates; without this line, ca.crl beside ca.crt where there is one
+
+[[dataset]]
+name = {dataset:<25}# jobs ask for data by this name, so all parties use the same
+kind = "transactions"
+{source}
+# rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden"
+
+# What may be computed here. Every rule that is written is enforced; a job that breaks one is refused, and its
+# coordinator is told which. The same keys under [dataset.policy] hold for one dataset alone.
+# docs/tasks/write-a-policy.md explains what each protects against.
+[policy]
+approve = "manual"              # a person decides on every job: comine party inbox|show|approve|deny {file}
+                                # "auto" approves whatever the rules below allow
+tasks = ["itemsets", "rules"]   # what jobs may compute
+min_parties = 3                 # with two parties, a sum tells each the other's number
+min_support = 0.001             # the lowest support that a job may ask for as a fraction of all parties' transactions,
+min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody
+party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without
+                                # somebody would be that somebody's number
+# coordinators = ["analyst"]    # who may propose jobs; all coordinators of the federation otherwise
+# peers = ["south", "east"]     # who may take part; all of the federation file otherwise
+# max_length = 5                # the most items of an itemset; the job must set a limit no higher
+# withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them
+# max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
+# max_jobs_period = "30d"
+# min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few
+# max_candidates = 1000000      # the most candidates that a job may ask for
+# max_deadline = "2h"           # the longest that a job may take
+# max_union_bound = 100000      # the most fakes that a job may ask for
+# max_expiry = "7d"             # for how long a proposal may wait for its answer
+# [[policy.approval]]           # exceptions from `approve`: the first that fits a job decides
+# coordinators = ["analyst"]
+# tasks = ["itemsets"]
+# decide = "auto"               # "auto", "manual" or "refuse"
+"""
+
+_FEDERATION: Final = """\
+# Who belongs to the federation, and where. All parties and the coordinator use the same list, so agree on it.
+
+[federation]
+name = "federation"             # for people
+
+[[party]]
+name = {name_text}
+address = {address:<22}# HOST:PORT at which the coordinator and the others reach the node
+# pin = "…"                     # its only certificate: the SHA-256 that `comine pki show` prints
+
+# [[party]]                     # one such table for each other party
+# name = "south"
+# address = "south.example:7101"
+
+# [coordinator]                 # only where jobs are started
+# ca = "pki/ca.crt"
+# certificate = "pki/analyst.crt"
+# key = "pki/analyst.key"
+# state_dir = "jobs"            # where the coordinator keeps its jobs
+
+# [coordinator_pins]            # the only certificates that are believed of coordinators
+# analyst = "…"
+"""
+
+
+def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str]) -> str:
+    """The text of a node's file.
+
+    Args:
+        name: The party.
+        listen: HOST:PORT.
+        dataset: The name of its dataset.
+        source: The keys that say where the dataset is and how it is written.
+
+    Raises:
+        ConfigurationError: A value cannot be used; the sentence names its key.
+    """
+    check_name(name)
+    text = _PARTY.format(
+        name=name,
+        name_text=quoted(name),
+        file=PARTY_FILE,
+        certificate=quoted(f"pki/{name}.crt"),
+        key=quoted(f"pki/{name}.key"),
+        listen=quoted(listen),
+        dataset=quoted(dataset),
+        source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items()),
+    )
+    validate(PartyConfig, tomllib.loads(text, parse_float=Decimal), f"the new {PARTY_FILE}")
+    return text
+
+
+def render_federation(name: str, listen: str) -> str:
+    """The text of a federation file with this party alone.
+
+    Args:
+        name: The party.
+        listen: Where its node listens.
+    """
+    host, _, port = check_address(listen).rpartition(":")
+    address = f"{name}.example:{port}" if host in ("0.0.0.0", "[::]", "::") else listen  # noqa: S104
+    text = _FEDERATION.format(name_text=quoted(name), address=quoted(address))
+    validate(Federation, tomllib.loads(text), f"the new {FEDERATION_FILE}")
+    return text
+
+
+def write_files(folder: Path, files: Mapping[str, str], *, keep: frozenset[str], force: bool) -> list[Path]:
+    """Writes all files or none, readable by their owner alone.
+
+    Args:
+        folder: Made where it is missing.
+        files: Contents by name; what may replace an old file is last, so that nothing can fail after it.
+        keep: Files that stay as they are where they exist.
+        force: Whether the others may be replaced.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ConfigurationError: A file exists and may not be replaced.
+        ResourceError: The folder cannot be written.
+    """
+    wanted = {folder / name: text for name, text in files.items() if not (name in keep and (folder / name).exists())}
+    for path in wanted:
+        if path.exists() and not force:
+            raise ConfigurationError(f"{path} exists; use --force to replace it, or --out to write elsewhere")
+    drafts = {path: path.with_name(f".{path.name}.{secrets.token_hex(4)}") for path in wanted}
+    done: list[Path] = []
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, draft in drafts.items():
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(wanted[path])
+        for path, draft in drafts.items():
+            draft.replace(path)
+            done.append(path)
+    except OSError as error:
+        for path in (*drafts.values(), *done):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        for place in made:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
+    return list(wanted)

@@ -1,0 +1,96 @@
+"""The policy of this party, applied to a job and to what was started here before. Reads, and decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from jobs.spec import JobSpec
+from party.config import PartyConfig
+from party.policy import Approval, Case, Earlier, Verdict, check_fit, check_new_rows, check_rows, decide, verdicts
+from party.rules import PolicySection
+from party.store import Store
+
+
+class Judge:
+    """Judges jobs by one party's policy.
+
+    Args:
+        config: The node's file.
+        federation: All parties of its federation file.
+        store: Its jobs.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        federation: Collection[str],
+        store: Store,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config, self._federation, self._store, self._now = config, federation, store, now
+
+    def policy_of(self, spec: JobSpec) -> PolicySection:
+        """The rules for the dataset of a job."""
+        return self._config.policy_of(spec.job.dataset)
+
+    def decide(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"", expiry: int | None = None) -> Approval:
+        """How the policy has a job approved, were it proposed or started now.
+
+        Args:
+            spec: The job.
+            coordinator: Who proposes it.
+            job_id: Its id, where it has one: a job is not judged by itself.
+            expiry: When the proposal ends, where one has just come.
+
+        Raises:
+            ConfigurationError: The job does not fit this node.
+            PolicyDenied: A rule refuses it.
+        """
+        return decide(self.policy_of(spec), self._case(spec, coordinator, job_id, expiry))
+
+    def verdicts(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"") -> tuple[Verdict, ...]:
+        """What each rule of the policy says to a job now.
+
+        Raises:
+            ConfigurationError: The job does not fit this node.
+        """
+        case = self._case(spec, coordinator, job_id, None)
+        check_fit(case)
+        return verdicts(self.policy_of(spec), case)
+
+    def check_data(self, spec: JobSpec, n_rows: int, data_digest: bytes, *, job_id: bytes = b"") -> None:
+        """The rules that need the rows of the dataset.
+
+        Args:
+            spec: The job.
+            n_rows: Rows that its dataset has here.
+            data_digest: As of `party.sources.Sources.digest`.
+            job_id: Its id, where it has one.
+
+        Raises:
+            PolicyDenied: A rule refuses the job.
+        """
+        policy, me = self.policy_of(spec), self._config.party.name
+        check_rows(policy, spec, me=me, n_rows=n_rows)
+        counted = [job for job in self.earlier(spec, job_id) if job.n_rows is not None]
+        last = counted[-1] if counted else None
+        check_new_rows(policy, me=me, n_rows=n_rows, data_digest=data_digest, last=last)
+
+    def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
+        """The other jobs that were started on a job's dataset, first the first."""
+        return [job for job in self._store.earlier(spec.job.dataset) if job.job_id != job_id]
+
+    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, expiry: int | None) -> Case:
+        return Case(
+            spec=spec,
+            coordinator=coordinator,
+            me=self._config.party.name,
+            federation=self._federation,
+            datasets=self._config.datasets.keys(),
+            now=self._now(),
+            expiry=expiry,
+            earlier=self.earlier(spec, job_id),
+        )

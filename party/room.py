@@ -1,0 +1,50 @@
+"""What all jobs of a node share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.audit.key import AuditKey
+from link.executor import Executor
+from link.grpc_transport import NodeLink
+from link.identity import Identity
+from party.consent import Consent
+from party.logs import Log
+from party.node_audit import NodeAudit
+from party.sources import Sources
+from party.store import Store
+from party.tables import ReleasedTables
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What all jobs of a node share.
+
+    Attributes:
+        identity: This party.
+        consent: Its answers to proposals.
+        store: Its jobs, on disk.
+        audit: Its audit log.
+        audit_key: Keys the MACs in it.
+        sources: Its data.
+        link: Its streams to peers.
+        executor: Where heavy work runs.
+        results: Folder for the results that this party receives.
+        tables: What coordinators may fetch.
+        max_running: Jobs at once.
+        log: The node's log.
+    """
+
+    identity: Identity
+    consent: Consent
+    store: Store
+    audit: NodeAudit
+    audit_key: AuditKey
+    sources: Sources
+    link: NodeLink
+    executor: Executor
+    results: Path
+    tables: ReleasedTables
+    max_running: int
+    log: Log

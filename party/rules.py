@@ -1,0 +1,153 @@
+"""The rules of a policy, as `[policy]` and `[dataset.policy]` in `party.toml` write them down."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from jobs.federation import Name
+from jobs.spec import Pattern
+
+MAX_EXPIRY_S: Final = 30 * 24 * 3600
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
+
+
+def seconds(duration: str) -> int:
+    """A duration such as "90s", "30m", "2h" or "7d" in seconds."""
+    return int(duration[:-1]) * _UNITS[duration[-1]]
+
+
+def _dataset_name(name: object) -> object:
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) is None:
+        raise ValueError(
+            f"'{name}' cannot be a name: use 1 to 63 letters, digits and the characters . - _, a letter or digit first"
+        )
+    return name
+
+
+def _share(value: object) -> object:
+    """A decimal in (0, 1]; `jobs.toml` reads numbers with a point as exact decimals."""
+    if isinstance(value, Decimal) and value.is_finite() and 0 < value <= 1:
+        return value
+    raise ValueError(
+        "must be a fraction above 0 and at most 1, such as 0.001; min_count sets a floor for counts of transactions"
+    )
+
+
+def _not_empty(names: object) -> object:
+    if names == []:
+        raise ValueError("names nothing, so no job could ever run; leave the key out to allow all")
+    return names
+
+
+def _any_task(tasks: object) -> object:
+    if tasks == []:
+        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or both')
+    return tasks
+
+
+def _duration(value: object) -> object:
+    if not isinstance(value, str) or re.fullmatch(r"[1-9][0-9]{0,6}[smhd]", value) is None:
+        raise ValueError('must be a duration such as "90s", "30m", "2h" or "7d"')
+    return value
+
+
+def _expiry(value: object) -> object:
+    if isinstance(_duration(value), str) and seconds(str(value)) > MAX_EXPIRY_S:
+        raise ValueError("must be at most 30 days")
+    return value
+
+
+DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
+Some = BeforeValidator(_not_empty)
+Task = Literal["itemsets", "rules"]
+Tasks = Annotated[tuple[Task, ...], BeforeValidator(_any_task)]
+Duration = Annotated[str, BeforeValidator(_duration)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ApprovalRule(_Section):
+    """A `[[policy.approval]]` table: how the jobs are decided that fit everything it names.
+
+    Attributes:
+        decide: `auto` approves, `manual` asks a person, `refuse` refuses.
+        coordinators: Who proposes; anybody, where absent.
+        tasks: The task; any, where absent.
+        datasets: The dataset; any, where absent.
+        parties: All other parties of the job are among these; any, where absent.
+    """
+
+    decide: Literal["auto", "manual", "refuse"]
+    coordinators: Annotated[tuple[Name, ...] | None, Some] = None
+    tasks: Tasks | None = None
+    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
+    parties: Annotated[tuple[Name, ...] | None, Some] = None
+
+
+class Rules(_Section):
+    """What `[policy]` and a `[dataset.policy]` may both hold. Every rule that is written is enforced.
+
+    Attributes:
+        approve: `auto` approves what the rules allow; `manual` asks a person.
+        approval: Exceptions from `approve`; the first that fits a job decides.
+        tasks: Tasks that may run.
+        coordinators: Who may propose; all of the federation's coordinators, where absent.
+        peers: Parties that may take part beside this one; all of the federation, where absent.
+        min_parties: The fewest parties of a job, this one included.
+        min_support: The lowest support that a job may ask for, as a fraction.
+        min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to.
+        max_length: The most items of an itemset; the job must set a limit that is no higher.
+        withhold: Patterns of items that no job may see: the job must exclude each of them.
+        party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
+        max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.
+        max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
+        min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
+        max_candidates: The most candidates that a job may ask for.
+        max_deadline: The longest deadline of a job.
+        max_union_bound: The highest bound of a union; a job with a union must set one that is no higher.
+        max_expiry: How far ahead a proposal may expire; 7 days, where absent.
+    """
+
+    approve: Literal["auto", "manual"] | None = None
+    approval: tuple[ApprovalRule, ...] = ()
+    tasks: Tasks | None = None
+    coordinators: Annotated[tuple[Name, ...] | None, Some] = None
+    peers: Annotated[tuple[Name, ...] | None, Some] = None
+    min_parties: int | None = Field(default=None, ge=2, le=64)
+    min_support: Annotated[Decimal, BeforeValidator(_share)] | None = None
+    min_count: Count | None = None
+    max_length: Count | None = None
+    withhold: tuple[Pattern, ...] = ()
+    party_sets: Literal["fixed"] | None = None
+    max_jobs: Count | None = None
+    max_jobs_period: Duration | None = None
+    min_new_rows: Count | None = None
+    max_candidates: Count | None = None
+    max_deadline: Duration | None = None
+    max_union_bound: Count | None = None
+    max_expiry: Annotated[str, BeforeValidator(_expiry)] = "7d"
+
+
+class PolicySection(Rules):
+    """The `[policy]` table: a rule that is left out forbids nothing.
+
+    Attributes:
+        datasets: Datasets that may be used; all, where absent.
+    """
+
+    approve: Literal["auto", "manual"]
+    tasks: Tasks
+    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
+
+    def under(self, rules: Rules | None) -> PolicySection:
+        """This policy with the rules that a dataset writes in place of these."""
+        if rules is None:
+            return self
+        return self.model_copy(update={key: getattr(rules, key) for key in rules.model_fields_set})

@@ -1,0 +1,328 @@
+"""`node.db`: every job that this party was asked for, what it answered, and how far the job came.
+
+One SQLite table that the node and the command line use at the same time. A state is written before it is told to
+anybody, and a move between states is made only from the state that the mover believes in; so of two processes that
+decide at once one is refused, and a job begins once in the life of the database.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from link.errors import ConfigurationError, ResourceError
+from party.job import MOVES
+from party.policy import Earlier
+from protos.v1.control_pb2 import JobState, SignedProposal
+
+FILE: Final = "node.db"
+VERSION: Final = 1
+BUSY_S: Final = 5.0  # for which another process may hold the database
+_APPLICATION: Final = 0x636F6D69  # "comi"
+_SCHEMA: Final = f"""
+CREATE TABLE jobs (
+    job_id BLOB PRIMARY KEY,
+    proposal BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    min_support TEXT NOT NULL,
+    expiry INTEGER NOT NULL,
+    received REAL NOT NULL,
+    state TEXT NOT NULL,
+    decided REAL,
+    decided_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    approval BLOB NOT NULL DEFAULT x'',
+    started REAL,
+    n_rows INTEGER,
+    data_digest BLOB,
+    ended REAL,
+    error_code TEXT NOT NULL DEFAULT '',
+    error_message TEXT NOT NULL DEFAULT '',
+    error_party TEXT NOT NULL DEFAULT '',
+    release BLOB NOT NULL DEFAULT x''
+) WITHOUT ROWID;
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {VERSION};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of the table. Times are Unix seconds; what has not come to pass is None or empty.
+
+    Attributes:
+        job_id: The job.
+        proposal: The serialised `SignedProposal`.
+        coordinator: Who proposed it.
+        dataset: On which data.
+        parties: All its parties.
+        min_support: As in its specification.
+        expiry: When it can no longer be started.
+        received: When it came.
+        state: Where it stands.
+        decided: When it was approved or denied.
+        decided_by: "policy", or a person.
+        reason: Why it was denied.
+        approval: The serialised `SignedApproval`.
+        started: When it began here.
+        n_rows: Rows of the dataset when it began.
+        data_digest: Of the dataset's content then; never leaves this party.
+        ended: When it ended.
+        error_code: Of what ended it early.
+        error_message: The sentence of that error.
+        error_party: Where that error arose.
+        release: The serialised `ResultHeader` of a job that succeeded.
+    """
+
+    job_id: bytes
+    proposal: bytes
+    coordinator: str
+    dataset: str
+    parties: tuple[str, ...]
+    min_support: str
+    expiry: int
+    received: float
+    state: JobState.ValueType
+    decided: float | None = None
+    decided_by: str = ""
+    reason: str = ""
+    approval: bytes = b""
+    started: float | None = None
+    n_rows: int | None = None
+    data_digest: bytes | None = None
+    ended: float | None = None
+    error_code: str = ""
+    error_message: str = ""
+    error_party: str = ""
+    release: bytes = b""
+
+    @property
+    def signed_proposal(self) -> SignedProposal:
+        """What the coordinator signed."""
+        return SignedProposal.FromString(self.proposal)
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(Record))
+_ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
+
+
+class Store:
+    """The jobs of one party. Calls are short, and may be made from any thread.
+
+    Args:
+        path: The database.
+        connection: To it.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+        self._lock = threading.RLock()
+        self._version = self._data_version()
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        """Opens the database, and makes it where there is none.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a newer version.
+            ResourceError: It cannot be read or written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+        except OSError as error:
+            raise ResourceError(
+                f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
+            ) from None
+        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            with _told(path):
+                _prepare(connection, path)
+                return cls(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+    def get(self, job_id: bytes) -> Record | None:
+        """One job."""
+        found = self._select("WHERE job_id = ?", job_id)
+        return found[0] if found else None
+
+    def find(self, prefix: str) -> list[Record]:
+        """The jobs whose id in hex begins with `prefix`."""
+        return self._select("WHERE lower(hex(job_id)) GLOB ? || '*' ORDER BY received", prefix.lower())
+
+    def all(self) -> list[Record]:
+        """All jobs, the newest first."""
+        return self._select("ORDER BY received DESC, job_id")
+
+    def within(self, states: Collection[JobState.ValueType]) -> list[Record]:
+        """The jobs in some states, the oldest first."""
+        names = [JobState.Name(state) for state in states]
+        return self._select(f"WHERE state IN ({', '.join('?' * len(names))}) ORDER BY received, job_id", *names)
+
+    def earlier(self, dataset: str) -> list[Earlier]:
+        """The jobs that were started on a dataset, first the first."""
+        with self._lock, _told(self._path):
+            rows = self._connection.execute(
+                "SELECT job_id, started, parties, min_support, state, n_rows, data_digest FROM jobs "
+                "WHERE dataset = ? AND started IS NOT NULL ORDER BY started, job_id",
+                (dataset,),
+            )
+            return [
+                Earlier(job_id, started, tuple(parties.split(" ")), min_support, state, n_rows, data_digest)
+                for job_id, started, parties, min_support, state, n_rows, data_digest in rows
+            ]
+
+    def last_approved(self, coordinator: str, dataset: str, before: float) -> Record | None:
+        """The job of this coordinator on this dataset that was approved last before a time."""
+        found = self._select(
+            "WHERE coordinator = ? AND dataset = ? AND approval != x'' AND received < ? ORDER BY decided DESC LIMIT 1",
+            coordinator,
+            dataset,
+            before,
+        )
+        return found[0] if found else None
+
+    def changed(self) -> bool:
+        """Whether another process has written since the last time this was asked."""
+        before, self._version = self._version, self._data_version()
+        return before != self._version
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+    def add(self, record: Record) -> bool:
+        """Records a job that was proposed; False where this very job is recorded already."""
+        values = [_stored(getattr(record, name)) if name != "state" else _name(record.state) for name in _COLUMNS]
+        places = ", ".join("?" * len(_COLUMNS))
+        statement = f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
+        return bool(self._execute(statement, *values).rowcount == 1)
+
+    def move(
+        self, job_id: bytes, before: JobState.ValueType, after: JobState.ValueType, changes: Mapping[str, Any]
+    ) -> bool:
+        """Brings a job from one state to another and notes what goes with it; False where it was not in the first.
+
+        Args:
+            job_id: The job.
+            before: Where it must stand.
+            after: A state that may follow.
+            changes: New values by column.
+
+        Raises:
+            RuntimeError: The move is not legal.
+        """
+        if after not in MOVES[before]:
+            raise RuntimeError(f"a job cannot go from {_name(before)} to {_name(after)}")
+        self._check_names(changes)
+        new = {"state": _name(after), **{name: _stored(value) for name, value in changes.items()}}
+        settings = ", ".join(f"{name} = ?" for name in new)
+        statement = f"UPDATE jobs SET {settings} WHERE job_id = ? AND state = ?"  # noqa: S608
+        return bool(self._execute(statement, *new.values(), job_id, _name(before)).rowcount == 1)
+
+    def note_data(self, job_id: bytes, n_rows: int, data_digest: bytes) -> None:
+        """Notes on what data a job runs."""
+        self._execute("UPDATE jobs SET n_rows = ?, data_digest = ? WHERE job_id = ?", n_rows, data_digest, job_id)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What is done inside is done whole or not at all, and no other process writes meanwhile."""
+        with self._lock:
+            self._execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._execute("ROLLBACK")
+                raise
+            self._execute("COMMIT")
+
+    # -- SQLite ------------------------------------------------------------------------------------------------------
+    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._lock, _told(self._path):
+            return self._connection.execute(statement, values)
+
+    def _select(self, where: str, *values: Any) -> list[Record]:
+        with self._lock, _told(self._path):
+            return [_record(row) for row in self._connection.execute(f"{_ALL} {where}", values)]
+
+    def _data_version(self) -> int:
+        (version,) = self._execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def _check_names(self, changes: Mapping[str, Any]) -> None:
+        for name in changes:
+            if name not in _COLUMNS:
+                raise RuntimeError(f"there is no column {name}")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings a connection into shape, and a new database into being; two processes may do so at once."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (application, version, tables) == (0, 0, 0):
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+        elif application != _APPLICATION:
+            raise ConfigurationError(f"{path} is not the job database of a party; move it away or change state_dir")
+        elif version != VERSION:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {version}, this version has "
+                f"{VERSION}); bring comine to that version"
+            )
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ResourceError(
+            f"the job database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise ConfigurationError(
+            f"the job database {path.name} in the state folder is damaged ({error}); move it away, or bring it back "
+            "from a copy"
+        ) from None
+
+
+def _name(state: JobState.ValueType) -> str:
+    return JobState.Name(state)
+
+
+def _stored(value: Any) -> Any:
+    return " ".join(value) if isinstance(value, tuple) else value
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["parties"] = tuple(values["parties"].split(" "))
+    values["state"] = JobState.Value(values["state"])
+    return Record(**values)

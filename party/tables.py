@@ -1,0 +1,74 @@
+"""The packed results that coordinators may fetch: a file each, kept over a restart, removed an hour after the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from link.errors import ResourceError
+
+KEEP_S: Final = 3600.0
+
+
+class ReleasedTables:
+    """Files in a folder, readable by their owner alone.
+
+    Args:
+        folder: Theirs; it exists.
+        now: Unix seconds.
+    """
+
+    def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
+        self._folder, self._now = folder, now
+
+    def write(self, job_id: bytes, table: bytes) -> None:
+        """Keeps a job's table; it is on disk, whole, when this returns.
+
+        Raises:
+            ResourceError: The disk refuses it; nothing is left behind.
+        """
+        path, draft = self._path(job_id), self._path(job_id).with_suffix(".part")
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(table)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise ResourceError(f"{path} cannot be written ({error.strerror}); see to the disk") from None
+
+    def read(self, job_id: bytes) -> bytes | None:
+        """A job's table; None where it is not kept any more."""
+        try:
+            return self._path(job_id).read_bytes()
+        except OSError:
+            return None
+
+    def forget_later(self, job_id: bytes, after_s: float = KEEP_S) -> None:
+        """Removes a job's table after a while, on the running event loop."""
+        asyncio.get_running_loop().call_later(after_s, self._remove, self._path(job_id))
+
+    def recover(self) -> None:
+        """After a restart: removes what is too old or was not finished, and the rest when its hour has passed."""
+        for path in list(self._folder.iterdir()):
+            with contextlib.suppress(OSError, ValueError):
+                left = path.stat().st_mtime + KEEP_S - self._now()
+                if path.suffix or left <= 0:
+                    path.unlink()
+                else:
+                    self.forget_later(bytes.fromhex(path.name), left)
+
+    def _path(self, job_id: bytes) -> Path:
+        return self._folder / job_id.hex()
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            path.unlink()

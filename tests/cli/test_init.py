@@ -1,0 +1,219 @@
+"""`comine init`: files that load, with every key explained, and nothing done by halves."""
+
+from __future__ import annotations
+
+import re
+import stat
+import sys
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.federation import Federation
+from jobs.toml import read_toml, validate
+from link.errors import ConfigurationError
+from party.config import PartyConfig
+from party.init_files import render_federation, render_party, write_files
+from party.source_format import quoted
+from tests.cli.conftest import Comine
+
+BASKETS = "bread butter\nbread milk\ntea\n"
+
+
+def test_the_files_load_and_hold_the_cautious_policy(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "north.dat").write_text(BASKETS)
+    ran = comine("init", "north", "--source", "north.dat", "--out", "node")
+    assert (ran.code, ran.out) == (0, "")
+    config = PartyConfig.load(tmp_path / "node/party.toml")
+    assert (config.party.name, config.party.listen) == ("north", "127.0.0.1:7101")
+    assert config.tls.key == tmp_path / "node/pki/north.key"
+    assert Path(config.dataset[0].source).read_text() == BASKETS
+    policy = config.policy
+    assert (policy.approve, policy.min_parties, policy.min_count, policy.party_sets) == ("manual", 3, 10, "fixed")
+    federation = Federation.load(tmp_path / "node/federation.toml")
+    config.check_federation(federation)
+    assert federation.addresses == {"north": "127.0.0.1:7101"}
+    for name in ("party.toml", "federation.toml"):
+        assert stat.S_IMODE((tmp_path / "node" / name).stat().st_mode) == 0o600
+    for command in ("comine pki init", "comine pki issue north", "comine party check", "comine party serve", "doctor"):
+        assert command in ran.err
+
+
+def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "north.dat").write_text(BASKETS)
+    assert comine("init", "north", "--source", "north.dat", "--listen", "127.0.0.1:0").code == 0
+    assert comine("party", "check", "party.toml").code == 10
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "issue", "north").code == 0
+    ran = comine("party", "check", "party.toml")
+    assert ran.code == 0, ran.out
+
+
+def uncommented(text: str) -> str:
+    """A file with every key and table that its comments name."""
+    return re.sub(r"^# (?=\[|[a-z_]+ = )", "", text, flags=re.MULTILINE)
+
+
+def test_every_key_in_a_comment_is_a_key(tmp_path: Path) -> None:
+    text = render_party("north", listen="0.0.0.0:7101", dataset="baskets", source={"source": "a", "format": "basket"})
+    (tmp_path / "party.toml").write_text(uncommented(text))
+    config = PartyConfig.load(tmp_path / "party.toml")
+    federation = uncommented(render_federation("north", "0.0.0.0:7101")).replace("…", "ab" * 32)
+    (tmp_path / "federation.toml").write_text(federation)
+    members = Federation.load(tmp_path / "federation.toml")
+    assert members.coordinator is not None
+    assert members.addresses["north"] == "north.example:7101"
+    shown = set(read_toml(tmp_path / "party.toml")["policy"])
+    assert shown == set(type(config.policy).model_fields) - {"datasets"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BASKETS, {"format": "basket"}),
+        ("bread,whole milk\nbread,tea\n", {"format": "csv"}),
+        ("bread;milk\nbread;tea\n", {"format": "csv", "separator": ";"}),
+        ("receipt;article\n1;bread\n1;tea\n2;tea\n", {"format": "long", "separator": ";", "id": "receipt"}),
+        ("id,bread,tea\n1,0,1\n2,1,1\n", {"format": "wide"}),
+    ],
+)
+def test_the_format_is_suggested_and_why(comine: Comine, tmp_path: Path, text: str, expected: dict[str, str]) -> None:
+    (tmp_path / "data").write_text(text)
+    ran = comine("init", "north", "--source", "data")
+    assert ran.code == 0, ran.err
+    assert f"format = {quoted(expected['format'])}, since " in ran.err
+    dataset = tomllib.loads((tmp_path / "party.toml").read_text())["dataset"][0]
+    assert expected.items() <= dataset.items()
+
+
+def test_options_win_over_what_the_data_look_like(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("nr,what,item\n1,bread,x\n1,tea,x\n")
+    ran = comine("init", "north", "--source", "data", "--format", "long", "--id", "nr", "--item", "what")
+    assert ran.code == 0, ran.err
+    assert "2 distinct items" in ran.err
+    assert " since " not in ran.err
+
+
+def test_hints_about_the_data_name_no_item(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("Bread milk\nbread milk\nmilk\n")
+    ran = comine("init", "north", "--source", "data")
+    assert ran.code == 0
+    assert "2 items differ from another one only by case" in ran.err
+    assert "bread" not in ran.err.lower()
+
+
+def test_a_database(comine: Comine, tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "sales.db") as connection:
+        connection.execute("CREATE TABLE sales (id, item)")
+        connection.execute("INSERT INTO sales VALUES (1, 'bread')")
+    connection.close()
+    ran = comine("init", "north", "--source", "sqlite:///sales.db")
+    assert ran.code == 2
+    assert "--query" in ran.err
+    assert comine("init", "north", "--source", "sqlite:///sales.db", "--query", "SELECT id, item FROM sales").code == 0
+    assert PartyConfig.load(tmp_path / "party.toml").dataset[0].source == f"sqlite:///{tmp_path}/sales.db"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["North"], "cannot be a name"),
+        (["all"], "cannot be a name"),
+        (["north", "--source", "missing.dat"], "missing.dat"),
+        (["north", "--source", "data", "--format", "wide"], "nothing was written"),
+        (["north", "--source", "data", "--format", "excel"], "[dataset.0] format"),
+        (["north", "--listen", "7101"], "HOST:PORT"),
+        (["north", "--dataset", "a b"], "cannot be a name"),
+        (["north", "--separator", ",", "--format", "parquet"], "separator"),
+        (["north", "--out", "data"], "cannot be written"),
+        (["north", "--source", "data", "--out", "data/node"], "cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_written(
+    comine: Comine, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    (tmp_path / "data").write_text(BASKETS)
+    ran = comine("init", *arguments)
+    assert ran.code == 10, ran.err
+    assert words in ran.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_nothing_is_replaced_unasked(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "party.toml").write_text("mine")
+    ran = comine("init", "north")
+    assert ran.code == 10
+    assert "--force" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["party.toml"]
+    (tmp_path / "federation.toml").write_text("ours")
+    assert comine("init", "north", "--force").code == 0
+    assert "[policy]" in (tmp_path / "party.toml").read_text()
+    assert (tmp_path / "federation.toml").read_text() == "ours"
+
+
+def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "party.toml").write_text("old")
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if Path(target).name == "party.toml":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_files(tmp_path, {"federation.toml": "a", "party.toml": "b"}, keep=frozenset(), force=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"party.toml": "old"}
+
+
+def test_the_source_is_found_from_a_linked_folder(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "node").symlink_to(tmp_path / "deep/er")
+    (tmp_path / "data").write_text(BASKETS)
+    assert comine("init", "north", "--source", "data", "--out", "node").code == 0
+    assert Path(PartyConfig.load(tmp_path / "node/party.toml").dataset[0].source).read_text() == BASKETS
+
+
+@given(st.text(min_size=1, max_size=20).filter(lambda text: "\0" not in text))
+def test_any_path_and_separator_is_written_as_it_is(text: str) -> None:
+    source = {"source": f"./{text}", "format": "basket", "separator": text}
+    written = render_party("north", listen="127.0.0.1:7101", dataset="baskets", source=source)
+    (dataset,) = validate(PartyConfig, tomllib.loads(written, parse_float=Decimal), "it").dataset
+    assert (dataset.source, dataset.separator) == (f"./{text}", text)
+
+
+class Terminal:
+    """Standard input that is a terminal, whose user answers."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.asked = list(answers), list[str]()
+
+    def isatty(self) -> bool:
+        return True
+
+    def prompt(self, text: str, default: str = "", err: bool = False) -> str:
+        assert err
+        self.asked.append(text)
+        return self.answers.pop(0) or default
+
+
+@pytest.mark.parametrize(("answers", "format_"), [(["data", ""], "csv"), (["data", "basket"], "basket")])
+def test_on_a_terminal_what_is_missing_is_asked_for(
+    comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[str], format_: str
+) -> None:
+    (tmp_path / "data").write_text("bread;tea\nbread;milk\n")
+    terminal = Terminal(*answers)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    monkeypatch.setattr(typer, "prompt", terminal.prompt)
+    assert comine("init", "north").code == 0
+    dataset = PartyConfig.load(tmp_path / "party.toml").dataset[0]
+    assert dataset.format == format_
+    assert dataset.separator == (";" if format_ == "csv" else None)
+    assert len(terminal.asked) == 2

@@ -1,0 +1,104 @@
+"""Builds the image as users do; without a registry, on a base of this system's own packages and on wheels."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.containers.engine import Docker
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLIC_BASE = "python:3.12-slim"
+OWN_BASE = "comine-test-base"
+INCLUDED = "python3,python3-venv,ca-certificates,libsodium23"
+
+
+def build(docker: Docker, tag: str, folder: Path) -> Path:
+    """Builds the image `tag`; returns a copy of the parts of the repository that it was built from."""
+    context = _context(folder / "comine")
+    command = ["build", "--quiet", "--file", context / "docker" / "Dockerfile", "--tag", tag]
+    if docker.ours or docker.run("pull", "--quiet", PUBLIC_BASE).code != 0:
+        _import_base(docker)
+        _fetch_wheels(context / "wheels")
+        command += ["--network", "none", "--build-arg", f"BASE_IMAGE={OWN_BASE}"]
+    buildkit = "1" if docker.run("buildx", "version").code == 0 else "0"
+    docker(*command, context, DOCKER_BUILDKIT=buildkit)
+    return context
+
+
+def _context(folder: Path) -> Path:
+    """What a checkout has of the image's parts and of the example's."""
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    unwanted = shutil.ignore_patterns("__pycache__", "federation", ".env")
+    for name in (*packages["packages"], "docs", "docker", "examples", "requirements"):
+        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    for name in (".dockerignore", "LICENSE", "README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def _import_base(docker: Docker) -> None:
+    """The base image from the mirror that apt uses already."""
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        pytest.skip(f"{PUBLIC_BASE} cannot be pulled, and only root can make a base image, with debootstrap")
+    release, mirror = _release()
+    with tempfile.TemporaryDirectory(prefix="comine-base-") as folder:
+        made = subprocess.run(
+            ["debootstrap", "--variant=minbase", f"--include={INCLUDED}", release, folder, mirror],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            pytest.skip(f"debootstrap could not make a base image: {made.stdout.strip()[-300:]}")
+        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        if not (Path(folder) / "usr" / "bin" / python).exists():
+            pytest.skip(f"{release} has another Python than {python}, for which wheels are at hand")
+        with subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE) as tar:
+            command = ["docker", "import", "-", OWN_BASE]
+            subprocess.run(
+                command, stdin=tar.stdout, env={**os.environ, **docker.environment}, check=True, capture_output=True
+            )
+        assert tar.returncode == 0
+
+
+def _release() -> tuple[str, str]:
+    """The name of this system's release, and its mirror."""
+    fields = "$(CODENAME) $(COMPONENT) $(SITE)"
+    targets = subprocess.run(
+        ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"], capture_output=True, text=True
+    ).stdout
+    for line in targets.splitlines():
+        codename, component, site = line.split()
+        if component == "main" and codename == platform.freedesktop_os_release().get("VERSION_CODENAME"):
+            return codename, site
+    pytest.skip("apt knows no mirror of this system's release, from which a base image could be made")
+
+
+def _fetch_wheels(folder: Path) -> None:
+    """The pinned packages, as the image's Python takes them."""
+    machine = platform.machine()
+    download = [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
+        *("--dest", str(folder), "--require-hashes"),
+        *("--implementation", "cp", "--python-version", f"{sys.version_info.major}.{sys.version_info.minor}"),
+        *(part for age in ("_2_28", "_2_17", "2014") for part in ("--platform", f"manylinux{age}_{machine}")),
+    ]
+    for name in ("build", "run"):
+        fetched = subprocess.run(
+            [*download, "--requirement", str(ROOT / "requirements" / f"{name}.txt")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if fetched.returncode and "No matching distribution" in fetched.stderr:
+            pytest.skip(f"no package index can be reached from here: {fetched.stderr.strip()[-300:]}")
+        assert fetched.returncode == 0, fetched.stderr

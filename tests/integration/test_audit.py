@@ -1,0 +1,132 @@
+"""Three running nodes keep audit logs of all that happens, and the logs agree."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from coordinator.released import assemble
+from jobs.audit.log import head_path
+from jobs.audit.verification import VerificationDocument, verification
+from jobs.audit.verify import check_log
+from jobs.folder import write_result_folder
+from jobs.spec import JobSpec
+from link.trust import Trust
+from protos.v1 import control_pb2 as control
+from tests.unit.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
+
+
+def log(folder: Path, party: str) -> Path:
+    return folder / "state" / party / "audit.log"
+
+
+def verified(folder: Path, federation: Nodes, *results: Path) -> VerificationDocument:
+    trust = Trust(federation.authority.certificate_pem)
+    return verification([log(folder, party) for party in DATA], results, trust)
+
+
+def told(folder: Path, federation: Nodes, party: str) -> list[str]:
+    checked = check_log(log(folder, party), Trust(federation.authority.certificate_pem))
+    return [record.event.event for record in checked.records]
+
+
+async def write_result(federation: Nodes, spec: JobSpec, job_id: bytes, out: Path) -> Path:
+    results = await federation.all(lambda client: client.result(job_id))
+    released = dict(zip(federation.clients, results, strict=True))
+    identity = next(iter(federation.clients.values())).identity
+    write_result_folder(out, assemble(spec, job_id, identity.trust, released, "north"))
+    return out
+
+
+def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
+    spec = weekly(recipients=["coordinator"])
+
+    async def main() -> None:
+        async with running(tmp_path, policy='min_support = 0.1\ndatasets = ["baskets"]') as federation:
+            job_id, ends = await federation.run(spec)
+            assert {end.state for end in ends.values()} == {control.SUCCEEDED}
+            result = await write_result(federation, spec, job_id, tmp_path / "result")
+            greedy = weekly(itemsets={"min_support": "0.01"})
+            assert (await refused(federation.clients["north"].propose(greedy))).code == "E300"
+            release = hold(federation.nodes["south"])
+            cancelled = await federation.begin(spec)
+            await federation.all(lambda client: client.cancel(cancelled, "enough"))
+            release.set()
+            await federation.ends(cancelled)
+            document = verified(tmp_path, federation, result)
+            assert document.findings == []
+            assert document.unheard == []
+            events = told(tmp_path, federation, "north")
+            assert events[:10] == [
+                "log-began",
+                "node-started",
+                "proposed",
+                "approved",
+                "started",
+                "session-began",
+                "opened",
+                "transcript",
+                "released",
+                "ended",
+            ]
+            assert events[10:12] == ["proposed", "refused"]
+            assert events.count("ended") == 2
+        assert told(tmp_path, federation, "north")[-1] == "node-stopped"
+        assert verified(tmp_path, federation, result).findings == []
+
+    asyncio.run(main())
+
+
+def test_a_node_that_died_in_a_job_raises_no_alarm(tmp_path: Path):
+    """Its log goes on after the restart, and tells how the job ended."""
+
+    async def main() -> None:
+        async with running(tmp_path) as federation:
+            release = hold(federation.nodes["south"])
+            await federation.begin(weekly())
+            await crash(federation.nodes["south"])
+            release.set()
+            with log(tmp_path, "south").open("ab") as file:
+                file.write(b'{"seq":')  # the crash came in the middle of a write
+            await federation.restart("south")
+            job_id, _ = await federation.run(weekly())
+            assert job_id
+            assert "line-torn" in told(tmp_path, federation, "south")
+        assert verified(tmp_path, federation).findings == []
+
+    asyncio.run(main())
+
+
+def test_a_party_that_goes_back_to_an_old_copy_is_found(tmp_path: Path):
+    async def main() -> None:
+        old, south = tmp_path / "backup", log(tmp_path, "south")
+        old.mkdir()
+        async with running(tmp_path) as federation:
+            await federation.run(weekly())
+            for file in (south, head_path(south)):
+                shutil.copy(file, old / file.name)
+            await federation.run(weekly())
+        assert verified(tmp_path, federation).findings == []
+        for file in (south, head_path(south)):
+            shutil.copy(old / file.name, file)
+        document = verified(tmp_path, federation)
+        others = {str(log(tmp_path, party)) for party in ("north", "east")}
+        assert {finding.file for finding in document.findings} == others
+        assert any("the log of south lacks session" in finding.what for finding in document.findings)
+
+    asyncio.run(main())
+
+
+def test_a_node_does_nothing_where_it_cannot_write_its_log(tmp_path: Path):
+    async def main() -> None:
+        async with running(tmp_path) as federation:
+            log(tmp_path, "south").rename(tmp_path / "away")
+            refusal = await refused(federation.clients["south"].propose(weekly()))
+            assert (refusal.code, refusal.party) == ("E103", "south")
+            assert "cannot write its audit log" in refusal.sentence
+            (tmp_path / "away").rename(log(tmp_path, "south"))
+            await federation.run(weekly())
+        assert verified(tmp_path, federation).findings == []
+
+    asyncio.run(main())

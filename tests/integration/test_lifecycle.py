@@ -1,0 +1,240 @@
+"""The life of jobs among real processes: people decide, drivers and nodes die, and jobs end in every phase.
+
+South decides by hand, north and east by policy. Whatever happens in a test, the next job must succeed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.processes import Organisations, Process, Ran, comine
+from tests.unit.party.nodes import DATA
+
+pytestmark = pytest.mark.slow
+
+LONG = 2_000  # items of each party: their union takes some seconds
+PATIENCE_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
+    folder = tmp_path_factory.mktemp("life")
+    made = Organisations.create(folder, DATA)
+    for name in DATA:
+        (folder / f"{name}-long.dat").write_text("".join(f"{name}{i}\n" for i in range(LONG)))
+        file = folder / f"{name}.toml"
+        more = f'[[dataset]]\nname = "long"\nkind = "transactions"\nsource = "{name}-long.dat"\nformat = "basket"\n'
+        file.write_text(file.read_text().replace("[policy]", more + "[policy]"))
+    south = folder / "south.toml"
+    south.write_text(south.read_text().replace('approve = "auto"', 'approve = "manual"'))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(autouse=True)
+def next_job(world: Organisations) -> Iterator[None]:
+    """After the test no draft of a result is left, nothing runs, and a job succeeds."""
+    yield
+    assert not list(world.folder.glob(".*"))
+    world.job("next.toml")
+    process = Process("job", "run", "next.toml", "--out", "next", cwd=world.folder)
+    decide(world, process.until("for the approval of south") and latest(world))
+    ran = process.end()
+    assert (ran.code, ran.out) == (0, ""), ran.err
+
+
+def job(*words: object, world: Organisations) -> Ran:
+    return comine("job", *words, cwd=world.folder)
+
+
+def latest(world: Organisations) -> str:
+    """The id of the job that was proposed last."""
+    return str(json.loads(job("list", "--json", world=world).out)["jobs"][0]["job_id"])
+
+
+def status(world: Organisations, job_id: str) -> dict[str, Any]:
+    ran = job("status", job_id, "--json", world=world)
+    assert ran.code == 0, ran.err
+    return dict(json.loads(ran.out))
+
+
+def decide(world: Organisations, job_id: str, *words: str) -> Ran:
+    """What the person at south does."""
+    command = words or ("approve", "--yes", "--by", "sue")
+    ran = comine("party", command[0], "south.toml", job_id[:8], *command[1:], cwd=world.folder)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def submit(world: Organisations, *more: str, long: bool = False) -> str:
+    file = world.job(min_support="1" if long else "0.2", more='universe = "all-items"\nmax_length = 1' if long else "")
+    if long:
+        file.write_text(file.read_text().replace('"baskets"', '"long"'))
+    ran = job("submit", file, *more, world=world)
+    assert ran.code == 0, ran.err
+    assert "for the approval of south" in ran.err
+    return ran.out.strip()
+
+
+def state_of(world: Organisations, job_id: str) -> str:
+    """As the coordinator's folder says, without a command's start-up."""
+    return str(json.loads((world.folder / "jobs" / job_id / "state.json").read_text())["state"])
+
+
+def until(world: Organisations, job_id: str, *states: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while state_of(world, job_id) not in states:
+        assert time.monotonic() < end, state_of(world, job_id)
+        threading.Event().wait(0.01)
+
+
+def driver_of(world: Organisations, job_id: str) -> int:
+    """The process that drives a job in the background, once it has taken over from the command that started it."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        pid = int((world.folder / "jobs" / job_id / "lock").read_text())
+        with suppress(OSError):
+            if b"drive" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+
+
+def n_rows(world: Organisations, job_id: str) -> int:
+    return int(json.loads(job("result", job_id, "--json", world=world).out)["n_rows"])
+
+
+def test_submit_watch_detach_approve_and_come_back(world: Organisations) -> None:
+    job_id = submit(world, "--out", "out")
+    assert re.fullmatch(r"[0-9a-f]{64}", job_id)
+    inbox = json.loads(comine("party", "inbox", "south.toml", "--json", cwd=world.folder).out)
+    assert job_id in json.dumps(inbox)
+    watch = Process("job", "watch", job_id[:8], cwd=world.folder)
+    watch.until("for the approval of south")
+    watch.send(signal.SIGINT)
+    ran = watch.end()
+    assert (ran.code, ran.out) == (0, "")
+    assert f"comine job watch {job_id[:12]}" in ran.err
+    seen = status(world, job_id)
+    assert (seen["state"], seen["waits_for"], seen["driven"]) == ("awaiting-approval", ["south"], True)
+    assert {name: party["state"] for name, party in seen["parties"].items()} == {
+        "north": "approved",
+        "south": "awaiting-approval",
+        "east": "approved",
+    }
+    decide(world, job_id)
+    assert job("watch", "weekly", world=world).code == 0
+    contents = json.loads((world.folder / "out" / "result.json").read_text())
+    assert contents["job_id"] == job_id
+    assert {consent["party"] for consent in contents["consents"]["approvals"]} == set(DATA)
+    assert status(world, job_id)["parties"]["south"]["approved_by"] == "sue"
+    page = Path(job("report", job_id, world=world).out.strip())
+    assert page.stat().st_size > 10_000
+
+
+def test_a_person_denies(world: Organisations) -> None:
+    job_id = submit(world)
+    watch = Process("job", "watch", job_id, cwd=world.folder)
+    watch.until("for the approval of south")
+    decide(world, job_id, "deny", "--reason", "not this month", "--by", "sue")
+    ran = watch.end()
+    assert ran.code == 30
+    assert "south" in ran.err
+    assert "not this month" in ran.err
+    assert state_of(world, job_id) == "denied"
+
+
+def test_a_driver_killed_while_people_think_is_replaced(world: Organisations) -> None:
+    job_id = submit(world)
+    os.kill(driver_of(world, job_id), signal.SIGKILL)
+    decide(world, job_id)
+    assert job("watch", job_id, world=world).code == 0
+    assert n_rows(world, job_id) == sum(map(len, DATA.values()))
+
+
+def test_a_driver_killed_in_the_midst_of_the_job_is_replaced(world: Organisations) -> None:
+    job_id = submit(world, long=True)
+    decide(world, job_id)
+    until(world, job_id, "running")
+    os.kill(driver_of(world, job_id), signal.SIGKILL)
+    ran = job("watch", job_id, world=world)
+    assert ran.code == 0, ran.err
+    assert n_rows(world, job_id) == LONG * len(DATA)
+
+
+def test_a_job_run_that_was_killed_is_found_by_the_list(world: Organisations) -> None:
+    world.job()
+    process = Process("job", "run", "job.toml", cwd=world.folder)
+    process.until("for the approval of south")
+    job_id = next(
+        folder.name
+        for folder in (world.folder / "jobs").iterdir()
+        if state_of(world, folder.name) == "awaiting-approval"
+    )
+    process.kill()
+    decide(world, job_id)  # the nodes have not noticed
+    ran = job("list", "--json", world=world)
+    assert f"the job {job_id[:12]} had no driver and is taken up again" in ran.err
+    assert job("watch", job_id, world=world).code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_node_that_is_restarted_between_approval_and_start(world: Organisations, number: signal.Signals) -> None:
+    job_id = submit(world)
+    north = world.nodes["north"]
+    north.send(number)
+    north.popen.wait()
+    decide(world, job_id)
+    until(world, job_id, "approved")
+    world.start("north")
+    assert job("watch", job_id, world=world).code == 0
+
+
+def test_cancelling_while_people_think(world: Organisations) -> None:
+    job_id = submit(world, "--out", "cancelled")
+    ran = job("cancel", job_id[:8], "--reason", "no need", world=world)
+    assert ran.code == 0, ran.err
+    assert job("watch", job_id, world=world).code == 50
+    inbox = comine("party", "inbox", "south.toml", "--json", cwd=world.folder).out
+    assert job_id not in inbox
+    assert not (world.folder / "cancelled").exists()
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_cancelling_while_the_job_runs(world: Organisations, driven: bool) -> None:
+    seen = {name: len(node.lines) for name, node in world.nodes.items()}
+    job_id = submit(world, "--out", "cancelled", long=True)
+    decide(world, job_id)
+    until(world, job_id, "running")
+    if not driven:
+        os.kill(driver_of(world, job_id), signal.SIGKILL)
+    ran = job("cancel", job_id, world=world)
+    assert ran.code == 0, ran.err
+    for name, node in world.nodes.items():
+        node.until('"job cancelled"', '"job failed"', after=seen[name])
+    ran = job("watch", job_id, world=world)
+    assert ran.code == 50
+    assert not (world.folder / "cancelled").exists()
+    assert job("result", job_id, world=world).code == 50
+
+
+def test_what_is_not_decided_expires_with_the_name_of_who_did_not(world: Organisations) -> None:
+    job_id = submit(world, "--expires", "5s")
+    ran = job("watch", job_id, world=world)
+    assert ran.code == 60
+    assert "before south had decided" in ran.err
+    assert state_of(world, job_id) == "expired"

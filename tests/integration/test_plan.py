@@ -1,0 +1,166 @@
+"""`comine job plan` against nodes, and the job that it foretells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from coordinator.planner import plan_job
+from coordinator.runner import run_job
+from jobs.schema import generate
+from jobs.spec import JobSpec
+from link.authority import Authority
+from link.errors import MalformedMessage, PeerError, PolicyDenied
+from party.estimate import Estimates
+from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+from tests.unit.party.files import free_ports
+from tests.unit.party.nodes import Nodes, random_rows, running, weekly
+
+DATA = {name: random_rows(seed, 400) for seed, name in enumerate(("north", "south", "east"))}
+
+
+def _exactly(folder: Path, *names: str, how: str = "exact") -> None:
+    for name in names:
+        file = folder / f"{name}.toml"
+        file.write_text(file.read_text().replace('name = "baskets"', f'name = "baskets"\nrows_public = "{how}"'))
+
+
+@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
+def test_the_plan_foretells_the_job(tmp_path: Path, strategy: str) -> None:
+    spec = weekly(itemsets={"strategy": strategy})
+
+    async def test() -> None:
+        async with running(tmp_path, data=DATA) as nodes:
+            coordinator = nodes.clients["north"].identity
+            plan = await plan_job(spec, coordinator, nodes.addresses)
+            result = await run_job(spec, coordinator, nodes.addresses)
+            for name, compared in plan.compare(result.parties).items():
+                assert compared["bytes_sent"]["ratio"] == pytest.approx(1, rel=0.1), name
+                assert compared["bytes_received"]["ratio"] == pytest.approx(1, rel=0.1), name
+            assert plan.strategy == result.strategy
+            assert plan.rounds == pytest.approx(next(iter(result.parties.values())).rounds, abs=2)
+
+    asyncio.run(test())
+
+
+def test_no_data_moves_and_nothing_is_proposed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data=DATA) as nodes:
+            await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+            for name in DATA:
+                log = (tmp_path / "state" / name / "audit.log").read_text()
+                assert "plan-asked" in log
+                assert "proposed" not in log
+                assert "session" not in log
+
+    asyncio.run(test())
+
+
+def test_a_party_that_hides_its_sizes_is_named(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data=DATA, prepare=lambda _: _exactly(tmp_path, "east", how="hidden")) as nodes:
+            plan = await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+            assert plan.parties["east"].n_rows is None
+            assert plan.parties["north"].bytes_sent_at_most
+            assert any("east hides its sizes" in line for line in plan.assumptions)
+
+    asyncio.run(test())
+
+
+def test_a_refusal_is_the_party_s_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data=DATA, policy="min_support = 0.5") as nodes:
+            with pytest.raises(PolicyDenied, match="min_support") as refused:
+                await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+            assert refused.value.party in DATA
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda answer: setattr(answer, "party", "another"),
+        lambda answer: setattr(answer, "rows_public", "nonsense"),
+        lambda answer: setattr(answer, "n_rows", 1 << 60),
+        lambda answer: answer.ClearField("n_rows"),
+        lambda answer: setattr(answer, "certificate_bytes", 1 << 30),
+        lambda answer: setattr(answer.speed, "multiply_s", float("nan")),
+        lambda answer: setattr(answer.sizes.items, "rung", 4000),
+        lambda answer: setattr(answer.sizes.items, "novelty", 2.0),
+        lambda answer: answer.sizes.candidates.append(1 << 63),
+        lambda answer: answer.sizes.candidates.extend([1] * 5000),
+    ],
+)
+def test_an_answer_that_no_node_can_mean_is_laid_at_its_door(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: object
+) -> None:
+    real = Estimates.answer
+
+    async def spoiled(self: Estimates, request: EstimateRequest, coordinator: str) -> PartyEstimate:
+        answer = await real(self, request, coordinator)
+        if answer.party == "south":
+            change(answer)  # type: ignore[operator]
+        return answer
+
+    monkeypatch.setattr(Estimates, "answer", spoiled)
+
+    async def test() -> None:
+        async with running(tmp_path, data=DATA) as nodes:
+            with pytest.raises(MalformedMessage, match="south"):
+                await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+
+    asyncio.run(test())
+
+
+def test_a_party_that_cannot_be_reached(tmp_path: Path) -> None:
+    authority, (port,) = Authority.create(), free_ports(1)
+    identity = authority.issue("analyst", "coordinator")
+    with pytest.raises(PeerError) as lost:
+        asyncio.run(plan_job(weekly(), identity, dict.fromkeys(DATA, f"127.0.0.1:{port}")))
+    assert lost.value.exit_code == 20
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a thread of its own, since the nodes run here; the plan is kept for the job that follows."""
+    from comine.__main__ import run
+    from coordinator.store import Store
+    from link.authority import write_identity
+
+    text = (
+        '[job]\nname = "weekly"\ntask = "itemsets"\nparties = ["north", "south", "east"]\ndataset = "baskets"\n'
+        "[itemsets]\nmin_support = 0.2\n"
+    )
+    (tmp_path / "job.toml").write_text(text)
+    command = ["job", "plan", str(tmp_path / "job.toml"), "--federation", str(tmp_path / "coordinator.toml")]
+
+    async def test(nodes: Nodes) -> list[tuple[int, str]]:
+        write_identity(nodes.clients["north"].identity, tmp_path / "pki")
+        own = (
+            '\n[coordinator]\nca = "pki/ca.crt"\ncertificate = "pki/analyst.crt"\nkey = "pki/analyst.key"\n'
+            'state_dir = "kept"\n'
+        )
+        (tmp_path / "coordinator.toml").write_text((tmp_path / "federation.toml").read_text() + own)
+        found = []
+        for more in ([], ["--json"]):
+            code = await asyncio.to_thread(run, [*command, *more])
+            found.append((code, capsys.readouterr().out))
+        return found
+
+    async def with_nodes() -> list[tuple[int, str]]:
+        async with running(tmp_path, data=DATA) as nodes:
+            return await test(nodes)
+
+    (code, shown), (json_code, machine) = asyncio.run(with_nodes())
+    assert (code, json_code) == (0, 0)
+    assert shown.startswith("party\trows\tsends\treceives\tseconds\tmemory\nnorth\t≈ 400\t")
+    assert "Who learns what\n  - " in shown
+    assert "are rounded" in shown
+    contents = json.loads(machine)
+    jsonschema.validate(contents, json.loads(generate("plan")))
+    kept = Store(tmp_path / "kept").load_plan(JobSpec.load(tmp_path / "job.toml").digest)
+    assert kept == contents

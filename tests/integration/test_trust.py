@@ -1,0 +1,152 @@
+"""Certificates are revoked and pinned while nodes run, each a process with its own files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from link.authority import Authority, write_identity
+from link.issued import revoke
+from link.trust import fingerprint
+from tests.integration.processes import Organisations, Ran, comine
+
+pytestmark = pytest.mark.slow
+
+DATA = {
+    "north": [["bread", "milk"], ["bread"], ["milk", "tea"]] * 5,
+    "south": [["bread", "milk"], ["milk"]] * 6,
+    "east": [["bread", "milk", "tea"]] * 7,
+}
+MEMBERS = (*DATA, "hub")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Organisations]:
+    """A federation in which every member has a list of revoked certificates of its own; nothing runs yet."""
+    found = Organisations.create(tmp_path, DATA)
+    found.authority.revoke(tmp_path / "pki", ())
+    for name in MEMBERS:
+        ship(tmp_path, name)
+        file = tmp_path / ("federation.toml" if name == "hub" else f"{name}.toml")
+        key = f'key = "pki/{name}.key"\n'
+        file.write_text(file.read_text().replace(key, f'{key}crl = "{name}.crl"\n'))
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def ship(folder: Path, *members: str, list_: Path | None = None) -> None:
+    """Puts the authority's list into place at some members, as one should: all at once."""
+    for name in members:
+        shutil.copy(list_ or folder / "pki" / "ca.crl", folder / "new.crl")
+        os.replace(folder / "new.crl", folder / f"{name}.crl")
+
+
+def refused(ran: Ran, *words: str) -> None:
+    assert ran.code == 20, ran.err
+    assert all(word in ran.err for word in words), ran.err
+    assert "E201" in ran.err
+
+
+def pin(folder: Path, name: str) -> str:
+    return fingerprint(x509.load_pem_x509_certificate((folder / "pki" / f"{name}.crt").read_bytes()))
+
+
+def run(made: Organisations, federation: str = "federation.toml") -> Ran:
+    job = made.job()
+    return comine("job", "run", job, "--federation", federation, "--out", "out", cwd=made.folder)
+
+
+def test_revoking_takes_hold_in_running_nodes(made: Organisations) -> None:
+    folder, pki = made.folder, made.folder / "pki"
+    made.start()
+    assert run(made).code == 0
+
+    revoke(pki, "east")
+    ship(folder, "hub")  # the coordinator refuses east, though east would take the job
+    refused(run(made), "the certificate of east was revoked on", "comine pki issue east")
+    doctor = comine("doctor", "--federation", "federation.toml", cwd=folder)
+    refused_rows = [line for line in doctor.out.splitlines() if line.startswith("east\t")]
+    assert doctor.code == 20
+    assert "was revoked on" in refused_rows[0]
+    assert "north applies list number 1 of revoked certificates and others number 2" in doctor.out
+    told = json.loads(comine("doctor", "--federation", "federation.toml", "--json", cwd=folder).out)
+    assert told["coordinator"]["revocations"] == 2
+    parties = {party["party"]: party for party in told["parties"]}
+    assert [parties[name]["revocations"] for name in DATA] == [1, 1, None]
+    assert (parties["east"]["code"], len(parties["north"]["warnings"])) == ("E201", 1)
+
+
+def test_peers_refuse_a_revoked_party(made: Organisations) -> None:
+    folder, pki = made.folder, made.folder / "pki"
+    made.start()
+    for name, other in (("south", "north"), ("east", "south")):
+        revoke(pki, name)
+        ship(folder, other)
+        refused(run(made), f"the certificate of {name} was revoked on")
+        made.nodes[name].send(signal.SIGTERM)
+        assert made.nodes[name].end().code == 0
+        write_identity(made.authority.issue(name), pki, force=True)
+        made.start(name)
+        assert run(made).code == 0
+
+
+def test_a_revoked_coordinator_is_refused_until_it_has_a_new_certificate(made: Organisations) -> None:
+    folder, pki = made.folder, made.folder / "pki"
+    made.start()
+    revoke(pki, "hub")
+    ship(folder, "north")
+    refused(run(made), "the certificate of hub was revoked on")
+    write_identity(made.authority.issue("hub", "coordinator"), pki, force=True)
+    assert run(made).code == 0
+
+
+def test_what_is_revoked_or_pinned_wrongly_does_not_start(made: Organisations) -> None:
+    folder, pki = made.folder, made.folder / "pki"
+    revoke(pki, "north")
+    ship(folder, "north", "hub")
+    refused(comine("party", "serve", "north.toml", cwd=folder), "the certificate of north was revoked on")
+    (folder / "other").mkdir()
+    foreign = Authority.create()
+    foreign.revoke(folder / "other", [1])
+    ship(folder, "south", "hub", list_=folder / "other" / "ca.crl")
+    refused(
+        comine("party", "serve", "south.toml", cwd=folder), "south.crl was not signed by this federation's authority"
+    )
+    refused(run(made), "hub.crl was not signed by this federation's authority")
+    file = folder / "federation.toml"
+    file.write_text(file.read_text() + f'[coordinator_pins]\nhub = "{"0" * 64}"\n')
+    ship(folder, "hub")
+    refused(run(made), "the certificate of hub is not the one that the federation file pins")
+
+
+def test_pins_hold_both_ways(made: Organisations) -> None:
+    folder = made.folder
+    text = (folder / "federation.toml").read_text()
+
+    def pinned(name: str, party: str, pins: str) -> str:
+        (folder / name).write_text(text.replace(f'name = "{party}"\n', f'name = "{party}"\npin = {pins}\n'))
+        return name
+
+    right, wrong = f'"{pin(folder, "south")}"', f'"{"0" * 64}"'
+    (folder / "north.federation.toml").write_text(
+        text.replace("[[party]]", f'[coordinator_pins]\nhub = "{pin(folder, "hub").upper()}"\n[[party]]', 1)
+    )
+    file = folder / "north.toml"
+    file.write_text(file.read_text().replace('federation = "federation.toml"', 'federation = "north.federation.toml"'))
+    made.start()
+    assert run(made, pinned("right.toml", "south", f"[{wrong}, {right}]")).code == 0
+    refused(
+        run(made, pinned("wrong.toml", "south", wrong)), "certificate of south is not the one", pin(folder, "south")
+    )
+
+    write_identity(made.authority.issue("hub", "coordinator"), folder / "pki", force=True)
+    refused(run(made), "certificate of hub is not the one that the federation file pins")

@@ -1,0 +1,220 @@
+"""One log: any change of it is found, and located."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs.audit.events import CertificateChanged, Ended, NodeStarted, PlanAsked
+from jobs.audit.log import AuditLog, head_path
+from jobs.audit.place import trust_in
+from jobs.audit.verify import CheckedLog, check_log
+from link.authority import Authority
+from link.errors import ConfigurationError
+from link.trust import Trust
+from tests.unit.jobs.audit.world import World
+
+AUTHORITY = Authority.create()
+TRUST = Trust(AUTHORITY.certificate_pem)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trust]:
+    """A log with every kind of entry about a job, a torn line and a renewed certificate."""
+    world = World(tmp_path_factory.mktemp("world"))
+    world.run()
+    world.stop()
+    path = world.log("north")
+    with path.open("ab") as file:
+        file.write(b'{"seq":12,"ti')
+    log = AuditLog.open(path, world.authority.issue("north"))
+    log.append(NodeStarted.now("1.0"))
+    log.append(NodeStarted.now("1.0"))
+    log.close()
+    checked = check_log(path, world.trust)
+    assert checked.findings == ()
+    assert len({record.event.event for record in checked.records}) == 13
+    return path, world.trust
+
+
+def tampered(original: tuple[Path, Trust], folder: Path, change: Callable[[list[bytes]], list[bytes]]) -> CheckedLog:
+    """The check of a copy whose lines were changed."""
+    path, trust = original
+    copy = folder / "audit.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    copy.write_bytes(b"".join(change(lines)))
+    shutil.copy(head_path(path), head_path(copy))
+    return check_log(copy, trust)
+
+
+def _flipped(data: bytes, at: int, mask: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_changed_byte_is_found_and_located(original: tuple[Path, Trust], tmp_path: Path, data: st.DataObject):
+    contents = original[0].read_bytes()
+    lines = contents.splitlines(keepends=True)
+    number = data.draw(st.integers(0, len(lines) - 1), "line")
+    keys = [b'"seq":', b'"time":', b'"event":', b'"fields":', b'"prev":', b'"certificate":"', b'"signature":']
+    starts = [lines[number].rfind(key) for key in keys if key in lines[number]] or [0]
+    near = data.draw(st.sampled_from([*starts, 0, len(lines[number]) - 1]), "field")
+    at = data.draw(st.integers(near, min(near + 90, len(lines[number]) - 1)), "byte")
+    mask = data.draw(st.integers(1, 255), "mask")
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        return [*lines[:number], _flipped(lines[number], at, mask), *lines[number + 1 :]]
+
+    found = [finding.line for finding in tampered(original, tmp_path, change).findings]
+    assert number + 1 in found
+
+
+def test_every_byte_of_the_last_line_and_of_the_head(original: tuple[Path, Trust], tmp_path: Path):
+    path, trust = original
+    copy = tmp_path / "audit.log"
+    contents, head = path.read_bytes(), head_path(path).read_bytes()
+    begin = contents[:-1].rfind(b"\n") + 1
+    head_path(copy).write_bytes(head)
+    for at in range(begin, len(contents), 13):
+        copy.write_bytes(_flipped(contents, at, 1))
+        assert check_log(copy, trust).findings[0].line == contents.count(b"\n")
+    copy.write_bytes(contents)
+    for at in range(0, len(head), 29):
+        head_path(copy).write_bytes(_flipped(head, at, 1))
+        (finding,) = check_log(copy, trust).findings
+        assert finding.file == head_path(copy)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_removed_doubled_and_swapped_lines_are_found(original: tuple[Path, Trust], tmp_path: Path, data: st.DataObject):
+    size = original[0].read_bytes().count(b"\n")
+    one = data.draw(st.integers(1, size - 2), "one")
+    other = data.draw(st.integers(one + 1, size - 1), "other")
+    how = data.draw(st.sampled_from(["removed", "doubled", "swapped"]), "how")
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        if how == "removed":
+            return lines[:one] + lines[other:]
+        if how == "doubled":
+            return lines[:other] + lines[one:other] + lines[other:]
+        lines[one], lines[other] = lines[other], lines[one]
+        return lines
+
+    assert tampered(original, tmp_path, change).findings
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_a_cut_off_end_is_found(original: tuple[Path, Trust], tmp_path: Path, cut: int):
+    checked = tampered(original, tmp_path, lambda lines: lines[:-cut])
+    (finding,) = checked.findings
+    assert finding.file == head_path(checked.path)
+    assert "cut off" in finding.what
+
+
+def test_a_head_that_is_gone_is_found(original: tuple[Path, Trust], tmp_path: Path):
+    path, trust = original
+    copy = shutil.copy(path, tmp_path / "audit.log")
+    (finding,) = check_log(copy, trust).findings
+    assert "no head" in finding.what
+
+
+def test_one_change_gives_one_finding(original: tuple[Path, Trust], tmp_path: Path):
+    def change(lines: list[bytes]) -> list[bytes]:
+        lines[3] = lines[3].replace(b'"by":"policy"', b'"by":"nobody"')
+        return lines
+
+    (finding,) = tampered(original, tmp_path, change).findings
+    assert (finding.line, finding.entry) == (4, 3)
+    assert "line was changed" in finding.what
+    assert str(finding).startswith(f"{tmp_path / 'audit.log'}, line 4 (entry 3): ")
+
+
+def test_lines_of_another_log_do_not_fit(tmp_path: Path):
+    """A line that the party signed itself, in another log, is found by the chain."""
+    north = AUTHORITY.issue("north")
+    lines = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        log = AuditLog.open(tmp_path / name / "audit.log", north)
+        for _ in range(3):
+            log.append(PlanAsked(coordinator=name, spec_digest=bytes(32)))
+        lines.append(log.path.read_bytes().splitlines(keepends=True))
+    path = tmp_path / "one" / "audit.log"
+    path.write_bytes(b"".join([*lines[0][:2], lines[1][2], lines[0][3]]))
+    findings = check_log(path, TRUST).findings
+    assert [finding.line for finding in findings] == [3]
+    assert "does not follow" in findings[0].what
+
+
+def test_a_log_outlives_its_certificate(tmp_path: Path):
+    """What was signed while a certificate was good stays good."""
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=1)
+    log = AuditLog.open(tmp_path / "audit.log", AUTHORITY.issue("north", valid_days=1), now=lambda: then)
+    log.append(NodeStarted.now("1.0"))
+    assert check_log(log.path, TRUST).findings == ()
+    late = then + dt.timedelta(days=2)
+    log._now = lambda: late
+    log.append(NodeStarted.now("1.0"))
+    findings = check_log(log.path, TRUST).findings
+    assert {finding.entry for finding in findings} == {2, None}
+    assert "expired" in findings[0].what
+
+
+def test_a_revocation_takes_nothing_from_what_was_signed_before(tmp_path: Path):
+    authority = Authority.create()
+    authority.write(tmp_path / "pki")
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=1)
+    north = authority.issue("north")
+    log = AuditLog.open(tmp_path / "audit.log", north, now=lambda: then)
+    log.append(NodeStarted.now("1.0"))
+    serial = x509.load_pem_x509_certificate(north.certificate_pem).serial_number
+    authority.revoke(tmp_path / "pki", [serial])
+    trust = trust_in(tmp_path / "pki" / "ca.crt", None)
+    assert check_log(log.path, trust).findings == ()
+    log._now = lambda: then + dt.timedelta(minutes=2)
+    log.append(NodeStarted.now("1.0"))
+    findings = check_log(log.path, trust).findings
+    assert {finding.entry for finding in findings} == {2, None}
+    assert "revoked" in findings[0].what
+
+
+def test_a_foreign_log_is_not_believed(tmp_path: Path):
+    log = AuditLog.open(tmp_path / "audit.log", Authority.create().issue("north"))
+    checked = check_log(log.path, TRUST)
+    assert checked.party == ""
+    assert "not issued by this federation's authority" in checked.findings[0].what
+
+
+def test_an_unknown_certificate_is_said_once(tmp_path: Path):
+    path = tmp_path / "audit.log"
+    AuditLog.open(path, AUTHORITY.issue("north")).close()
+    log = AuditLog.open(path, AUTHORITY.issue("north"))
+    for _ in range(3):
+        log.append(Ended(job=bytes(32), state="succeeded"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    changed = next(i for i, line in enumerate(lines) if CertificateChanged.event.encode() in line)
+    path.write_bytes(b"".join(lines[:changed] + lines[changed + 1 :]))
+    findings = check_log(path, TRUST).findings
+    assert "which no line before it holds" in findings[0].what
+
+
+@pytest.mark.parametrize("contents", [b"", b"\n", b"hello\n", b"{}\n{}\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n"])
+def test_what_is_no_log_is_a_finding(tmp_path: Path, contents: bytes):
+    path = tmp_path / "audit.log"
+    path.write_bytes(contents)
+    checked = check_log(path, TRUST)
+    assert (checked.party, checked.records, len(checked.findings)) == ("", (), 1)
+
+
+def test_a_log_that_is_not_there(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        check_log(tmp_path / "audit.log", TRUST)

@@ -1,0 +1,78 @@
+"""`[itemsets] exclude`: the result is the one of the pooled rows without the items that match."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import comine
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from mining.reference.pooled import brute_force
+
+PARTIES = ("north", "south", "east")
+ROWS = st.lists(st.lists(st.sampled_from(["ab", "ac", "b", "cab", "hiv-1", "hiv-2"]), max_size=4), max_size=6)
+PATTERNS = st.lists(st.sampled_from(["a*", "?b", "hiv*", "hiv-[1]", "*", "none"]), unique=True, max_size=3)
+
+
+def contents(**itemsets: Any) -> dict[str, Any]:
+    job = {"name": "weekly", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"}
+    return {"job": job, "itemsets": {"min_support": 2, **itemsets}}
+
+
+@settings(max_examples=25)
+@given(
+    data=st.lists(ROWS, min_size=3, max_size=3),
+    patterns=PATTERNS,
+    how=st.sampled_from(
+        [
+            {"strategy": "level-wise"},
+            {"strategy": "one-shot"},
+            {"strategy": "level-wise", "universe": "all-items"},
+            {"universe": "all.txt", "catalogue": ["ab", "ac", "b", "cab", "hiv-1", "hiv-2"]},
+        ]
+    ),
+)
+def test_excluded_items_are_as_if_they_were_nowhere(
+    data: list[list[list[str]]], patterns: Sequence[str], how: dict[str, Any]
+) -> None:
+    pooled = [
+        [item for item in row if not any(fnmatch.fnmatchcase(item, p) for p in patterns)]
+        for rows in data
+        for row in rows
+    ]
+    job = contents(exclude=list(patterns), **how)
+    given_rows = dict(zip(PARTIES, data, strict=True))
+    if len(pooled) < 2:
+        with pytest.raises(comine.ComineError, match="no party has any transaction|but there are fewer"):
+            comine.simulate(job, given_rows, seed=1)
+        return
+    result = comine.simulate(job, given_rows, seed=1)
+    assert result.n_rows == len(pooled)
+    assert result.found is not None
+    assert {frozenset(items): count for items, count in result.found} == brute_force(pooled, 2)
+
+
+def test_items_outside_a_catalogue_do_no_harm_where_they_are_excluded() -> None:
+    job = contents(universe="all.txt", catalogue=["milk"], exclude=["hiv*"])
+    rows = {name: [["milk", "hiv-1"]] for name in PARTIES}
+    assert comine.simulate(job, rows, seed=1).n_rows == 3
+    with pytest.raises(comine.ComineError, match="catalogue"):
+        comine.simulate(contents(universe="all.txt", catalogue=["milk"]), rows, seed=1)
+
+
+def test_the_statement_tells_what_is_excluded() -> None:
+    def told(**itemsets: Any) -> list[str]:
+        return statement(JobSpec.of(contents(**itemsets), "job.toml", Path())).prose()
+
+    (line,) = set(told(exclude=["hiv*", "x?"])) - set(told())
+    assert line == (
+        "north, south and east learn nothing of items that match 'hiv*', 'x?': every party removes them from its rows "
+        "beforehand."
+    )

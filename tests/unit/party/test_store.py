@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from link.errors import ComineError, ConfigurationError, ResourceError
+from party.job import MOVES
+from party.store import Record, Store
+from protos.v1.control_pb2 import (
+    APPROVED,
+    AWAITING_APPROVAL,
+    CANCELLED,
+    DENIED,
+    JOB_STATE_UNSPECIFIED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    JobState,
+)
+
+
+def record(number: int = 1, **changes: Any) -> Record:
+    made = Record(
+        job_id=bytes([number]) * 32,
+        proposal=b"proposal",
+        coordinator="analyst",
+        dataset="baskets",
+        parties=("north", "south"),
+        min_support="0.01",
+        expiry=2000,
+        received=1000.0 + number,
+        state=AWAITING_APPROVAL,
+    )
+    return replace(made, **changes)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "node.db"
+
+
+def test_the_database_is_made_for_its_owner_alone(path: Path) -> None:
+    store = Store.open(path)
+    store.add(record())
+    for file in (path, *path.parent.glob("node.db-*")):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    store.close()
+    path.chmod(0o644)
+    Store.open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_written_is_read_after_a_restart(path: Path) -> None:
+    first = Store.open(path)
+    whole = record(
+        state=SUCCEEDED,
+        decided=1.5,
+        decided_by="policy",
+        reason="none",
+        approval=b"approval",
+        started=2.5,
+        n_rows=7,
+        data_digest=b"digest",
+        ended=3.5,
+        error_code="E100",
+        error_message="words",
+        error_party="north",
+        release=b"release",
+    )
+    assert first.add(whole)
+    assert first.add(record(2))
+    first.close()
+    second = Store.open(path)
+    assert second.get(whole.job_id) == whole
+    assert second.get(bytes(32)) is None
+    assert second.all() == [record(2), whole]
+    assert second.within([AWAITING_APPROVAL, APPROVED]) == [record(2)]
+    second.close()
+
+
+def test_a_job_id_is_taken_once(path: Path) -> None:
+    store = Store.open(path)
+    assert store.add(record())
+    assert not store.add(record(coordinator="rival"))
+    assert store.get(record().job_id) == record()
+    store.close()
+
+
+def test_jobs_are_found_by_the_beginning_of_their_id(path: Path) -> None:
+    store = Store.open(path)
+    for number in (0x11, 0x12, 0xAB):
+        store.add(record(number))
+    assert [found.job_id[0] for found in store.find("1")] == [0x11, 0x12]
+    assert [found.job_id[0] for found in store.find("ABab")] == [0xAB]
+    assert store.find("12" * 32) == [record(0x12)]
+    assert store.find("13") == []
+    store.close()
+
+
+def test_history_is_of_started_jobs_on_the_dataset_alone_and_in_order(path: Path) -> None:
+    store = Store.open(path)
+    store.add(record(1, started=30.0, state=SUCCEEDED, n_rows=5))
+    store.add(record(2, started=20.0, state=RUNNING))
+    store.add(record(3))
+    store.add(record(4, started=10.0, dataset="visits", state=RUNNING))
+    earlier = store.earlier("baskets")
+    assert [(job.job_id[0], job.started, job.state, job.n_rows) for job in earlier] == [
+        (2, 20.0, "RUNNING", None),
+        (1, 30.0, "SUCCEEDED", 5),
+    ]
+    store.close()
+
+
+def test_the_last_approved_job_is_of_the_same_coordinator_and_dataset(path: Path) -> None:
+    store = Store.open(path)
+    store.add(record(1, state=APPROVED, approval=b"yes", decided=5.0))
+    store.add(record(2, state=SUCCEEDED, approval=b"yes", decided=6.0))
+    store.add(record(3, state=DENIED))
+    store.add(record(4, state=APPROVED, approval=b"yes", decided=8.0, coordinator="rival"))
+    store.add(record(5, state=APPROVED, approval=b"yes", decided=9.0, dataset="visits"))
+    found = store.last_approved("analyst", "baskets", before=1006.0)
+    assert found is not None
+    assert found.job_id[0] == 2
+    assert store.last_approved("analyst", "baskets", before=1000.0) is None
+    store.close()
+
+
+STATES = [state for state in JobState.values() if state != JOB_STATE_UNSPECIFIED]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(moves=st.lists(st.tuples(st.sampled_from(STATES), st.sampled_from(STATES)), max_size=8))
+def test_only_legal_moves_from_the_present_state_are_written(tmp_path: Path, moves: list[tuple[Any, Any]]) -> None:
+    store = Store.open(tmp_path / "node.db")
+    number = len(store.all())
+    job = record(state=AWAITING_APPROVAL, job_id=number.to_bytes(32, "big"))
+    store.add(job)
+    present: Any = AWAITING_APPROVAL
+    for before, after in moves:
+        if after not in MOVES[before]:
+            with pytest.raises(RuntimeError, match="cannot go from"):
+                store.move(job.job_id, before, after, {})
+        else:
+            moved = store.move(job.job_id, before, after, {"ended": 1.0})
+            assert moved == (before == present)
+            present = after if moved else present
+        assert (found := store.get(job.job_id)) is not None
+        assert found.state == present
+    store.close()
+
+
+def test_of_many_that_decide_at_once_one_does(path: Path) -> None:
+    stores = [Store.open(path) for _ in range(4)]
+    stores[0].add(record())
+    barrier, won = threading.Barrier(8), list[int]()
+
+    def decide(number: int) -> None:
+        barrier.wait()
+        if stores[number % 4].move(record().job_id, AWAITING_APPROVAL, APPROVED, {"decided_by": str(number)}):
+            won.append(number)
+
+    threads = [threading.Thread(target=decide, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert (found := stores[1].get(record().job_id)) is not None
+    assert found.decided_by == str(won[0])
+    for store in stores:
+        store.close()
+
+
+def test_what_another_process_writes_is_noticed_once(path: Path) -> None:
+    node, person = Store.open(path), Store.open(path)
+    node.add(record())
+    assert not node.changed()
+    assert person.changed()
+    person.move(record().job_id, AWAITING_APPROVAL, DENIED, {})
+    assert node.changed()
+    assert not node.changed()
+    node.close(), person.close()
+
+
+def test_what_is_done_alone_is_done_whole_or_not_at_all(path: Path) -> None:
+    store = Store.open(path)
+
+    def interrupted() -> None:
+        with store.alone():
+            store.add(record())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
+    assert store.all() == []
+    with store.alone():
+        store.add(record())
+    assert store.all() == [record()]
+    store.close()
+
+
+def test_a_column_that_does_not_exist_is_a_fault_of_ours(path: Path) -> None:
+    store = Store.open(path)
+    with pytest.raises(RuntimeError, match="no column"):
+        store.move(record().job_id, RELEASING, CANCELLED, {"state = 1 --": 1})
+    store.close()
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE contacts (name TEXT)")
+    database.close()
+
+
+def newer(path: Path) -> None:
+    Store.open(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def damaged(path: Path) -> None:
+    store = Store.open(path)
+    for number in range(60):
+        store.add(record(number, proposal=b"x" * 2000))
+    store.close()
+    contents = bytearray(path.read_bytes())
+    contents[4096 : 4096 * 20] = b"\xa5" * (4096 * 19)
+    path.write_bytes(contents)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
+        (damaged, ConfigurationError, "is damaged"),
+        (foreign, ConfigurationError, "is not the job database of a party"),
+        (newer, ConfigurationError, "its schema is 99, this version has 1"),
+        (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
+    ],
+)
+def test_a_database_that_is_not_ours_or_not_whole_is_one_sentence(
+    tmp_path: Path, spoil: Any, error: type[ComineError], words: str
+) -> None:
+    path = tmp_path / "node.db"
+    spoil(path)
+    with pytest.raises(error) as caught:
+        Store.open(path).all()
+    assert words in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("party.store.BUSY_S", 0.05)
+    one, other = Store.open(path), Store.open(path)
+    with one.alone():
+        one.add(record())
+        with pytest.raises(ResourceError, match=r"node\.db in the state folder cannot be used \(database is locked\)"):
+            other.add(record(2))
+    one.close(), other.close()
