@@ -5,7 +5,10 @@ import comine
 result = comine.simulate("job.toml", {"north": "north.dat.gz", "south": [["bread", "milk"], ["bread"]]})
 result.itemsets()
 
-comine.Federation.connect("federation.toml").run("job.toml").save("out")
+federation = comine.Federation.connect("federation.toml")
+federation.run("job.toml").save("out")
+job = federation.submit("job.toml")
+job.result().rules()
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comine.api import Federation, simulate
+    from comine.handle import JobHandle
     from jobs.findings import Result
     from link.errors import ComineError
 
-__all__ = ["ComineError", "Federation", "Result", "simulate"]
+__all__ = ["ComineError", "Federation", "JobHandle", "Result", "simulate"]
 
 _HOMES = {
     "ComineError": "link.errors",
     "Federation": "comine.api",
+    "JobHandle": "comine.handle",
     "Result": "jobs.findings",
     "simulate": "comine.api",
 }

@@ -101,6 +101,8 @@ def run(arguments: Sequence[str]) -> int:
         application()(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
+        if isinstance(end.__context__, typer.Abort):  # Ctrl-C or the end of input where a question was asked
+            return _failed(JobCancelled("interrupted"))
         if code == _BROKEN_PIPE_EXIT and _COMPLETION & set(arguments):
             return _failed(
                 UsageError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.interrupt import run_interruptibly
 from coordinator.member import load_federation
@@ -16,6 +16,9 @@ from jobs.spec import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
 from mining.transactions import Transactions
+
+if TYPE_CHECKING:
+    from comine.handle import JobHandle
 
 Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
 Data = str | os.PathLike[str] | Transactions | Iterable[Iterable[str]]
@@ -61,8 +64,8 @@ class Federation:
         parties: Names of all parties.
     """
 
-    def __init__(self, file: FederationFile, identity: Identity) -> None:
-        self._file, self._identity = file, identity
+    def __init__(self, path: Path, file: FederationFile, identity: Identity) -> None:
+        self._path, self._file, self._identity = path, file, identity
         self.parties = tuple(file.addresses)
 
     @classmethod
@@ -74,10 +77,10 @@ class Federation:
             IdentityError: The coordinator's certificate is not valid.
         """
         file, _, identity = load_federation(Path(path))
-        return cls(file, identity)
+        return cls(Path(path), file, identity)
 
     def run(self, job: Job) -> Result:
-        """Runs a job at the nodes of its parties.
+        """Runs a job at the nodes of its parties, and waits for ten minutes where people there have to approve it.
 
         Args:
             job: Path of a job file, or its contents as a mapping.
@@ -86,10 +89,46 @@ class Federation:
             ComineError: The job failed; the error is the one that began it.
         """
         from coordinator.runner import run_job
+        from coordinator.store import Store
 
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
-        return run_interruptibly(run_job(spec, self._identity, addresses))
+        return run_interruptibly(run_job(spec, self._identity, addresses, store=Store.of(self._file)))
+
+    def submit(self, job: Job, *, expires_s: float = 7 * 24 * 3600) -> JobHandle:
+        """Proposes a job and leaves it to a process in the background, which outlives this one.
+
+        Args:
+            job: Path of a job file, or its contents as a mapping.
+            expires_s: Seconds within which the people at the parties must have approved it.
+
+        Raises:
+            ComineError: A party cannot be reached or refuses the job.
+        """
+        from comine.handle import JobHandle
+        from coordinator.background import start_driver
+        from coordinator.runner import submit_job
+        from coordinator.store import Store
+
+        spec = _specification(job)
+        addresses = self._file.select(spec.job.parties)
+        store = Store.of(self._file)
+        folder = run_interruptibly(submit_job(spec, self._identity, addresses, store, expires_s=expires_s))
+        start_driver(folder, self._path)
+        return JobHandle(folder, self._path, self._identity, addresses)
+
+    def job(self, asked: str) -> JobHandle:
+        """A job that was submitted or run before, by its id, the beginning of one, or its name (the latest).
+
+        Raises:
+            UsageError: There is none.
+        """
+        from comine.handle import JobHandle
+        from coordinator.store import Store
+
+        folder = Store.of(self._file).find(asked)
+        addresses = self._file.select(folder.record().spec.job.parties)
+        return JobHandle(folder, self._path, self._identity, addresses)
 
     def __repr__(self) -> str:
         return f"Federation({self._file.federation.name!r}, parties={', '.join(self.parties)})"

@@ -286,7 +286,7 @@ def _decided(job: Job, party: str, approved: bool) -> tuple[Job, tuple[Effect, .
     if job.state is State.PROPOSED and Stand.UNASKED not in open_:
         awaiting = _moved(job, State.AWAITING, until=job.expires)
         return awaiting, (Act.SAVE, Attend(awaiting.waits_for))
-    return job, (Act.SAVE,)
+    return job, (Act.SAVE,) if job.state is State.AWAITING else ()  # what policies say can be asked again
 
 
 def _reported(job: Job, party: str, stand: Stand, now: float) -> tuple[Job, tuple[Effect, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from coordinator.store import Record
@@ -11,7 +12,7 @@ from jobs.release import verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
 from link.costs import Costs
-from link.errors import MalformedMessage, ProtocolViolation
+from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.trust import Trust
 from protos.v1.control_pb2 import Release, ResultHeader
 
@@ -99,7 +100,8 @@ def result_of(
     if record.plan is not None:
         from jobs.plan import Plan
 
-        plan = Plan.from_data(record.plan)
+        with suppress(ComineError, ValueError, KeyError, TypeError):  # another version's plan costs no result
+            plan = Plan.from_data(record.plan)
     return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan)
 
 

@@ -118,8 +118,7 @@ class JobFolder:
 
     def _hold(self, lock: int) -> None:
         self._lock = lock
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for people who look for the process
+        os.pwrite(lock, f"{os.getpid():10}\n".encode(), 0)  # for people who look for the process
 
     @property
     def lock_number(self) -> int:

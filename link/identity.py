@@ -14,6 +14,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -223,13 +224,19 @@ def _read_key(path: Path) -> bytes:
 
 def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(pem)
+        return _parsed(pem)
     except ValueError:
         raise IdentityError(
             f"{where} is not a certificate in PEM form; issue it with comine pki", party=party
         ) from None
 
 
+@lru_cache(maxsize=256)  # a node meets the same few certificates in every job
+def _parsed(pem: bytes) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pem)
+
+
+@lru_cache(maxsize=8)  # a node signs with one key, and reading it takes longer than signing
 def _private_key(pem: bytes, where: str) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
@@ -243,7 +250,11 @@ def _private_key(pem: bytes, where: str) -> ec.EllipticCurvePrivateKey:
 
 
 def _issued_by(certificate: x509.Certificate, ca_pem: bytes, where: str) -> bool:
-    authority = _certificate(ca_pem, where)
+    return _is_issue(certificate, _certificate(ca_pem, where))
+
+
+@lru_cache(maxsize=256)
+def _is_issue(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):

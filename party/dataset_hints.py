@@ -165,23 +165,27 @@ def _edges(data: Transactions, dataset: DatasetSection) -> Hint | None:
     edged = [item for item in data.items if item != item.strip()]
     if not edged:
         return None
-    own = dataset.separator or ","
-    other = f", or write format = {quoted('basket')}, separator = {quoted(own + ' ')}" if _is_list(dataset) else ""
-    sentence = f"{len(edged)} items have a blank, tab or line end before or after them, which counts as part of them"
-    return Hint("blanks", f"{sentence}; remove it from the source{other}", _some(edged))
+    spaced = np.fromiter((item[:1] == " " for item in data.items), bool, data.n_items)
+    later = data.n_occurrences - int(np.count_nonzero(data.lengths))  # all but the first of each row
+    other = ""
+    if _is_list(dataset) and np.count_nonzero(spaced[data.indices]) >= _NEARLY_ALL * later > 0:
+        separator = (dataset.separator or ",") + " "
+        other = f", or write format = {quoted('basket')}, separator = {quoted(separator)}"
+    sentence = f"blanks, tabs or line ends around items count as part of them, in {len(edged)} of {data.n_items} items"
+    return Hint("blanks", f"{sentence}; remove them from the source{other}", _some(edged))
 
 
 def _invisible(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     """Items with characters that nobody sees and that make them other items all the same."""
     marked = [item for item in data.items if _BYTE_ORDER_MARK in item]
     if marked:
-        sentence = f"{len(marked)} items hold a byte order mark, as where files were put one behind the other"
-        return Hint("byte-order-mark", f"{sentence}; remove it from the source", _some(marked))
+        sentence = f"a byte order mark is part of {len(marked)} of {data.n_items} items, as where files were put one"
+        return Hint("byte-order-mark", f"{sentence} behind the other; remove it from the source", _some(marked))
     hidden = [item for item in data.items if any(map(_is_hidden, item.strip()))]
     if not hidden:
         return None
-    sentence = f"{len(hidden)} items hold a tab, a no-break blank or another character that nobody sees"
-    return Hint("invisible", f"{sentence}; write them without, or set separator to it", _some(hidden))
+    sentence = f"{len(hidden)} of {data.n_items} items hold tabs, no-break blanks or other characters that nobody sees"
+    return Hint("invisible", f"{sentence}; write them without, or set separator to what separates items", _some(hidden))
 
 
 def _is_hidden(sign: str) -> bool:

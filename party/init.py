@@ -40,7 +40,10 @@ def init(
     from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
 
     if source is None and sys.stdin.isatty():
-        source = typer.prompt("File or database URL with the data (empty: later)", default="", err=True) or None
+        source = (
+            typer.prompt("File or database URL with the data (empty: later)", default="", show_default=False, err=True)
+            or None
+        )
     given = {"separator": separator, "query": query, "id": id_column, "item": item_column}
     settings = {key: value for key, value in given.items() if value is not None}
     if source is None:

@@ -12,6 +12,13 @@ def error_codes(incomplete: str) -> list[str]:
     return [code for code in sorted(BY_CODE) if code.startswith(incomplete)]
 
 
+def schema_names(incomplete: str) -> list[str]:
+    """Published schemas that begin as typed."""
+    from jobs.schema import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
 def parties_of_job(context: typer.Context, incomplete: str) -> list[str]:
     """`NAME=` for each party of the job file on the command line that has no data yet."""
     import tomllib

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    federation: Annotated[Path, typer.Option("--federation", help="The federation file.")],
+    federation: Annotated[
+        Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
+    ] = Path("federation.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check that every party is reachable, identified and ready; exits 0 only if all is well."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.cli import jobs_kept
 from coordinator.cli.plan import plan
+
+if TYPE_CHECKING:
+    from coordinator.store import Store
+    from jobs.spec import JobSpec
+    from link.identity import Identity
 
 app = typer.Typer(help="Joint jobs.", no_args_is_help=True)
 
@@ -17,6 +23,7 @@ FederationFile = Annotated[
     Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the result.")]
+Predict = Annotated[bool, typer.Option("--plan", help="Plan the job first, so that its report compares.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HERE = Path("federation.toml")
 
@@ -35,6 +42,7 @@ def run(
     federation: FederationFile = HERE,
     out: Out = None,
     expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "10m",
+    predict: Predict = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
@@ -53,9 +61,12 @@ def run(
     addresses = known.select(spec.job.parties)
     if out is not None:
         check_result_folder(out)
+    store = Store.of(known)
+    if predict:
+        _predict(spec, identity, addresses, store)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(
-            run_job(spec, identity, addresses, watcher, store=Store.of(known), expires_s=expires_s, tell=notes())
+            run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, tell=notes())
         )
     from coordinator.cli.present import present
 
@@ -68,9 +79,10 @@ def submit(
     federation: FederationFile = HERE,
     out: Out = None,
     expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "7d",
+    predict: Predict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Propose a job, print its id and leave it to a process in the background."""
+    """Propose a job, print its id, and leave it to the background."""
     from coordinator.background import start_driver
     from coordinator.cli.console import note, write, write_json
     from coordinator.cli.duration import duration
@@ -89,7 +101,10 @@ def submit(
     if out is not None:
         check_result_folder(out)
         out = out.absolute()
-    folder = run_interruptibly(submit_job(spec, identity, addresses, Store.of(known), expires_s=expires_s, out=out))
+    store = Store.of(known)
+    if predict:
+        _predict(spec, identity, addresses, store)
+    folder = run_interruptibly(submit_job(spec, identity, addresses, store, expires_s=expires_s, out=out))
     record = folder.record()
     start_driver(folder, federation)
     if as_json:
@@ -100,6 +115,14 @@ def submit(
         write(f"{folder.id}\n")
     waiting = standing(record.job)
     note(f"submitted{f'; {waiting}' if waiting else ''}; watch it with: comine job watch {folder.id[:12]}")
+
+
+def _predict(spec: JobSpec, identity: Identity, addresses: Mapping[str, str], store: Store) -> None:
+    """Keeps what the job will cost, so that its result can be compared with it."""
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.planner import plan_job
+
+    store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
 
 
 jobs_kept.add_commands(app)

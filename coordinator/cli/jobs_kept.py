@@ -178,7 +178,7 @@ def report(
     federation: FederationFile = HERE,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to; beside the job's files.")] = None,
 ) -> None:
-    """Write the report of a job that has succeeded, and print where it is."""
+    """Write the report of a job and print where it is."""
     from coordinator.cli.console import write
     from coordinator.store import write_whole
     from jobs.report import report as page

@@ -6,9 +6,18 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.completion import schema_names
+
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as job for job files, or result for result.json.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Such as job for job files, or result for result.json.",
+            autocompletion=schema_names,
+        ),
+    ],
 ) -> None:
     """Print a published JSON Schema."""
     from coordinator.cli.console import write

@@ -34,12 +34,13 @@ class _Permutation(threading.local):
 _PERMUTATION: Final = _Permutation()
 
 
-def hash_rows(rows: Rows128, first_tweak: int) -> Rows128:
-    """H(first_tweak + j, rows[j]) for every row.
+def hash_rows(rows: Rows128, first_tweak: int, domain: int = 0) -> Rows128:
+    """H((domain, first_tweak + j), rows[j]) for every row.
 
     Args:
         rows: Shape (n, 2), C-contiguous; left as they are.
-        first_tweak: Below 2^64 − n; a tweak serves once per secret correlation.
+        first_tweak: Below 2^64 − n; a tweak serves once per secret correlation and domain.
+        domain: The tweak's other 64 bits: one for each of the streams that share a correlation.
 
     Returns:
         Shape (n, 2).
@@ -47,16 +48,19 @@ def hash_rows(rows: Rows128, first_tweak: int) -> Rows128:
     number = len(rows)
     hashed = np.empty((number + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
     inner = np.empty((min(number, _AT_ONCE) + 1, 2), np.uint64)
+    tweaks = np.empty((min(number, _AT_ONCE), 2), np.uint64)
+    tweaks[:, 0] = np.arange(first_tweak, first_tweak + len(tweaks), dtype=np.uint64)
+    tweaks[:, 1] = domain
     permute = _PERMUTATION.context.update_into
     for start in range(0, number, _AT_ONCE):
         stop = min(start + _AT_ONCE, number)
-        tweaks = np.arange(first_tweak + start, first_tweak + stop, dtype=np.uint64)
-        once, out = inner[: stop - start], hashed[start:stop]
+        once, out, these = inner[: stop - start], hashed[start:stop], tweaks[: stop - start]
         permute(_bytes(rows[start:stop]), _bytes(inner[: stop - start + 1]))
-        once[:, 0] ^= tweaks
+        once ^= these
         permute(_bytes(once), _bytes(hashed[start : stop + 1]))
         out ^= once
-        out[:, 0] ^= tweaks  # off again: what is added at the end is π(x) alone
+        out ^= these  # off again: what is added at the end is π(x) alone
+        tweaks[:, 0] += np.uint64(_AT_ONCE)
     return hashed[:-1]
 
 

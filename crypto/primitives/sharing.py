@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,71 @@ from numpy.typing import NDArray
 from link.randomness import RandomStream
 
 
+class Share:
+    """What every kind of share is: a holder's part of a secret, and no value.
+
+    Attributes:
+        holder: Name of the party that holds this share.
+        holders: Names of all who hold shares of the secret, in the order that all of them use.
+    """
+
+    holder: str
+    holders: tuple[str, ...]
+
+    # Lets numpy leave `array + share` to this class, which refuses it.
+    __array_ufunc__ = None
+
+    def _check_holders(self) -> None:
+        if len(set(self.holders)) != len(self.holders) or self.holder not in self.holders:
+            raise ValueError("a share's holder must be one of its holders, who must differ")
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the share of the first holder, who alone adds what is public."""
+        return self.holder == self.holders[0]
+
+    def _refuse(self, *_: object) -> Never:
+        raise TypeError("a share is not a value; open it through the session or reconstruct it from all holders")
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __contains__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __array__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_same_holders(one: Share, other: Share) -> None:
+    """Refuses to combine shares of different holders.
+
+    Raises:
+        TypeError: They are of different holders.
+    """
+    if (one.holder, one.holders) != (other.holder, other.holders):
+        raise TypeError("shares of different holders do not add up")
+
+
+def check_complete(shares: Sequence[Share]) -> None:
+    """Checks that there is exactly one share of each holder.
+
+    Raises:
+        ValueError: One is missing or doubled, or they are of different secrets.
+    """
+    if not shares:
+        raise ValueError("a secret is reconstructed from the shares of all its holders")
+    if any(part.holders != shares[0].holders for part in shares):
+        raise ValueError("the shares are of different vectors")
+    if sorted(part.holder for part in shares) != sorted(shares[0].holders):
+        raise ValueError("a vector is reconstructed from exactly one share of each holder")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class AdditiveShare:
+class AdditiveShare(Share):
     """One holder's share of a vector over Z_2^64.
 
     Args:
@@ -30,17 +93,11 @@ class AdditiveShare:
     holder: str
     holders: tuple[str, ...]
 
-    # Lets numpy leave `array + share` to this class, which refuses it.
-    __array_ufunc__ = None
-
     def __post_init__(self) -> None:
         if self.values.dtype != np.uint64 or self.values.ndim != 1:
             raise TypeError("a share holds a uint64 array of one dimension")
-        if len(set(self.holders)) != len(self.holders) or self.holder not in self.holders:
-            raise ValueError("a share's holder must be one of its holders, who must differ")
-        view = self.values.view()
-        view.flags.writeable = False
-        object.__setattr__(self, "values", view)
+        self._check_holders()
+        object.__setattr__(self, "values", read_only(self.values))
 
     @property
     def size(self) -> int:
@@ -70,7 +127,7 @@ class AdditiveShare:
         Args:
             constant: A uint64 array of shape (n,), or an integer.
         """
-        if self.holder != self.holders[0]:
+        if not self.is_first:
             return self
         return self._with(self.values + _residues(constant))
 
@@ -88,19 +145,10 @@ class AdditiveShare:
     def _matching(self, other: object) -> AdditiveShare:
         if not isinstance(other, AdditiveShare):
             raise TypeError("a share adds to a share; a public number goes through plus_public or times_public")
-        if (self.holder, self.holders) != (other.holder, other.holders):
-            raise TypeError("shares of different holders do not add up")
+        check_same_holders(self, other)
         if self.size != other.size:
             raise ValueError(f"a share of length {self.size} does not add to one of length {other.size}")
         return other
-
-    def _refuse(self, *_: object) -> Never:
-        raise TypeError("a share is not a value; open it through the session or reconstruct it from all holders")
-
-    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __contains__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __array__ = _refuse
-    __eq__ = __ne__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<AdditiveShare of length {self.size}>"
@@ -142,13 +190,10 @@ def reconstruct(shares: Sequence[AdditiveShare]) -> NDArray[np.uint64]:
     Raises:
         ValueError: A holder's share is missing or doubled, or the shares are of different vectors.
     """
-    if not shares:
-        raise ValueError("a vector is reconstructed from the shares of all its holders")
-    holders, size = shares[0].holders, shares[0].size
-    if any(part.holders != holders or part.size != size for part in shares):
+    check_complete(shares)
+    size = shares[0].size
+    if any(part.size != size for part in shares):
         raise ValueError("the shares are of different vectors")
-    if sorted(part.holder for part in shares) != sorted(holders):
-        raise ValueError("a vector is reconstructed from exactly one share of each holder")
     total = np.zeros(size, dtype=np.uint64)
     for part in shares:
         total += part.values

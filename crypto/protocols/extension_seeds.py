@@ -19,6 +19,7 @@ Non-Interactive Secure Computation", CCS 2019, Figure 13.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final, Never
 
 import numpy as np
@@ -33,6 +34,7 @@ from protos.v1.oblivious_transfer_pb2 import TreeSums
 FIELD_BITS: Final = (1, 2, 4, 8)  # values of k that divide 128 evenly and keep the work in bounds
 DEFAULT_FIELD_BITS: Final = 2
 _SLACK_WORDS: Final = 2
+_START_BYTES: Final = 24  # a counter block and a domain
 
 _CACHED_WORDS: Final = 1 << 15  # 256 KB of streams at once
 
@@ -48,14 +50,28 @@ class ReceiverSeeds:
 
     Attributes:
         used: Transfers made so far; the next one's tweak.
+        domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_streams", "field_bits", "used")
+    __slots__ = ("_seeds", "_streams", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds) -> None:
-        self._streams: Streams = [[(_stream(seed), position) for position, seed in enumerate(block)] for block in seeds]
+    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
+        """`start` tells where in the seeds' keystreams these streams begin, and their domain."""
+        self._seeds = seeds
+        self._streams: Streams = [
+            [(_stream(seed, start), position) for position, seed in enumerate(block)] for block in seeds
+        ]
+        self.domain = _domain(start)
         self.field_bits = ROWS // len(seeds)
         self.used = 0
+
+    def fork(self, label: bytes) -> ReceiverSeeds:
+        """Independent streams of the same seeds for a task of its own; the sender forks under the same label.
+
+        Args:
+            label: Never used before with these seeds.
+        """
+        return ReceiverSeeds(self._seeds, _start(label))
 
     def expand(self, choices: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Rows128]:
         """The next transfers.
@@ -84,21 +100,28 @@ class SenderSeeds:
     Attributes:
         delta: Shape (2,), the secret correlation: t = q ⊕ (choice · Δ).
         used: Transfers made so far; the next one's tweak.
+        domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_masks", "_streams", "delta", "field_bits", "used")
+    __slots__ = ("_masks", "_seeds", "_streams", "delta", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds, delta: bytes) -> None:
-        """`seeds` as from `_punctured`: what stands at the punctured position is never used."""
+    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
+        """`seeds` as from `_punctured`: what stands at the punctured position is never used; `start` as above."""
+        self._seeds = seeds
+        self.domain = _domain(start)
         self.field_bits = ROWS // len(seeds)
         bits = unpack_bits(np.frombuffer(delta, np.uint8), ROWS).reshape(len(seeds), self.field_bits)
         self._masks = np.where(bits == 1, np.uint64(2**64 - 1), np.uint64(0))
         self.delta: NDArray[np.uint64] = np.frombuffer(delta, "<u8").astype(np.uint64)
         self._streams: Streams = [
-            [(_stream(seed), position ^ hole) for position, seed in enumerate(block) if position != hole]
+            [(_stream(seed, start), position ^ hole) for position, seed in enumerate(block) if position != hole]
             for block, hole in zip(seeds, _values(bits), strict=True)
         ]
         self.used = 0
+
+    def fork(self, label: bytes) -> SenderSeeds:
+        """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
+        return SenderSeeds(self._seeds, self.delta.astype("<u8").tobytes(), _start(label))
 
     def expand(self, corrections: NDArray[np.uint8]) -> Rows128:
         """The next transfers.
@@ -240,8 +263,17 @@ def _values(bits: NDArray[np.uint8]) -> list[int]:
     return values
 
 
-def _stream(seed: NDArray[np.uint8]) -> Keystream:
-    return Keystream(seed.tobytes(), bytes(16))
+def _stream(seed: NDArray[np.uint8], start: bytes) -> Keystream:
+    return Keystream(seed.tobytes(), start[:16])
+
+
+def _start(label: bytes) -> bytes:
+    """A first counter block and a domain. Counters of 2^20 labels lie 2^30 blocks apart but with chance 2^-57."""
+    return hashlib.sha256(b"comine extension streams 1" + label).digest()[:_START_BYTES]
+
+
+def _domain(start: bytes) -> int:
+    return int.from_bytes(start[16:], "little")
 
 
 def _check_field_bits(field_bits: int) -> None:

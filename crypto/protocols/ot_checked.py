@@ -74,7 +74,9 @@ async def send_checked(session: Session, peer: str, seeds: SenderSeeds, number: 
             party=peer,
         )
     q = q[:number]
-    return await session.compute(lambda: (hash_rows(q, first), hash_rows(q ^ seeds.delta, first)))
+    return await session.compute(
+        lambda: (hash_rows(q, first, seeds.domain), hash_rows(q ^ seeds.delta, first, seeds.domain))
+    )
 
 
 async def receive_checked(session: Session, peer: str, seeds: ReceiverSeeds, choices: Packed) -> Rows128:
@@ -108,7 +110,7 @@ async def receive_checked(session: Session, peer: str, seeds: ReceiverSeeds, cho
     told = np.packbits(sums[:, 0].astype(np.uint8), bitorder="little")
     rows_sums = await session.compute(_sums, seed, t)
     await session.send(peer, CheckSums(choices=told.tobytes(), rows=rows_sums.tobytes()))  # -> 3
-    return await session.compute(hash_rows, t[:number], first)
+    return await session.compute(hash_rows, t[:number], first, seeds.domain)
 
 
 def _sums(seed: bytes, rows: Rows128) -> NDArray[np.uint64]:

@@ -77,7 +77,7 @@ async def send_random(
     def hashed(corrections: Packed) -> tuple[NDArray[Any], NDArray[Any]]:
         first = seeds.used
         rows = seeds.expand(corrections)
-        return keep(hash_rows(rows, first)), keep(hash_rows(rows ^ seeds.delta, first))
+        return keep(hash_rows(rows, first, seeds.domain)), keep(hash_rows(rows ^ seeds.delta, first, seeds.domain))
 
     for size in batches(number):
         shape = (ROWS // seeds.field_bits, size // 8)
@@ -101,7 +101,7 @@ async def receive_random(
     def hashed(part: Packed) -> tuple[Packed, NDArray[Any]]:
         first = seeds.used
         corrections, rows = seeds.expand(part)
-        return corrections, keep(hash_rows(rows, first))
+        return corrections, keep(hash_rows(rows, first, seeds.domain))
 
     done = 0
     for size in batches(len(choices) * 8):

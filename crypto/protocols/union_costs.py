@@ -69,7 +69,7 @@ def union_traffic(
     label: str = "union",
     to: Collection[str] | None = None,
 ) -> None:
-    """Enters `set_union.set_union`: 2n + 2 rounds, or one fewer where nobody but the merger learns the union.
+    """Enters `set_union.set_union`: 2n + 2 rounds at the most, or one fewer where only the merger learns the union.
 
     Args:
         traffic: Where the frames are entered.

@@ -86,7 +86,7 @@ class _Signer:
     party: str
 
     def has_signed(self, entry: Entry, trust: Trust) -> bool:
-        """Whether the signature holds and the certificate was good at the entry's time; if not, a full check says why."""
+        """Whether the signature holds and the certificate was good at that time; if not, a full check says why."""
         if not self.certificate.not_valid_before_utc <= entry.time <= self.certificate.not_valid_after_utc:
             return False
         try:

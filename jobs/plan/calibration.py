@@ -45,7 +45,7 @@ class Speed:
         embed_s: The embedding of a block, all cores at work.
         byte_s: One byte of a vector masked for one peer.
         frame_byte_s: One byte of a frame written, hashed and read.
-        frame_s: A frame without content, the same.
+        frame_s: A frame without content, the same; its way through gRPC and TLS not included.
         candidate_s: One candidate counted.
         row_s: One row encoded anew and packed.
         row_pairs_s: The pairs of one row of ten items counted, row by row.

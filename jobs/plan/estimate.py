@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Final
 
 from crypto.params import STANDARD_128
 from crypto.protocols.secure_sum import word_for
-from crypto.protocols.union_costs import union_work
+from crypto.protocols.union_costs import UnionSizes, union_work
 from jobs.parameters import horizontal_mining
 from jobs.plan.expected import Expected, allowed, expected
 from jobs.plan.plan import Batch, PartyPlan, Plan, RowsPublic
@@ -20,6 +21,7 @@ from mining.joint.sizes import MiningSizes, Union, Vote, mining_traffic, steps
 from mining.pairs import n_pairs
 from protos.v1.plan_pb2 import PartyEstimate, Speed
 
+_CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
 _SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
 _NODE_BYTES: Final = 160 << 20  # of a node that runs no job
 _ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
@@ -98,13 +100,27 @@ def _seconds(
     total = _SETTLE_S + traffic.rounds * latency_s
     for step in steps(sizes):
         if isinstance(step, Union):
-            work = union_work(step.sizes, tuple(answers), task.merger)
-            total += max(w.embedded * speeds[n].embed_s + w.encryptions * speeds[n].multiply_s for n, w in work.items())
-            total += max(w.strips * speeds[n].multiply_s for n, w in work.items())
+            total += _union_s(step.sizes, speeds, task.merger)
         elif isinstance(step, Vote):
             total += max(step.candidates * word_bytes * peers * speed.byte_s for speed in speeds.values())
     total += max(_counting_s(sizes, answer) for answer in answers.values())
     return total + max(_moving_s(traffic, name, speed) for name, speed in speeds.items())
+
+
+def _union_s(sizes: UnionSizes, speeds: Mapping[str, Speed], merger: str) -> float:
+    """Halfway between parties on one machine, where all work is spread evenly, and parties that wait in turn.
+
+    In turn, all but the merger encrypt at once, then the merger blinds; of the strips two at a time are under way.
+    Parties that share a machine have measured what each gets while all work, so that waiting would count twice.
+    """
+    work = union_work(sizes, tuple(speeds), merger)
+    encryption_s = {n: w.embedded * speeds[n].embed_s + w.encryptions * speeds[n].multiply_s for n, w in work.items()}
+    strips_s = {n: w.strips * speeds[n].multiply_s for n, w in work.items()}
+    together = (sum(encryption_s.values()) + sum(strips_s.values())) / len(work)
+    first = max(seconds for name, seconds in encryption_s.items() if name != merger)
+    blinding = encryption_s[merger] * (1 - sizes.lists.length(merger) * sizes.lists.blocks / work[merger].encryptions)
+    in_turn = first + blinding + ceil(len(work) / 2) * max(strips_s.values())
+    return (together + in_turn) / 2
 
 
 def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
@@ -121,7 +137,7 @@ def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
 
 def _moving_s(traffic: Traffic, party: str, speed: Speed) -> float:
     moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
-    return moved * speed.frame_byte_s + traffic.frames(party) * speed.frame_s
+    return moved * speed.frame_byte_s + traffic.frames(party) * _CALL * speed.frame_s
 
 
 def _memory(answer: PartyEstimate, sizes: MiningSizes) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from crypto.params import STANDARD_128
 from crypto.primitives.blocks import blocks_needed
 from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import ListSizes, common_fakes, room_for_common_fakes
+from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes
 from link.errors import InputDataError
 from mining.joint.disclosure import may_be_one_shot
+from mining.joint.level_wise import INDEX_BYTES
 from mining.joint.local_sizes import united
 from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining
 from mining.joint.sizes import MiningSizes
@@ -89,18 +89,15 @@ def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Ex
 
 def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]:
     """The largest sizes that the job's own limits allow, by strategy, whatever the parties hold."""
-    most = STANDARD_128.max_elements if task.bound is None else task.bound
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
-    items = None
-    if task.catalogue is None:
-        items = _largest(task, parties, most, MAX_ITEM_BYTES if task.bound is None else 1)
-    universe = len(parties) * most if task.catalogue is None else len(task.catalogue)
+    items = _largest(task, parties, MAX_ITEM_BYTES) if task.catalogue is None else None
+    universe = len(parties) * (task.bound or MAX_BLOCKS) if task.catalogue is None else len(task.catalogue)
     candidates = (min(n_pairs(universe), task.max_candidates), *(task.max_candidates for _ in range(3, levels + 1)))
     candidates = candidates[: max(levels - 1, 0)]
-    thinned = tuple(_largest(task, parties, most, 4) for _ in candidates) if task.thin else ()
+    thinned = tuple(_largest(task, parties, INDEX_BYTES) for _ in candidates) if task.thin else ()
     found = [MiningSizes(_MANY_ROWS, universe, items, candidates=candidates, thinned=thinned)]
     if may_be_one_shot(task):
-        union = _largest(task, parties, most, 4 * levels)
+        union = _largest(task, parties, INDEX_BYTES * levels)
         found.append(MiningSizes(_MANY_ROWS, universe, items, union, task.max_candidates, tried=True))
     return found
 
@@ -148,8 +145,13 @@ def _thinned(task: HorizontalMining, answers: Mapping[str, PartyEstimate], place
     return replace(union, elements=min(union.elements, candidates))
 
 
-def _largest(task: HorizontalMining, parties: Sequence[str], most: int, element_bytes: int) -> UnionSizes:
+def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int) -> UnionSizes:
+    """The union of the longest lists that there can be, whose elements have up to so many bytes."""
+    blocks_each = blocks_needed(element_bytes)
     room = room_for_common_fakes(len(parties), common_fakes(1.0))
-    width = blocks_needed(element_bytes)
-    lists = ListSizes(width, dict.fromkeys(parties, max(1, most // width if task.bound is None else most)), room)
+    if task.bound is None:
+        most = max(1, MAX_BLOCKS // blocks_each - room)
+    else:
+        most, blocks_each = task.bound, max(1, min(blocks_each, MAX_BLOCKS // (task.bound + room)))
+    lists = ListSizes(blocks_each, dict.fromkeys(parties, most), room)
     return UnionSizes(lists, task.bound is None, lists.total, sum(lists.capacity.values()))

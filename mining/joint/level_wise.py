@@ -21,7 +21,7 @@ from mining.pairs import n_pairs
 
 Level = tuple[Sets, Counts | None]
 
-_INDEX_BYTES = 4  # of a candidate's position in the public sequence of its level
+INDEX_BYTES = 4  # of a candidate's position in the public sequence of its level
 
 
 async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
@@ -62,8 +62,8 @@ async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Coun
     if not ballot.task.thin or not len(counts):  # no candidates, as all parties know: there is nothing to thin
         return await ballot.decide(name, counts)
     here = np.flatnonzero(counts >= ballot.threshold)
-    elements = [int(position).to_bytes(_INDEX_BYTES, "big") for position in here]
-    union = await ballot.union(f"{name}/thin", elements, "candidates", _INDEX_BYTES)
+    elements = [int(position).to_bytes(INDEX_BYTES, "big") for position in here]
+    union = await ballot.union(f"{name}/thin", elements, "candidates", INDEX_BYTES)
     positions = _positions(union, len(counts))
     among, supports = await ballot.decide(name, counts[positions])
     frequent = np.zeros(len(counts), bool)
@@ -73,7 +73,7 @@ async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Coun
 
 def _positions(union: list[bytes], size: int) -> NDArray[np.int64]:
     """The candidates' positions, ascending as their big-endian bytes are."""
-    if any(len(element) != _INDEX_BYTES for element in union):
+    if any(len(element) != INDEX_BYTES for element in union):
         raise MalformedMessage("the union of candidates holds something else; check the versions of all nodes")
     positions = np.frombuffer(b"".join(union), ">u4").astype(np.int64)
     if len(positions) and positions[-1] >= size:

@@ -69,7 +69,7 @@ class Speed(_message.Message):
     frame_byte_s: _builtins.float
     """one byte of a frame written, hashed and read"""
     frame_s: _builtins.float
-    """the same for an empty frame, and its call"""
+    """the same for an empty frame"""
     candidate_s: _builtins.float
     """one candidate counted"""
     row_s: _builtins.float

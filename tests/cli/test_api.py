@@ -14,6 +14,8 @@ from coordinator.cli.present import present
 from mining.reference.pooled import brute_force
 from mining.transactions import Transactions
 from tests.cli.conftest import ROWS, write_job
+from tests.cli.test_job import nodes, person
+from tests.unit.coordinator.nodes import Script
 
 JOB = {
     "job": {"name": "weekly", "task": "rules", "parties": list(ROWS), "dataset": "baskets"},
@@ -105,3 +107,30 @@ def test_public_names() -> None:
     assert comine.__version__
     with pytest.raises(AttributeError):
         _ = comine.nonsense
+
+
+def test_a_job_submitted_from_a_notebook(tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}) as made:
+        federation = comine.Federation.connect(tmp_path / "federation.toml")
+
+        async def notebook() -> comine.JobHandle:
+            return federation.submit(tmp_path / "job.toml")
+
+        job = asyncio.run(notebook())
+        assert (job.status().state, job.status().waits_for) == ("awaiting-approval", ["south"])
+        with pytest.raises(comine.ComineError, match=r"goes on after 0\.2 s; it waits for south") as caught:
+            job.result(timeout=0.2)
+        assert caught.value.exit_code == 60
+        assert job._repr_html_() == f"<b>w</b> <code>{job.id[:12]}</code> awaiting-approval<br>waits for south"
+        person(made, "south", Script.approve)
+        assert job.result().n_rows == 9
+        assert repr(federation.job("w")) == f"JobHandle('w', {job.id[:12]}, succeeded)"
+
+
+def test_a_submitted_job_is_cancelled_from_python(tmp_path: Path) -> None:
+    with nodes(tmp_path, south={"manual": True}):
+        job = comine.Federation.connect(tmp_path / "federation.toml").submit(tmp_path / "job.toml")
+        job.cancel("no need")
+        with pytest.raises(comine.ComineError, match="no need") as caught:
+            job.result()
+        assert caught.value.exit_code == 50

@@ -51,6 +51,10 @@ def test_error_codes_are_completed(tmp_path: Path) -> None:
     assert ask("bash", "comine explain E10", tmp_path) == [code for code in sorted(BY_CODE) if code.startswith("E10")]
 
 
+def test_schemas_are_completed(tmp_path: Path) -> None:
+    assert "result" in ask("bash", "comine schema re", tmp_path)
+
+
 def test_the_parties_of_a_job_are_completed(tmp_path: Path) -> None:
     write_job(tmp_path)
     assert ask("bash", "comine simulate job.toml --party ", tmp_path) == ["north=", "south=", "east="]

@@ -24,6 +24,7 @@ COMMANDS = [
     "doctor",
     "explain",
     "job",
+    "job plan",
     "job run",
     "party",
     "pki",

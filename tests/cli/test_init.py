@@ -198,7 +198,7 @@ class Terminal:
     def isatty(self) -> bool:
         return True
 
-    def prompt(self, text: str, default: str = "", err: bool = False) -> str:
+    def prompt(self, text: str, default: str = "", show_default: bool = True, err: bool = False) -> str:
         assert err
         self.asked.append(text)
         return self.answers.pop(0) or default
@@ -217,3 +217,15 @@ def test_on_a_terminal_what_is_missing_is_asked_for(
     assert dataset.format == format_
     assert dataset.separator == (";" if format_ == "csv" else None)
     assert len(terminal.asked) == 2
+
+
+def test_a_question_that_is_broken_off_cancels(comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(text: str, **more: object) -> str:
+        raise typer.Abort
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(typer, "prompt", broken_off)
+    ran = comine("init", "north")
+    assert ran.code == 50
+    assert "E500" in ran.err
+    assert list(tmp_path.iterdir()) == []

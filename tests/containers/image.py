@@ -18,7 +18,7 @@ from tests.containers.engine import Docker
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_BASE = "python:3.12-slim"
 OWN_BASE = "comine-test-base"
-INCLUDED = "python3,python3-venv,ca-certificates,libsodium23"
+INCLUDED = "python3-venv,libsodium23"
 
 
 def build(docker: Docker, tag: str, folder: Path) -> Path:

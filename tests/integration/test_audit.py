@@ -47,6 +47,9 @@ def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
             job_id, ends = await federation.run(spec)
             assert {end.state for end in ends.values()} == {control.SUCCEEDED}
             result = await write_result(federation, spec, job_id, tmp_path / "result")
+            shared, _ = await federation.run(weekly(recipients=["all"]))
+            own = [tmp_path / "state" / party / "results" / shared.hex() for party in DATA]
+            assert verified(tmp_path, federation, *own).findings == []
             greedy = weekly(itemsets={"min_support": "0.01"})
             assert (await refused(federation.clients["north"].propose(greedy))).code == "E300"
             release = hold(federation.nodes["south"])
@@ -70,8 +73,8 @@ def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
                 "released",
                 "ended",
             ]
-            assert events[10:12] == ["proposed", "refused"]
-            assert events.count("ended") == 2
+            assert events[19:21] == ["proposed", "refused"]
+            assert events.count("ended") == 3
         assert told(tmp_path, federation, "north")[-1] == "node-stopped"
         assert verified(tmp_path, federation, result).findings == []
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import party.inbox_cli
 import party.tables
 from comine.__main__ import run
 from jobs.consent import approve, read_approval
@@ -550,6 +551,30 @@ def test_a_command_that_cannot_be_done_says_why(
     file = str(tmp_path / "north.toml")
     assert run(["party", *(argument.format(file=file) for argument in arguments)]) == code
     assert words in capsys.readouterr().err
+
+
+def test_on_a_terminal_a_person_is_asked_once_more(
+    tmp_path: Path, manual: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = list[bytes]()
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=manual(tmp_path, "north")) as nodes:
+            ids.append(await nodes.clients["north"].propose(weekly()))
+
+    asyncio.run(test())
+    monkeypatch.setattr(party.inbox_cli, "_is_terminal", lambda: True)
+    asked, answers = list[str](), iter([False, True])
+    monkeypatch.setattr("typer.confirm", lambda text, **_: (asked.append(text), next(answers))[1])
+    file, job = str(tmp_path / "north.toml"), ids[0].hex()
+    assert run(["party", "approve", file, job]) == 50
+    assert "nothing was decided" in capsys.readouterr().err
+    assert run(["party", "approve", file, job, "--json"]) == 0
+    decided = json.loads(capsys.readouterr().out)
+    assert (decided["schema"], decided["jobs"][0]["state"]) == ("comine.inbox/1", "approved")
+    assert asked == [f"approve job {job[:12]} of analyst on baskets?"] * 2
+    assert run(["party", "deny", file, job, "--reason", "too late", "--yes"]) == 2
+    assert len(asked) == 2
 
 
 def test_an_altered_record_cannot_be_approved(tmp_path: Path, manual: Any, capsys: pytest.CaptureFixture[str]) -> None:

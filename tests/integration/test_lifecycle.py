@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from tests.unit.party.nodes import DATA
 
 pytestmark = pytest.mark.slow
 
-LONG = 2_000  # items of each party: their union takes some seconds
+SIZES = {"long": 2_000, "middle": 400}  # items of each party: their union takes far longer than a test; or a second
+OVER = {"succeeded", "failed", "denied", "cancelled", "expired"}
 PATIENCE_S = 90.0
 
 
@@ -32,16 +33,21 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
     folder = tmp_path_factory.mktemp("life")
     made = Organisations.create(folder, DATA)
     for name in DATA:
-        (folder / f"{name}-long.dat").write_text("".join(f"{name}{i}\n" for i in range(LONG)))
         file = folder / f"{name}.toml"
-        more = f'[[dataset]]\nname = "long"\nkind = "transactions"\nsource = "{name}-long.dat"\nformat = "basket"\n'
-        file.write_text(file.read_text().replace("[policy]", more + "[policy]"))
+        for size, items in SIZES.items():
+            source = f"{name}-{size}.dat"
+            (folder / source).write_text("".join(f"{name}{i}\n" for i in range(items)))
+            more = f'[[dataset]]\nname = "{size}"\nkind = "transactions"\nsource = "{source}"\nformat = "basket"\n'
+            file.write_text(file.read_text().replace("[policy]", more + "[policy]"))
     south = folder / "south.toml"
     south.write_text(south.read_text().replace('approve = "auto"', 'approve = "manual"'))
     try:
         made.start()
         yield made
     finally:
+        for state in (folder / "jobs").glob("*/state.json"):
+            if state_of(made, state.parent.name) not in OVER:  # a test has failed
+                os.kill(driver_of(made, state.parent.name), signal.SIGKILL)
         made.stop()
 
 
@@ -72,18 +78,27 @@ def status(world: Organisations, job_id: str) -> dict[str, Any]:
     return dict(json.loads(ran.out))
 
 
-def decide(world: Organisations, job_id: str, *words: str) -> Ran:
-    """What the person at south does."""
+def decide(
+    world: Organisations, job_id: str, *words: str, then: str = "", act: Callable[[], None] | None = None
+) -> None:
+    """What the person at south does; and what happens as soon as the job is in the state `then`."""
     command = words or ("approve", "--yes", "--by", "sue")
-    ran = comine("party", command[0], "south.toml", job_id[:8], *command[1:], cwd=world.folder)
+    person = Process("party", command[0], "south.toml", job_id[:8], *command[1:], cwd=world.folder)
+    try:
+        if then:
+            until(world, job_id, then)
+        if act is not None:
+            act()
+    finally:
+        ran = person.end()
     assert ran.code == 0, ran.err
-    return ran
 
 
-def submit(world: Organisations, *more: str, long: bool = False) -> str:
-    file = world.job(min_support="1" if long else "0.2", more='universe = "all-items"\nmax_length = 1' if long else "")
-    if long:
-        file.write_text(file.read_text().replace('"baskets"', '"long"'))
+def submit(world: Organisations, *more: str, dataset: str = "baskets") -> str:
+    file = world.job()
+    if dataset in SIZES:
+        file = world.job(min_support="1", more='universe = "all-items"\nmax_length = 1')
+        file.write_text(file.read_text().replace('"baskets"', f'"{dataset}"'))
     ran = job("submit", file, *more, world=world)
     assert ran.code == 0, ran.err
     assert "for the approval of south" in ran.err
@@ -115,11 +130,13 @@ def driver_of(world: Organisations, job_id: str) -> int:
 
 
 def n_rows(world: Organisations, job_id: str) -> int:
-    return int(json.loads(job("result", job_id, "--json", world=world).out)["n_rows"])
+    ran = job("result", job_id, "--out", "taken", world=world)
+    assert (ran.code, ran.out) == (0, ""), ran.err
+    return int(json.loads((world.folder / "taken" / "result.json").read_text())["n_rows"])
 
 
 def test_submit_watch_detach_approve_and_come_back(world: Organisations) -> None:
-    job_id = submit(world, "--out", "out")
+    job_id = submit(world, "--out", "out", "--plan")
     assert re.fullmatch(r"[0-9a-f]{64}", job_id)
     inbox = json.loads(comine("party", "inbox", "south.toml", "--json", cwd=world.folder).out)
     assert job_id in json.dumps(inbox)
@@ -140,6 +157,7 @@ def test_submit_watch_detach_approve_and_come_back(world: Organisations) -> None
     assert job("watch", "weekly", world=world).code == 0
     contents = json.loads((world.folder / "out" / "result.json").read_text())
     assert contents["job_id"] == job_id
+    assert set(contents["plan"]) == set(DATA)
     assert {consent["party"] for consent in contents["consents"]["approvals"]} == set(DATA)
     assert status(world, job_id)["parties"]["south"]["approved_by"] == "sue"
     page = Path(job("report", job_id, world=world).out.strip())
@@ -167,13 +185,13 @@ def test_a_driver_killed_while_people_think_is_replaced(world: Organisations) ->
 
 
 def test_a_driver_killed_in_the_midst_of_the_job_is_replaced(world: Organisations) -> None:
-    job_id = submit(world, long=True)
-    decide(world, job_id)
-    until(world, job_id, "running")
-    os.kill(driver_of(world, job_id), signal.SIGKILL)
+    job_id = submit(world, dataset="middle")
+    driver = driver_of(world, job_id)
+    decide(world, job_id, then="running", act=lambda: os.kill(driver, signal.SIGKILL))
+    assert state_of(world, job_id) == "running"
     ran = job("watch", job_id, world=world)
     assert ran.code == 0, ran.err
-    assert n_rows(world, job_id) == LONG * len(DATA)
+    assert n_rows(world, job_id) == SIZES["middle"] * len(DATA)
 
 
 def test_a_job_run_that_was_killed_is_found_by_the_list(world: Organisations) -> None:
@@ -198,6 +216,7 @@ def test_a_node_that_is_restarted_between_approval_and_start(world: Organisation
     north = world.nodes["north"]
     north.send(number)
     north.popen.wait()
+    north.kill()
     decide(world, job_id)
     until(world, job_id, "approved")
     world.start("north")
@@ -217,9 +236,8 @@ def test_cancelling_while_people_think(world: Organisations) -> None:
 @pytest.mark.parametrize("driven", [True, False])
 def test_cancelling_while_the_job_runs(world: Organisations, driven: bool) -> None:
     seen = {name: len(node.lines) for name, node in world.nodes.items()}
-    job_id = submit(world, "--out", "cancelled", long=True)
-    decide(world, job_id)
-    until(world, job_id, "running")
+    job_id = submit(world, "--out", "cancelled", dataset="long")
+    decide(world, job_id, then="running")
     if not driven:
         os.kill(driver_of(world, job_id), signal.SIGKILL)
     ran = job("cancel", job_id, world=world)

@@ -81,9 +81,6 @@ def test_the_demo(strategy: str) -> None:
 @pytest.mark.parametrize("name", ["retail", "T10I4D100K"])
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:
     loaded = load_transactions(shared_data / "transactions" / f"{name}.dat.gz", "basket")
-    rows = [
-        [loaded.items[item] for item in loaded.indices[start:stop]]
-        for start, stop in pairwise(loaded.offsets)
-    ]
+    rows = [[loaded.items[item] for item in loaded.indices[start:stop]] for start, stop in pairwise(loaded.offsets)]
     data = {party: Transactions.from_rows(own) for party, own in zip(PARTIES, split(rows), strict=True)}
     check(weekly(strategy=strategy, min_support="0.005"), data)

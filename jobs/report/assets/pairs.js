@@ -83,7 +83,7 @@ function pairsChart() {
         roam: "move",
         draggable: true,
         layoutAnimation: !still.matches,
-        force: { repulsion: 0.025 * room ** 2, edgeLength: [0.3 * room, 0.9 * room], gravity: 0.15, friction: 0.5 },
+        force: { repulsion: 0.016 * room ** 2, edgeLength: [0.25 * room, 0.7 * room], gravity: 0.4, friction: 0.5 },
         label: { show: true, position: "right", color: colour("text"), fontSize: 12 },
         labelLayout: { hideOverlap: true },
         edgeSymbol: directed ? ["none", "arrow"] : ["none", "none"],

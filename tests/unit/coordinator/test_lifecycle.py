@@ -100,7 +100,6 @@ def test_a_job_that_all_policies_approve() -> None:
     assert job.state is State.SUCCEEDED
     assert effects == [
         *(Act.SAVE, Propose(PARTIES, again=False)),
-        *(Act.SAVE, Act.SAVE),
         *(Act.SAVE, Start(again=False)),
         *(Act.SAVE, Act.FOLLOW),
         *(Act.SAVE, Act.FETCH),

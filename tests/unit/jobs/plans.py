@@ -9,7 +9,16 @@ from jobs.spec import JobSpec
 from protos.v1.plan_pb2 import LocalSizes, PartyEstimate, SetSize, Speed
 
 PARTIES = ("north", "south", "east")
-SPEED = Speed(multiply_s=4e-5, embed_s=2e-5, byte_s=1e-9, frame_byte_s=2e-9, frame_s=1e-5, candidate_s=1e-6, row_s=1e-7, row_pairs_s=1e-6)
+SPEED = Speed(
+    multiply_s=4e-5,
+    embed_s=2e-5,
+    byte_s=1e-9,
+    frame_byte_s=2e-9,
+    frame_s=1e-5,
+    candidate_s=1e-6,
+    row_s=1e-7,
+    row_pairs_s=1e-6,
+)
 
 
 def weekly(parties: tuple[str, ...] = PARTIES, *, bound: int | None = None, **itemsets: Any) -> JobSpec:
