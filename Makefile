@@ -46,6 +46,11 @@ protos: setup  ## generate the protobuf modules
 lock: setup  ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --group dev --extra demo --extra pandas --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --upgrade --output-file requirements/dev.txt
+	uv pip compile pyproject.toml --constraint requirements/dev.txt --generate-hashes --universal --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements/run.txt
+	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --output-file requirements/build.txt
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-peers build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

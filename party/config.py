@@ -59,7 +59,8 @@ class DatasetSection(_Section):
         query: With `format = "sql"`: what is read.
         id: Column that numbers transactions, with one item a row.
         item: Column of the items, with one item a row.
-        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
+        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets. Where
+            absent, rounded for jobs that the policy approves by itself, and not at all for those that a person decides.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
     """
 
@@ -71,7 +72,7 @@ class DatasetSection(_Section):
     query: str | None = Field(default=None, min_length=1)
     id: str = Field(default="id", min_length=1)
     item: str = Field(default="item", min_length=1)
-    rows_public: Literal["exact", "rounded", "hidden"] = "rounded"
+    rows_public: Literal["exact", "rounded", "hidden"] | None = None
     policy: Rules | None = None
 
     @model_validator(mode="after")

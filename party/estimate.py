@@ -19,6 +19,7 @@ from jobs.parameters import horizontal_mining
 from jobs.plan import Plan
 from jobs.plan.calibration import UNKNOWN_ROWS, Speed, measure
 from jobs.plan.estimate import estimate
+from jobs.plan.plan import RowsPublic
 from jobs.plan.publication import published_rows, published_sizes, told_speed
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
 from link.errors import LimitExceeded, PolicyDenied
@@ -79,9 +80,11 @@ class Estimates:
             raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
         spec = JobSpec.from_canonical(request.spec)
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
-        self._judge.decide(spec, coordinator)
+        approval = self._judge.decide(spec, coordinator)
         policy = self._judge.policy_of(spec)
-        rows_public = self._config.datasets[spec.job.dataset].rows_public
+        # To plan a job must not disclose what a person has yet to agree to.
+        unsaid: RowsPublic = "rounded" if approval == "auto" else "hidden"
+        rows_public = self._config.datasets[spec.job.dataset].rows_public or unsaid
         data = await self._sources.load(spec.job.dataset)
         await self._check_data(spec, data)
         answer = PartyEstimate(

@@ -72,6 +72,19 @@ def _transpose_tiles(source: NDArray[Any]) -> NDArray[np.uint64]:
     return tiles
 
 
+def xor_each(rows: Rows128, row: NDArray[np.uint64]) -> Rows128:
+    """The XOR of one row to each of many, many at a time: numpy is slow where the last axis is short.
+
+    Args:
+        rows: Shape (n, 2), C-contiguous, n a multiple of 128.
+        row: Shape (2,).
+
+    Returns:
+        Shape (n, 2).
+    """
+    return (rows.reshape(-1, 2 * ROWS) ^ np.tile(row, ROWS)).reshape(-1, 2)
+
+
 def pack_bits(bits: NDArray[np.bool_] | NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Bits along the last axis as bytes, the first bit lowest; the last byte is filled up with zeros."""
     return np.packbits(bits, axis=-1, bitorder="little")

@@ -62,6 +62,9 @@ class Keystream:
         target = slackened.view(np.uint8).data
         end = len(target) - _BLOCK
         update_into = self._cipher.update_into
+        if end <= _CHUNK:
+            update_into(_ZEROS[:end], target)
+            return
         for start in range(0, end, _CHUNK):
             stop = min(start + _CHUNK, end)
             update_into(_ZEROS[: stop - start], target[start : stop + _BLOCK])

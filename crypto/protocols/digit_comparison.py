@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, unpack_bits
+from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, unpack_bits, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.xor_sharing import planes_of
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
@@ -175,8 +175,7 @@ def _tables(seeds: SenderSeeds, corrections: Planes, numbers: Words, cut: tuple[
     first = seeds.used
     rows = seeds.expand(corrections)
     either = hash_rows(rows, first, seeds.domain).reshape(-1, len(numbers), 2)
-    rows ^= seeds.delta
-    one = hash_rows(rows, first, seeds.domain).reshape(-1, len(numbers), 2)
+    one = hash_rows(xor_each(rows, seeds.delta), first, seeds.domain).reshape(-1, len(numbers), 2)
     either ^= one
     sent = []
     for index, digit in enumerate(cut):

@@ -36,8 +36,6 @@ DEFAULT_FIELD_BITS: Final = 2
 _SLACK_WORDS: Final = 2
 _START_BYTES: Final = 24  # a counter block and a domain
 
-_CACHED_WORDS: Final = 1 << 15  # 256 KB of streams at once
-
 Streams = list[list[tuple[Keystream, int]]]
 """By block, its streams with their weights."""
 
@@ -235,25 +233,26 @@ def _expand(streams: Streams, words: int) -> tuple[NDArray[np.uint64], NDArray[n
     weights = max(weight for _, weight in streams[0]) + 1
     field_bits = weights.bit_length() - 1
     sums, rows = np.empty((len(streams), words), np.uint64), np.empty((len(streams), field_bits, words), np.uint64)
-    together = max(1, _CACHED_WORDS // (weights * words))
-    buffer = np.zeros((together, weights, words + _SLACK_WORDS), np.uint64)
-    for start in range(0, len(streams), together):
-        some = slice(start, min(start + together, len(streams)))
-        filled = buffer[: some.stop - start]
-        for block, targets in zip(streams[some], filled, strict=True):
-            for stream, weight in block:
-                stream.fill(targets[weight])
-        _fold(filled[:, :, :words], sums[some], rows[some])
+    buffer = np.zeros((weights, words + _SLACK_WORDS), np.uint64)
+    targets = list(buffer)
+    for block, block_sum, block_rows in zip(streams, sums, rows, strict=True):
+        for stream, weight in block:
+            stream.fill(targets[weight])
+        if len(block) < weights:
+            targets[0][:] = 0  # what folding left there
+        _fold(buffer[:, :words], block_sum, block_rows)
     return sums, rows.reshape(-1, words)
 
 
-def _fold(streams: NDArray[np.uint64], sums: NDArray[np.uint64], rows: NDArray[np.uint64]) -> None:
-    """Halves the streams (blocks, 2^k, words) once a bit of the weight: the odd ones add to its row and to the even."""
-    for bit in range(rows.shape[1]):
-        odd = streams[:, 1::2]
-        np.bitwise_xor.reduce(odd, axis=1, out=rows[:, bit])
-        streams = streams[:, 0::2] ^ odd
-    sums[...] = streams[:, 0]
+def _fold(streams: NDArray[np.uint64], block_sum: NDArray[np.uint64], rows: NDArray[np.uint64]) -> None:
+    """Halves the streams (2^k, words), in place, once a bit of the weight: the odd add to its row and to the even."""
+    for row in rows[:-1]:
+        odd = streams[1::2]
+        np.bitwise_xor.reduce(odd, axis=0, out=row)
+        streams = streams[0::2]
+        streams ^= odd
+    rows[-1] = streams[1]
+    np.bitwise_xor(streams[0], streams[1], out=block_sum)
 
 
 def _values(bits: NDArray[np.uint8]) -> list[int]:

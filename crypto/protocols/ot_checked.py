@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128, unpack_bits
+from crypto.primitives.bit_matrix import ROWS, Rows128, unpack_bits, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
@@ -75,7 +75,7 @@ async def send_checked(session: Session, peer: str, seeds: SenderSeeds, number: 
         )
     q = q[:number]
     return await session.compute(
-        lambda: (hash_rows(q, first, seeds.domain), hash_rows(q ^ seeds.delta, first, seeds.domain))
+        lambda: (hash_rows(q, first, seeds.domain), hash_rows(xor_each(q, seeds.delta), first, seeds.domain))
     )
 
 

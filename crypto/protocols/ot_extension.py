@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128
+from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.masks import Words
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
@@ -77,7 +77,9 @@ async def send_random(
     def hashed(corrections: Packed) -> tuple[NDArray[Any], NDArray[Any]]:
         first = seeds.used
         rows = seeds.expand(corrections)
-        return keep(hash_rows(rows, first, seeds.domain)), keep(hash_rows(rows ^ seeds.delta, first, seeds.domain))
+        return keep(hash_rows(rows, first, seeds.domain)), keep(
+            hash_rows(xor_each(rows, seeds.delta), first, seeds.domain)
+        )
 
     for size in batches(number):
         shape = (ROWS // seeds.field_bits, size // 8)

@@ -45,9 +45,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
         made.start()
         yield made
     finally:
-        for state in (folder / "jobs").glob("*/state.json"):
-            if state_of(made, state.parent.name) not in OVER:  # a test has failed
-                os.kill(driver_of(made, state.parent.name), signal.SIGKILL)
+        for job_id in known_jobs(made):
+            if state_of(made, job_id) not in OVER:  # a test has failed
+                job("cancel", job_id, world=made)
         made.stop()
 
 
@@ -103,6 +103,10 @@ def submit(world: Organisations, *more: str, dataset: str = "baskets") -> str:
     assert ran.code == 0, ran.err
     assert "for the approval of south" in ran.err
     return ran.out.strip()
+
+
+def known_jobs(world: Organisations) -> list[str]:
+    return [file.parent.name for file in (world.folder / "jobs").glob("*/state.json")]
 
 
 def state_of(world: Organisations, job_id: str) -> str:
@@ -198,11 +202,7 @@ def test_a_job_run_that_was_killed_is_found_by_the_list(world: Organisations) ->
     world.job()
     process = Process("job", "run", "job.toml", cwd=world.folder)
     process.until("for the approval of south")
-    job_id = next(
-        folder.name
-        for folder in (world.folder / "jobs").iterdir()
-        if state_of(world, folder.name) == "awaiting-approval"
-    )
+    (job_id,) = (known for known in known_jobs(world) if state_of(world, known) == "awaiting-approval")
     process.kill()
     decide(world, job_id)  # the nodes have not noticed
     ran = job("list", "--json", world=world)

@@ -90,6 +90,21 @@ def test_hidden_sizes_are_not_told(tmp_path: Path) -> None:
     with_nodes(tmp_path, "hidden", test)
 
 
+@pytest.mark.parametrize(("approve", "told"), [("auto", "rounded"), ("manual", "hidden")])
+def test_what_a_person_has_yet_to_decide_is_not_told_unasked(tmp_path: Path, approve: str, told: str) -> None:
+    def write(authority: Authority) -> None:
+        file = tmp_path / "north.toml"
+        file.write_text(file.read_text().replace('approve = "auto"', f'approve = "{approve}"'))
+
+    async def run() -> None:
+        async with running(tmp_path, prepare=write) as nodes:
+            answer = await ask(nodes.clients["north"], weekly(), TOTAL)
+            assert answer.rows_public == told
+            assert answer.HasField("sizes") is (told == "rounded")
+
+    asyncio.run(run())
+
+
 def test_no_name_of_an_item_is_told(tmp_path: Path) -> None:
     spec = weekly(itemsets={"strategy": "one-shot", "thin": False})
 
