@@ -26,6 +26,7 @@ from party.rules import ApprovalRule, PolicySection, seconds
 Approval = Literal["auto", "manual"]
 
 DEFAULT_PERIOD: Final = "30d"
+CLOCK_SLACK_S: Final = 300  # by which a coordinator's clock may be ahead of this one
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which a union is opened
 
 
@@ -298,7 +299,7 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
 def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
     if case.expiry is None:
         return None
-    late = case.expiry - case.now > seconds(policy.max_expiry)
+    late = case.expiry - case.now > seconds(policy.max_expiry) + CLOCK_SLACK_S
     refusal = f"takes proposals that expire within {policy.max_expiry} (rule max_expiry); check the clocks"
     return Verdict("max_expiry", f"within {policy.max_expiry}", refusal if late else None)
 

@@ -115,7 +115,7 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     rows = [
         [
             line.job_id[:12],
-            line.created,
+            line.created[:16].replace("T", " "),
             line.name,
             line.task,
             line.state,
@@ -123,7 +123,7 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
         ]
         for line in found.jobs
     ]
-    write_table(["id", "created", "name", "task", "state", "waits for, or why it ended"], rows)
+    write_table(["id", "created", "name", "task", "state", "waits for, or error"], rows)
 
 
 def cancel(
@@ -258,6 +258,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
 
 def _show(document: JobDocument) -> None:
     from coordinator.cli.console import write, write_table
+    from coordinator.cli.live import size
     from coordinator.failures import one_line
 
     ends = f", until {document.until}" if document.until is not None else ""
@@ -271,14 +272,13 @@ def _show(document: JobDocument) -> None:
             party,
             standing.state,
             standing.step + (f" {standing.done}/{standing.total}" if standing.total else ""),
-            str(standing.bytes_sent),
-            str(standing.bytes_received),
+            f"{size(standing.bytes_sent)}, {size(standing.bytes_received)}",
             standing.approved_by or "",
             standing.problem or standing.waits_for,
         ]
         for party, standing in document.parties.items()
     ]
-    write_table(["party", "state", "step", "bytes sent", "bytes received", "approved by", "waits for"], rows)
+    write_table(["party", "state", "step", "sent, received", "approved by", "waits for"], rows)
 
 
 def _end(state: str) -> str:

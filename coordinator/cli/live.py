@@ -31,7 +31,7 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks = {
-            name: progress.add_task("waiting", total=None, party=name, sent=_size(0), received=_size(0))
+            name: progress.add_task("waiting", total=None, party=name, sent=size(0), received=size(0))
             for name in parties
         }
 
@@ -41,8 +41,8 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
                 description=step or "waiting",
                 completed=done,
                 total=total or None,
-                sent=_size(bytes_sent),
-                received=_size(bytes_received),
+                sent=size(bytes_sent),
+                received=size(bytes_received),
             )
 
         yield watcher
@@ -73,7 +73,8 @@ def standing(job: Job) -> str:
     return ""
 
 
-def _size(number: float) -> str:
+def size(number: float) -> str:
+    """A number of bytes for people."""
     for unit in ("B", "kB", "MB"):
         if number < 1000:
             return f"{number:.0f} {unit}"

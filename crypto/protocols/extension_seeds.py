@@ -36,6 +36,10 @@ DEFAULT_FIELD_BITS: Final = 2
 _SLACK_WORDS: Final = 2
 _START_BYTES: Final = 24  # a counter block and a domain
 
+# An extension takes and frees some megabytes a batch. The C library of Linux gives each back to the system, and half of
+# the time would go into page faults, until an array this large has once been freed; it touches no memory.
+np.empty(31 << 20, np.uint8)
+
 Streams = list[list[tuple[Keystream, int]]]
 """By block, its streams with their weights."""
 

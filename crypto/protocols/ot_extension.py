@@ -6,7 +6,8 @@ the correlation. Variants, each as a stream of batches, so that memory stays bou
     correlated    over Z_2^w: the sender gets a = H(q), the receiver a + c·x for the sender's x
     chosen        the sender's own messages of 1 to 16 bytes under the random ones
 
-Rounds: 1 for random, 2 for correlated and chosen transfers, whatever their number; after `prepare_…`.
+Rounds: 1 for random, 2 for correlated and chosen transfers, after `prepare_…`; from 2·`WINDOW` batches (8 million
+    transfers) on, the receiver waits for the sender once a window.
 Bytes: 16/k a transfer from the receiver; with correlations w/8, with chosen messages 2·length from the sender.
 
 Adversary: semi-honest parties; a receiver that deviates can learn Δ bit by bit, which `ot_checked` refuses.
@@ -30,8 +31,10 @@ from crypto.primitives.masks import Words
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from protos.v1.shares_pb2 import BatchesTaken
 
 BATCH: Final = 1 << 17  # transfers at once: rows and streams stay in the cache, messages near what gRPC likes best
+WINDOW: Final = 32  # batches; a receiver runs ahead of its sender by two windows at most, so that queues stay bounded
 ROW_BYTES: Final = 16
 
 T = TypeVar("T")
@@ -81,10 +84,13 @@ async def send_random(
             hash_rows(xor_each(rows, seeds.delta), first, seeds.domain)
         )
 
-    for size in batches(number):
+    sizes, taken = batches(number), session.lane("taken")
+    for index, size in enumerate(sizes):
         shape = (ROWS // seeds.field_bits, size // 8)
         corrections = await session.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
         yield await session.compute(hashed, corrections)
+        if (index + 1) % WINDOW == 0 and index + 1 + WINDOW < len(sizes):
+            await taken.send(peer, BatchesTaken())
 
 
 async def receive_random(
@@ -105,8 +111,10 @@ async def receive_random(
         corrections, rows = seeds.expand(part)
         return corrections, keep(hash_rows(rows, first, seeds.domain))
 
-    done = 0
-    for size in batches(len(choices) * 8):
+    done, taken = 0, session.lane("taken")
+    for index, size in enumerate(batches(len(choices) * 8)):
+        if index >= 2 * WINDOW and index % WINDOW == 0:
+            await taken.recv(peer, BatchesTaken)
         part = np.ascontiguousarray(choices[done : done + size // 8])
         corrections, kept = await session.compute(hashed, part)
         await session.send_array(peer, ExtensionRows, corrections)  # -> 1

@@ -43,24 +43,24 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "45dcf3f8713016b31eb43d55d9e0de21c56159f8f9fca5b2d147cd8cf0712114",
+        "9b7d8799aadda4b9d8c25e9fcd1e1df97dc411291f9a3ff1800def04a59af06c",
         14,
-        {"north": 15228, "south": 21876, "east": 21873},
+        {"north": 15088, "south": 21736, "east": 21733},
     ),
     "one-shot": Wire(
-        "d3c899df3f27c5cb98c3c1f991beac26af09be1b1962aac301099167d518f58b",
+        "df60b988cd6809a565aea53bee3afa56cfe75f417f47e9d56e651457bfc57f19",
         22,
-        {"north": 28688, "south": 42258, "east": 42258},
+        {"north": 28548, "south": 42118, "east": 42118},
     ),
     "thinned": Wire(
-        "83b3ddcbe2ba3383ed0623fa66a7c20442b2a1fcaa6931764471ed77fb49dbda",
+        "9651f1db6260741980b489c9624f359d63b1ee34972efd2e872bb1394d4b85d8",
         30,
-        {"north": 42220, "south": 62536, "east": 62539},
+        {"north": 42080, "south": 62396, "east": 62399},
     ),
     "catalogue": Wire(
-        "8e9a1fbba52b693b427ed574a5b93293ce1d170e4e7090647b4f44c3a23bd056",
+        "6ce031c2f040eda598cb4722d468c873effe1c9180e1e0319893b3421b7e0631",
         6,
-        {"north": 1698, "south": 1698, "east": 1692},
+        {"north": 1558, "south": 1558, "east": 1552},
     ),
 }
 

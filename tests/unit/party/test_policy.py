@@ -107,7 +107,7 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
     ({"max_union_bound": 64}, job(), {}, "bound of at most 64 .rule max_union_bound., and the job has none"),
     ({"max_union_bound": 64}, job(union={"bound": 65}), {}, "the job has 65"),
     ({}, job(), {"expiry": NOW + 8 * DAY}, "expire within 7d .rule max_expiry"),
-    ({"max_expiry": "1h"}, job(), {"expiry": NOW + 3601}, "expire within 1h .rule max_expiry"),
+    ({"max_expiry": "1h"}, job(), {"expiry": NOW + 3600 + 301}, "expire within 1h .rule max_expiry"),
     (
         {"party_sets": "fixed"},
         job(parties=["north", "south"]),
