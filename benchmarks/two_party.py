@@ -169,9 +169,7 @@ def wide_area(task: Task) -> Cost:
         executor = ThreadExecutor()
 
         def opener(name: str) -> Open:
-            return lambda job_id: EmulatedLink(
-                hubs.setdefault(job_id, Hub()).endpoint(name), LATENCY_S, BITS_PER_S
-            )
+            return lambda job_id: EmulatedLink(hubs.setdefault(job_id, Hub()).endpoint(name), LATENCY_S, BITS_PER_S)
 
         try:
             return await asyncio.gather(*(take_part(task, name, opener(name), executor) for name in HOLDERS))
