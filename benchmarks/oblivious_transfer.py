@@ -118,7 +118,7 @@ def _two_parties(settings: Settings) -> list[Table]:
         notes=["seeds are agreed upon beforehand, once a session; all that follows, triples included, is counted"],
     )
     far = Table(
-        f"Two parties in one process, emulated {LATENCY_S * 1000:.0f} ms one way and {BITS_PER_S / 1e6:.0f} Mbit/s each",
+        f"Two parties in one process, {LATENCY_S * 1000:.0f} ms one way and {BITS_PER_S / 1e6:.0f} Mbit/s, emulated",
         ("what", "number", "seconds", "rounds", "MB", "rounds × latency s"),
     )
     some, many = (1_000, 10_000) if settings.quick else (10_000, 1 << 20)

@@ -259,6 +259,8 @@ class Session:
             UndeclaredDisclosure: The statement does not allow it; nothing has left.
         """
         receivers = [p for p in (self.others if to is None else to) if p != self.me]
+        if not receivers:
+            return  # nothing leaves
         contiguous = np.ascontiguousarray(values)
         self._core.ledger.issue(label, _view(contiguous), len(contiguous), receivers)
         for receiver in receivers:

@@ -68,12 +68,14 @@ class Job:
         costs: Tells what the job has cost so far.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
+        ending: Whether its early end is being recorded, before which nothing may begin.
     """
 
     def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str, present: JobEvent) -> None:
         self.id, self.spec, self.coordinator = job_id, spec, coordinator
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
+        self.ending = False
         self.costs: Callable[[], Costs] = lambda: Costs(
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )

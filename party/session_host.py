@@ -147,7 +147,7 @@ class SessionHost:
         self._notice(job)
         if job.state == AWAITING_APPROVAL:
             raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
-        if job.state != APPROVED:
+        if job.state != APPROVED or job.ending:
             state = JobState.Name(job.state).lower()
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
@@ -367,8 +367,10 @@ class SessionHost:
     async def _end(
         self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None = None
     ) -> None:
-        """Ends a job early; where its end cannot be written, it has ended all the same."""
-        before = job.state
+        """Ends a job early, once; where its end cannot be written, it has ended all the same."""
+        if job.ending:
+            return
+        job.ending, before = True, job.state
         try:
             await self._room.audit.record(Ended.by(job.id, _WORDS[state], told))
         except ComineError:  # the node's log has the reason
@@ -376,6 +378,7 @@ class SessionHost:
         finally:
             if job.state == before:
                 self._end_now(job, state, told, error)
+            job.ending = False
 
     def _end_now(self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None) -> None:
         changes = _ended(self._now(), told, self._me)

@@ -65,7 +65,7 @@ def notes() -> Callable[[Job], None]:
 def standing(job: Job) -> str:
     """For whose decision or return a job waits; empty where it goes its way."""
     if job.state is State.AWAITING:
-        until = f"{datetime.fromtimestamp(job.expires):%Y-%m-%d %H:%M}"
+        until = f"{datetime.fromtimestamp(job.expires).astimezone():%Y-%m-%d %H:%M %Z}"
         names = enumeration(job.waits_for)
         return f"waiting until {until} for the approval of {names} (there: comine party inbox)"
     if job.state is State.APPROVED and job.away:

@@ -25,14 +25,17 @@ from numpy.typing import NDArray
 
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.ot_extension import receive_correlated, send_correlated
 from crypto.protocols.shared_bits import check_two_party
 from crypto.protocols.two_party import TwoParty, beside
 from link.session import Session
+from link.tasks import together
 
 PRODUCT_BLOCK: Final = 1 << 15  # elements: 2^21 transfers
 DOT_BLOCK: Final = 1 << 22  # transfers: what a block keeps stays below 100 MB
+
+# Bits of a factor that share a word, from the first to before the second: the shortest that holds 64 − first bits.
+_RUNS: Final = ((0, 32, np.uint64), (32, 48, np.uint32), (48, 56, np.uint16), (56, 64, np.uint8))
 
 Values = NDArray[np.uint64]
 Bits = NDArray[np.bool_]
@@ -54,56 +57,51 @@ async def multiply(session: Session, parties: TwoParty, x: AdditiveShare, y: Add
     check_two_party(parties, x, y)
     if x.size != y.size:
         raise ValueError(f"vectors of length {x.size} and {y.size} are not multiplied")
-    mine, theirs = session.lane(f"from {parties.me}"), session.lane(f"from {parties.peer}")
-    sender, receiver = await parties.both(mine, theirs)
+    sending, receiving = session.lane(f"from {parties.me}"), session.lane(f"from {parties.peer}")
     product = x.values * y.values
     for start in range(0, x.size, PRODUCT_BLOCK):
         block = slice(start, start + PRODUCT_BLOCK)
         of_x, of_y = await beside(
-            send_factors(mine, parties.peer, sender, x.values[block]),
-            receive_factors(theirs, parties.peer, receiver, y.values[block]),
+            send_factors(sending, parties, x.values[block]), receive_factors(receiving, parties, y.values[block])
         )
         product[block] += of_x + of_y
     return AdditiveShare(product, parties.me, parties.holders)
 
 
-async def send_factors(session: Session, peer: str, seeds: SenderSeeds, factors: Values) -> Values:
-    """The extension sender's part of products of its numbers x with the other's y.
+async def send_factors(session: Session, parties: TwoParty, factors: Values) -> Values:
+    """This party's part of the products of its own numbers x with the other's y.
 
     Args:
         session: The lane to talk on.
-        peer: The receiver.
-        seeds: For this lane.
+        parties: This party's half of the agreement with the other.
         factors: x, shape (n,), n public.
 
     Returns:
         Its shares of x·y modulo 2^64, shape (n,).
     """
-    shares = np.zeros_like(factors)
-    for first, stop, word in _runs():
+
+    async def part(first: int, stop: int, word: type[np.unsignedinteger[Any]]) -> Values:
+        lane = session.lane(f"bit {first}")
         repeated = np.tile(factors.astype(word), stop - first)
-        shares -= _weighted(await send_correlated(session, peer, seeds, repeated), first, stop)
-    return shares
+        sender = await parties.sending(lane)
+        return _weighted(await send_correlated(lane, parties.peer, sender, repeated), first, stop)
+
+    total: Values = np.sum(await together(part(*run) for run in _RUNS), axis=0, dtype=np.uint64)
+    return np.negative(total)
 
 
-async def receive_factors(session: Session, peer: str, seeds: ReceiverSeeds, factors: Values) -> Values:
-    """The extension receiver's part of products of its numbers y with the other's x.
+async def receive_factors(session: Session, parties: TwoParty, factors: Values) -> Values:
+    """This party's part of the products of its own numbers y with the x that the other sends; as `send_factors`."""
 
-    Args:
-        session: The lane to talk on.
-        peer: The sender.
-        seeds: For this lane.
-        factors: y, shape (n,), n public.
-
-    Returns:
-        Its shares of x·y modulo 2^64, shape (n,).
-    """
-    shares = np.zeros_like(factors)
-    for first, stop, word in _runs():
+    async def part(first: int, stop: int, word: type[np.unsignedinteger[Any]]) -> Values:
+        lane = session.lane(f"bit {first}")
         positions = np.arange(first, stop, dtype=np.uint64)[:, None]
         choices = ((factors >> positions) & np.uint64(1)).astype(np.uint8).reshape(-1)
-        shares += _weighted(await receive_correlated(session, peer, seeds, choices, word), first, stop)
-    return shares
+        receiver = await parties.receiving(lane)
+        return _weighted(await receive_correlated(lane, parties.peer, receiver, choices, word), first, stop)
+
+    total: Values = np.sum(await together(part(*run) for run in _RUNS), axis=0, dtype=np.uint64)
+    return total
 
 
 async def dot_product(session: Session, parties: TwoParty, bits: Bits) -> AdditiveShare:
@@ -133,11 +131,6 @@ async def dot_product(session: Session, parties: TwoParty, bits: Bits) -> Additi
             shares = await receive_correlated(session, parties.peer, receiver, choices, np.uint64)
             total += np.sum(shares, dtype=np.uint64)
     return AdditiveShare(total, parties.me, parties.holders)
-
-
-def _runs() -> list[tuple[int, int, type[np.unsignedinteger[Any]]]]:
-    """Bits of the factor that share a word: from `first` to before `stop`, the shortest that holds 64 − first bits."""
-    return [(0, 32, np.uint64), (32, 48, np.uint32), (48, 56, np.uint16), (56, 64, np.uint8)]
 
 
 def _weighted(words: Words, first: int, stop: int) -> Values:

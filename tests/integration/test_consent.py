@@ -470,6 +470,18 @@ def test_a_cancel_of_a_job_that_never_came_makes_no_noise(tmp_path: Path) -> Non
 
 
 # -- the commands -----------------------------------------------------------------------------------------------------
+def test_a_job_that_is_cancelled_from_several_sides_at_once_ends_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            client = nodes.clients["north"]
+            job_id = await client.propose(weekly())
+            await asyncio.gather(*(client.stub.Cancel(control.CancelRequest(job_id=job_id)) for _ in range(5)))
+            ended = [entry for entry in audit_of(tmp_path, "north") if entry["event"] == "ended"]
+            assert len(ended) == 1
+
+    asyncio.run(test())
+
+
 def test_show_tells_a_person_all_there_is_to_decide_on(
     tmp_path: Path, manual: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
