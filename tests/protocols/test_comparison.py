@@ -25,6 +25,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import LeafTables
+from tests.protocols.test_secure_sum import Twice, outcomes
 from tests.protocols.two_party_world import (
     HOLDERS,
     A,
@@ -297,3 +298,25 @@ def test_the_sum_of_the_shares_is_what_is_compared() -> None:
     shares = shares_of([5, 2**64 - 1])
     assert reconstruct(list(shares.values())).tolist() == [5, 2**64 - 1]
     assert bits_of(compared([5, 2**64 - 1], 0, 64)) == [1, 0]  # in two's complement
+
+
+def pairwise_comparison(session: Session) -> Any:
+    holders = ("p0", "p1")
+    values = np.full(20, 7 if session.me == "p0" else 3, np.uint64)
+    share = AdditiveShare(values, session.me, holders)
+    return at_least(session.lane("work"), TwoParty(session.lane("two"), holders), share, 10, 18)
+
+
+def test_frames_that_come_twice_change_nothing() -> None:
+    ended = outcomes(pairwise_comparison, 2, transport=Twice)
+    assert reconstruct_bits(list(ended.values())).tolist() == [1] * 20
+
+
+@pytest.mark.parametrize("victim", ["p0", "p1"])
+@pytest.mark.parametrize("frame", [1, 2, 4, 6])
+def test_a_holder_that_is_lost_is_named(victim: str, frame: int) -> None:
+    ended = outcomes(pairwise_comparison, 2, crash=(victim, frame))
+    assert isinstance(ended[victim], asyncio.CancelledError)
+    (other,) = {"p0", "p1"} - {victim}
+    assert isinstance(ended[other], ComineError)
+    assert ended[other].party == victim

@@ -38,6 +38,14 @@ PROTOCOL_PAGES = {
     "secure_sum": "secure-sum",
     "ring_sum": "ring-sum",
     "set_union": "set-union",
+    "base_ot": "base-ot",
+    "oblivious_transfer": "oblivious-transfer",
+    "ot_extension": "ot-extension",
+    "comparison": "comparison",
+    "and_triples": "shares",
+    "shared_bits": "shares",
+    "multiplication": "shares",
+    "conversion": "shares",
 }
 HELPERS = {
     "pairwise",
@@ -46,6 +54,10 @@ HELPERS = {
     "union_costs",
     "union_disclosure",
     "layers",
+    "extension_seeds",
+    "ot_checked",
+    "two_party",
+    "digit_comparison",
 }  # parts of protocols that have pages
 
 

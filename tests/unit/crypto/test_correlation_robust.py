@@ -40,3 +40,10 @@ def test_long_inputs_hash_as_their_rows_do_and_stay_as_they_are() -> None:
 def test_equal_rows_under_other_tweaks_hash_to_other_values() -> None:
     hashed = hash_rows(np.zeros((1000, 2), np.uint64), 0)
     assert len(np.unique(hashed, axis=0)) == 1000
+
+
+def test_a_domain_is_the_upper_half_of_the_tweak() -> None:
+    rows = np.random.default_rng(1).integers(0, 2**63, (5, 2)).astype(np.uint64)
+    hashed = hash_rows(rows, 9, 2**64 - 3)
+    upper = (2**64 - 3) << 64
+    assert [row.tobytes() for row in hashed] == [plainly(row.tobytes(), upper + 9 + j) for j, row in enumerate(rows)]
