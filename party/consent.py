@@ -123,6 +123,7 @@ class Consent:
         except ComineError as error:
             await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=error.message))
             self._add(replace(record, state=DENIED, **_denial(error, POLICY, now, self._me)))
+            self._store.forget_refused(POLICY)  # proposed again, such a job is judged again
             raise
         if how == "auto":
             approval = self._sign(job_id, coordinator, POLICY, now)

@@ -19,10 +19,11 @@ from typing import Any, Final
 from link.errors import ConfigurationError, ResourceError
 from party.job import MOVES
 from party.policy import Earlier
-from protos.v1.control_pb2 import JobState, SignedProposal
+from protos.v1.control_pb2 import DENIED, JobState, SignedProposal
 
 FILE: Final = "node.db"
 VERSION: Final = 1
+MOST_REFUSED: Final = 1000
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _SCHEMA: Final = f"""
@@ -213,6 +214,13 @@ class Store:
         places = ", ".join("?" * len(_COLUMNS))
         statement = f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
         return bool(self._execute(statement, *values).rowcount == 1)
+
+    def forget_refused(self, by: str, keep: int = MOST_REFUSED) -> None:
+        """Forgets all but the newest of the jobs that `by` refused, or else whoever may propose could fill the disk."""
+        refused = "FROM jobs WHERE state = ? AND decided_by = ?"
+        newest = f"SELECT job_id {refused} ORDER BY received DESC LIMIT ?"
+        which = (_name(DENIED), by)
+        self._execute(f"DELETE {refused} AND job_id NOT IN ({newest})", *which, *which, keep)
 
     def move(
         self, job_id: bytes, before: JobState.ValueType, after: JobState.ValueType, changes: Mapping[str, Any]

@@ -95,6 +95,17 @@ def test_a_job_id_is_taken_once(path: Path) -> None:
     store.close()
 
 
+def test_of_jobs_that_the_policy_refused_the_newest_are_kept(path: Path) -> None:
+    store = Store.open(path)
+    for number in range(1, 6):
+        store.add(record(number, state=DENIED, decided_by="policy"))
+    store.add(record(6, state=DENIED, decided_by="Ada", received=1.0))
+    store.add(record(7))
+    store.forget_refused("policy", keep=2)
+    assert {kept.job_id[0] for kept in store.all()} == {4, 5, 6, 7}
+    store.close()
+
+
 def test_jobs_are_found_by_the_beginning_of_their_id(path: Path) -> None:
     store = Store.open(path)
     for number in (0x11, 0x12, 0xAB):
