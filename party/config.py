@@ -59,8 +59,9 @@ class DatasetSection(_Section):
         query: With `format = "sql"`: what is read.
         id: Column that numbers transactions, with one item a row.
         item: Column of the items, with one item a row.
-        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets. Where
-            absent, rounded for jobs that the policy approves by itself, and not at all for those that a person decides.
+        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
+            Where absent, rounded for jobs that the policy approves by itself, and not at all for those that a person
+            decides.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
     """
 

@@ -42,8 +42,8 @@ key = {key:<26}# secret: mode 0600, and it never leaves this machine
 name = {dataset:<25}# jobs ask for data by this name, so all parties use the same
 kind = "transactions"
 {source}
-# rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden"; unsaid, nothing of
-                                # jobs that a person has yet to decide
+# rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden";
+                                # unsaid, nothing of jobs that a person has yet to decide
 
 # What may be computed here. Every rule that is written is enforced; a job that breaks one is refused, and its
 # coordinator is told which. The same keys under [dataset.policy] hold for one dataset alone.

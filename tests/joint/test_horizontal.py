@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
