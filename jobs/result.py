@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.itemsets import Itemsets, Level
-from mining.lattice import Sets
+from mining.lattice import Sets, is_ascending
 
 _MAGIC: Final = b"COMITEM1"
 _HEAD: Final = struct.Struct("<8sQII")
@@ -87,15 +87,12 @@ def _used(n_items: int, levels: Sequence[Level]) -> NDArray[np.bool_]:
 
 
 def _check_level(sets: Sets, counts: NDArray[np.int64], n_items: int, n_rows: int) -> None:
-    if sets.min() < 0 or sets.max() >= n_items or (np.diff(sets, axis=1) <= 0).any():
-        raise ValueError("an itemset names items that do not exist, or not in ascending order")
+    if sets.min() < 0 or sets.max() >= n_items:
+        raise ValueError("an itemset names items that do not exist")
     if counts.min() < 0 or counts.max() > n_rows:
         raise ValueError("a count is not between 0 and the number of rows")
-    differs = sets[1:] != sets[:-1]
-    first = differs.argmax(axis=1)[:, None]
-    rises = np.take_along_axis(sets[1:], first, 1) > np.take_along_axis(sets[:-1], first, 1)
-    if not (differs.any(axis=1).all() and rises.all()):
-        raise ValueError("the itemsets of a level are not distinct or not in ascending order")
+    if not is_ascending(sets):
+        raise ValueError("the itemsets of a level, or their items, are not distinct or not in ascending order")
 
 
 class _Reader:

@@ -122,6 +122,16 @@ def lexicographic_order(sets: Sets) -> NDArray[np.int64]:
     return np.argsort(SetKeys(sets).of(sets), kind="stable")
 
 
+def is_ascending(sets: Sets) -> bool:
+    """Whether rows are distinct and in lexicographic order, and the items ascend inside each."""
+    if not (np.diff(sets, axis=1) > 0).all():
+        return False
+    differs = sets[1:] != sets[:-1]
+    first = differs.argmax(axis=1)[:, None]
+    rises = np.take_along_axis(sets[1:], first, 1) > np.take_along_axis(sets[:-1], first, 1)
+    return bool(rises.all())
+
+
 def unique_sets(sets: Sets) -> Sets:
     """Distinct rows, lexicographically sorted."""
     _, first = np.unique(SetKeys(sets).of(sets), return_index=True)

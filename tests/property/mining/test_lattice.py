@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import random
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mining.candidates import join
-from mining.lattice import SetKeys, contains, lexicographic_order, subset_positions, unique_sets
+from mining.itemsets import Itemsets
+from mining.lattice import SetKeys, contains, is_ascending, lexicographic_order, subset_positions, unique_sets
 from mining.limits import EnumerationLimit
 
 untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
@@ -87,3 +89,34 @@ def test_long_rows_of_many_items_use_byte_keys():
     sets = np.concatenate([sets, sets[:50]])
     assert SetKeys(sets).of(sets).dtype.kind == "S"
     assert unique_sets(sets).tolist() == sorted(map(list, set(map(tuple, sets.tolist()))))
+
+
+@untimed
+@given(st.integers(1, 4).flatmap(lambda k: st.lists(st.lists(st.integers(0, 5), min_size=k, max_size=k), min_size=1)))
+def test_ascending_rows_are_told_from_others(rows: list[list[int]]) -> None:
+    sets = np.array(rows, np.int32)
+    ascending = all(a < b for row in rows for a, b in pairwise(row)) and all(a < b for a, b in pairwise(rows))
+    assert is_ascending(sets) is ascending
+
+
+@untimed
+@given(st.sets(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=3), min_size=1), st.randoms())
+def test_the_canonical_form_is_one_whatever_the_order(family: set[frozenset[str]], shuffled: random.Random) -> None:
+    def made(items: list[str], order: list[frozenset[str]]) -> Itemsets:
+        position = {item: index for index, item in enumerate(items)}
+        levels = []
+        for length in sorted({len(itemset) for itemset in order}):
+            sets = [sorted(position[item] for item in itemset) for itemset in order if len(itemset) == length]
+            counts = [sum(map(ord, itemset)) for itemset in order if len(itemset) == length]
+            levels.append((np.array(sets, np.int32), np.array(counts, np.int64)))
+        return Itemsets(tuple(items), levels, 10_000)
+
+    items, order = list("abcdef"), sorted(family, key=sorted)
+    first = made(items, order).canonical()
+    shuffled.shuffle(items)
+    shuffled.shuffle(order)
+    second = made(items, order).canonical()
+    assert first.items == second.items
+    assert all((a[0] == b[0]).all() and (a[1] == b[1]).all() for a, b in zip(first.levels, second.levels, strict=True))
+    again = second.canonical()
+    assert again is second
