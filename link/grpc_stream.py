@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from link.core import Receiver
 from link.errors import ComineError, LimitExceeded, MalformedMessage, PeerError, ProtocolViolation
-from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
+from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 
 MAX_ENVELOPE_BYTES: Final = 4 << 20
 WINDOW_BYTES: Final = 64 << 20  # sent to a peer and not acknowledged: senders wait above it
@@ -63,7 +63,7 @@ class Conversation:
         self._unacknowledged: deque[bytes] = deque()
         self.acknowledged = self._pending_bytes = 0
         self._received = self._quiet_frames = self._quiet_bytes = 0
-        self._acknowledge = self._leaving = self._reached = self.at_peace = False
+        self._acknowledge = self._leaving = self._left = self._reached = self.at_peace = False
         self._generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
@@ -140,7 +140,10 @@ class Conversation:
             await asyncio.wait({stream})
             if not stream.cancelled():
                 stream.result()
-                self.end(peace=True)
+                # A stream that its dialling party cancels, or loses as it dies, may look at the accepting end as if it
+                # had come to its end; so peace takes a farewell there. At the dialling end gRPC tells by a status.
+                if half_close is not None or self._leaving or self._left:
+                    self.end(peace=True)
         except ComineError as error:
             self.fail(error)
         finally:
@@ -197,6 +200,8 @@ class Conversation:
         try:
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
             if half_close is not None and not reader.done() and writer.exception() is None:
+                with contextlib.suppress(asyncio.InvalidStateError):  # the peer has left at this moment
+                    await duplex.write(Envelope(farewell=Farewell()).SerializeToString())
                 await half_close()
                 await asyncio.wait({reader})
             for task in (reader, writer):
@@ -230,6 +235,8 @@ class Conversation:
                     self._owe(now=self._quiet_frames >= ACKNOWLEDGE_FRAMES or self._quiet_bytes >= ACKNOWLEDGE_BYTES)
                 case "acknowledge":
                     self._settle(envelope.acknowledge.received)
+                case "farewell":
+                    self._left = True
                 case _:
                     raise ProtocolViolation(f"{self.peer} sent an envelope out of place", party=self.peer)
 

@@ -112,30 +112,51 @@ class Acknowledge(_message.Message):
 Global___Acknowledge: _TypeAlias = Acknowledge  # noqa: Y015
 
 @_typing.final
+class Farewell(_message.Message):
+    """The dialling party's last word on a stream. Without it the accepting party takes the stream's end for a fault."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Farewell: _TypeAlias = Farewell  # noqa: Y015
+
+@_typing.final
 class Envelope(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESUME_FIELD_NUMBER: _builtins.int
     FRAME_FIELD_NUMBER: _builtins.int
     ACKNOWLEDGE_FIELD_NUMBER: _builtins.int
+    FAREWELL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def resume(self) -> Global___Resume: ...
     @_builtins.property
     def frame(self) -> Global___Frame: ...
     @_builtins.property
     def acknowledge(self) -> Global___Acknowledge: ...
+    @_builtins.property
+    def farewell(self) -> Global___Farewell: ...
     def __init__(
         self,
         *,
         resume: Global___Resume | None = ...,
         frame: Global___Frame | None = ...,
         acknowledge: Global___Acknowledge | None = ...,
+        farewell: Global___Farewell | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "content", b"content", "frame", b"frame", "resume", b"resume"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "content", b"content", "farewell", b"farewell", "frame", b"frame", "resume", b"resume"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "content", b"content", "frame", b"frame", "resume", b"resume"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "content", b"content", "farewell", b"farewell", "frame", b"frame", "resume", b"resume"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["resume", "frame", "acknowledge"]  # noqa: Y015
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["resume", "frame", "acknowledge", "farewell"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
 

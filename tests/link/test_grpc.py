@@ -17,10 +17,10 @@ from link import grpc_channel, grpc_stream, grpc_transport
 from link.authority import Authority
 from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
 from link.grpc_channel import channel_credentials, dial
-from link.grpc_stream import enclose
+from link.grpc_stream import Conversation, enclose
 from link.grpc_transport import NodeLink
 from link.trust import Trust
-from protos.v1.link_pb2 import Acknowledge, Envelope, Frame, Resume
+from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Chunk, Note
 from tests.world import nodes, terms
@@ -230,6 +230,36 @@ def test_a_peer_that_dies_is_missed(dying):
             with pytest.raises(PeerError, match=f"{dying} was lost") as lost:
                 await waiting
             assert lost.value.party == dying
+
+    run(main())
+
+
+class _Ending:
+    """An accepted stream on which the dialling party says `said`, after which gRPC tells of its end and of no fault."""
+
+    def __init__(self, *said):
+        self._said = [envelope.SerializeToString() for envelope in said]
+
+    async def read(self):
+        return self._said.pop(0) if self._said else grpc.aio.EOF
+
+    async def write(self, message):
+        pass
+
+
+@pytest.mark.parametrize("in_peace", [True, False])
+def test_a_stream_that_ends_without_a_farewell_was_lost(in_peace):
+    """So a dialling party that dies looks at times, and its peer would wait for it until the job's deadline."""
+
+    async def main():
+        receiver = _Failed()
+        conversation = Conversation(TERMS.job_id, "a", 0.05, receiver)
+        said = [Envelope(farewell=Farewell())] if in_peace else []
+        assert await conversation.serve(_Ending(*said), None, HELLO) is in_peace
+        assert conversation.at_peace is conversation.over is in_peace
+        if not in_peace:
+            with pytest.raises(PeerError, match="a was lost"):
+                raise await receiver.error()
 
     run(main())
 
