@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import job, local, memory, oblivious_transfer, plan, sums, union, wide_area
+from benchmarks import engines, job, local, memory, oblivious_transfer, paillier, plan, sums, union, wide_area
 from benchmarks.measure import cores
 from benchmarks.settings import Settings
 from benchmarks.table import Table
@@ -20,6 +20,8 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "sum": sums.run,
     "union": union.run,
     "ot": oblivious_transfer.run,
+    "paillier": paillier.run,
+    "engines": engines.run,
     "link": wide_area.run,
     "local": local.run,
     "job": job.run,

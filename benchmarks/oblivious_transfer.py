@@ -13,16 +13,19 @@ from benchmarks.measure import run_process
 from benchmarks.settings import Settings
 from benchmarks.table import Table
 from benchmarks.two_party import BITS_PER_S, LATENCY_S, Task, in_processes, wide_area
-from crypto.primitives.bit_matrix import ROWS, transpose, xor_each
-from crypto.primitives.correlation_robust import hash_rows
+from crypto.primitives.bit_matrix import ROWS, transpose
+from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.ot_extension import BATCH, lowest_bits
+from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.extension_sums import block_count
+from crypto.protocols.ot_extension import BATCH, Keep, lowest_bits, whole
 
 MPYC = Path(__file__).parent / "peers" / "mpyc_comparisons.py"
 TRANSFERS_TARGET, TRIPLES_TARGET = 14.0, 7.5  # millions a second of one core, both sides added
-COMPARISONS = (("at 64 bits", 64, 0.25), ("at 24 bits", 24, 0.12), ("at 18 bits", 18, 0.12))
+COMPARISONS = (("at 64 bits", 64, 0.25), ("at 24 bits", 24, 0.12), ("at 18 bits", 18, 0.12), ("at 9 bits", 9, None))
+LEVEL, LEVEL_BITS, LEVEL_TARGET_S = 2_240_000, 9, 0.8  # retail at 0.1 %, three parties: pairs, and bits of capped sums
+NO_OFFSET = np.zeros((1, 2), np.uint64)
 DOT_TARGET_S, BASE_TARGET_S = 0.15, 0.040
 
 
@@ -44,12 +47,16 @@ def _arithmetic(settings: Settings) -> Table:
     repeats = 3 if settings.quick else 15
     bare = _cpu_ns(_bare_loop(), repeats)
     table.add("bare AES and transpose loop", bare, 1e3 / bare, None, None, 1.0)
-    for k in (1, 2, 4):
+    for k in (1, 2, 3, 4):
         cost = _cpu_ns(_transfers(k), repeats)
-        target = TRANSFERS_TARGET if k == 2 else None
-        table.add(f"random transfers, k = {k}", cost, 1e3 / cost, target, ROWS / 8 / k, cost / bare)
-    cost = _cpu_ns(_triples(), repeats)
-    table.add("AND triples, k = 2", cost, 1e3 / cost, TRIPLES_TARGET, ROWS / 8, cost / bare)
+        target = TRANSFERS_TARGET if k in (2, DEFAULT_FIELD_BITS) else None
+        table.add(f"random transfers, k = {k}", cost, 1e3 / cost, target, block_count(k) / 8, cost / bare)
+    for k in (2, 3, 4):
+        cost, bits = _cpu_ns(_symbols(k), repeats), _seeds(k)[0].symbol_bits
+        table.add(f"of bits, one of {2**bits}, k = {k}", cost, 1e3 / cost, None, bits * block_count(k) / 8, cost / bare)
+    k = DEFAULT_FIELD_BITS
+    cost = _cpu_ns(_triples(k), repeats)
+    table.add(f"AND triples, k = {k}", cost, 1e3 / cost, TRIPLES_TARGET, 2 * block_count(k) / 8, cost / bare)
     return table
 
 
@@ -81,28 +88,41 @@ def _bare_loop() -> Callable[[], object]:
 
 def _seeds(k: int) -> tuple[ReceiverSeeds, SenderSeeds]:
     """Both halves as a trusted dealer would hand them out."""
-    random = Randomness.from_os()
-    leaves = np.frombuffer(random.bytes(ROWS // k * 2**k * 16), np.uint8).reshape(ROWS // k, 2**k, 16)
-    return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(16))
+    random, blocks = Randomness.from_os(), block_count(k)
+    leaves = np.frombuffer(random.bytes(blocks * 2**k * 16), np.uint8).reshape(blocks, 2**k, 16)
+    return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(-(-blocks * k // 8)))
 
 
-def _transfers(k: int, keep: Callable[..., object] = lambda rows: rows) -> Callable[[], object]:
+def _transfers(k: int, keep: Keep = whole) -> Callable[[], object]:
     receiver, sender = _seeds(k)
     choices = np.frombuffer(Randomness.from_os().bytes(BATCH // 8), np.uint8)
 
     def batch() -> None:
         first = receiver.used
         corrections, chosen = receiver.expand(choices)
-        keep(hash_rows(chosen, first))
-        rows = sender.expand(corrections)
-        keep(hash_rows(rows, first))
-        keep(hash_rows(xor_each(rows, sender.delta), first))
+        keep(chosen, NO_OFFSET, first, 0)
+        keep(sender.expand(corrections), sender.offsets(1), first, 0)
 
     return batch
 
 
-def _triples() -> Callable[[], object]:
-    one, other = _transfers(2, lowest_bits), _transfers(2, lowest_bits)
+def _symbols(k: int) -> Callable[[], object]:
+    """Transfers of one byte out of as many as symbols have values."""
+    receiver, sender = _seeds(k)
+    bits = receiver.symbol_bits
+    choices = np.frombuffer(Randomness.from_os().bytes(bits * BATCH // 8), np.uint8).reshape(bits, -1)
+
+    def batch() -> None:
+        first = receiver.used
+        corrections, chosen = receiver.expand(choices)
+        hash_words(chosen, first, 0, NO_OFFSET, np.uint8)
+        hash_words(sender.expand(corrections, bits), first, 0, sender.offsets(bits), np.uint8)
+
+    return batch
+
+
+def _triples(k: int) -> Callable[[], object]:
+    one, other = _transfers(k, lowest_bits), _transfers(k, lowest_bits)
 
     def both() -> None:
         one()
@@ -114,7 +134,17 @@ def _triples() -> Callable[[], object]:
 def _two_parties(settings: Settings) -> list[Table]:
     near = Table(
         "Two parties on shares: two processes over loopback TLS",
-        ("what", "number", "seconds", "target s", "µs each", "CPU µs each, both", "bytes each", "rounds"),
+        (
+            "what",
+            "number",
+            "seconds",
+            "target s",
+            "CPU s, both",
+            "µs each",
+            "CPU µs each, both",
+            "bytes each",
+            "rounds",
+        ),
         notes=["seeds are agreed upon beforehand, once a session; all that follows, triples included, is counted"],
     )
     far = Table(
@@ -134,6 +164,14 @@ def _two_parties(settings: Settings) -> list[Table]:
             for name, width, target in COMPARISONS
         ),
         ("comparisons at 18 bits, a large level", Task("comparisons", many // 2, 18, repeats=min(2, repeats)), None),
+        *(
+            (
+                f"comparisons at {LEVEL_BITS} bits, a level of retail, k = {k}",
+                Task("comparisons", 10 * some if settings.quick else LEVEL, LEVEL_BITS, field_bits=k, repeats=repeats),
+                LEVEL_TARGET_S if k == DEFAULT_FIELD_BITS and not settings.quick else None,
+            )
+            for k in (DEFAULT_FIELD_BITS, 4)
+        ),
     ]
     seconds = {}
     for name, task, target in tasks:
@@ -141,7 +179,7 @@ def _two_parties(settings: Settings) -> list[Table]:
         cost = in_processes(task)
         number = task.number
         near.add(
-            *(name, number, cost.seconds, target, cost.seconds / number * 1e6, cost.cpu_s / number * 1e6),
+            *(name, number, cost.seconds, target, cost.cpu_s, cost.seconds / number * 1e6, cost.cpu_s / number * 1e6),
             *(cost.bytes_sent / number, cost.rounds),
         )
         if task.name == "comparisons":

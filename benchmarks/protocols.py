@@ -91,7 +91,7 @@ async def take_part(
         transport = open_transport(job_id)
         task, rows = None, None
         if plan.protocol == "joint":
-            task, rows = HorizontalMining(plan.min_support, PARTIES, PARTIES[0]), plan.data
+            task, rows = HorizontalMining(plan.min_support, PARTIES, PARTIES[0], PARTIES[:2]), plan.data
         session = await Session.establish(
             Terms(job_id, attempt, job_id, PARTIES, STANDARD_128.suite),
             me,

@@ -25,8 +25,10 @@ from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.and_triples import make_triples
 from crypto.protocols.comparison import at_least
+from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.multiplication import dot_product, multiply
 from crypto.protocols.ot_extension import fill_up, receive_random, send_random
+from crypto.protocols.secure_sum import word_for
 from crypto.protocols.two_party import TwoParty
 from link.core import Terms, Transport
 from link.executor import ThreadExecutor
@@ -57,7 +59,7 @@ class Task:
     name: str
     number: int
     width: int = 64
-    field_bits: int = 2
+    field_bits: int = DEFAULT_FIELD_BITS
     repeats: int = 5
 
 
@@ -123,7 +125,9 @@ def _work(task: Task, lane: Session, parties: TwoParty) -> Callable[[], Awaitabl
             bits = values.values % 2 == 1
             return lambda: dot_product(lane, parties, bits)
         case "comparisons":
-            return lambda: at_least(lane, parties, values, 1000, task.width)
+            word = word_for((1 << task.width) - 1)
+            share = AdditiveShare(values.values.astype(word), parties.me, HOLDERS)
+            return lambda: at_least(lane, parties, share, 89, task.width)
     raise ValueError(f"there is no task '{task.name}'")
 
 

@@ -8,17 +8,15 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from coordinator.cli.app import add_commands
+from coordinator.cli.app import COMMANDS, add_command
 from coordinator.failures import one_line
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
-from party.cli import app as party_app
-from party.init import init
 
+_COMMANDS: Final = ("init", *COMMANDS, "party")
 _SIGINT_EXIT = 130
 _BROKEN_PIPE_EXIT = 1  # click's; no command of comine ends with it, but Typer's completion does
 _COMPLETION = frozenset(("--install-completion", "--show-completion"))
@@ -40,8 +38,12 @@ def _comine(
     """Compute together what none may hand over: frequent itemsets and rules over the data of several parties."""
 
 
-def application() -> typer.Typer:
-    """The command with all its sub-commands."""
+def application(called: str | None = None) -> typer.Typer:
+    """The command with its sub-commands.
+
+    Args:
+        called: The only sub-command that is needed, where it is one; to build the others takes longer than many a run.
+    """
     app = typer.Typer(
         name="comine",
         no_args_is_help=True,
@@ -50,13 +52,26 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_comine)
-    app.command()(init)
-    add_commands(app)
-    app.add_typer(party_app, name="party")
+    for name in _COMMANDS if called not in _COMMANDS else (called,):
+        _add_command(app, name)
     return app
 
 
-class _WithoutPandas(MetaPathFinder):
+def _add_command(app: typer.Typer, name: str) -> None:
+    match name:
+        case "init":
+            from party.init import init
+
+            app.command()(init)
+        case "party":
+            from party.cli import app as party_app
+
+            app.add_typer(party_app, name=name)
+        case _:
+            add_command(app, name)
+
+
+class _WithoutPandas:
     """Hides pandas: pyarrow loads it where it is installed, which takes longer than most commands and serves none."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002
@@ -69,6 +84,7 @@ def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
     sys.meta_path.insert(0, _WithoutPandas())
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words, and once
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more are not used, and each spins for 50 ms when it starts
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
     sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
@@ -98,7 +114,7 @@ def _speak_utf_8() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; what went wrong is told on standard error."""
     try:
-        application()(list(arguments), prog_name="comine")
+        application(*arguments[:1])(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
         if isinstance(end.__context__, typer.Abort):  # Ctrl-C or the end of input where a question was asked

@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
 
 from coordinator.interrupt import run_interruptibly
 from coordinator.member import load_federation
 from coordinator.simulate import check_parties, load_data, simulate_job
+from jobs.data import Data
 from jobs.federation import Federation as FederationFile
 from jobs.findings import Result
+from jobs.kinds import needed_kind
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
+from mining.table_readers import table_from_arrow
+from mining.tables import Table
 from mining.transactions import Transactions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
 
+
+class ArrowTable(Protocol):
+    """A table of any library that hands over Arrow's, such as a data frame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
 Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
-Data = str | os.PathLike[str] | Transactions | Iterable[Iterable[str]]
+Given = str | os.PathLike[str] | Data | Iterable[Iterable[str]] | ArrowTable
 
 
 def simulate(
     job: Job,
-    data: Mapping[str, Data],
+    data: Mapping[str, Given],
     *,
     seed: int | None = None,
-    format: str = "basket",  # noqa: A002 - the word of the configuration file
+    format: str | None = None,  # noqa: A002 - the word of the configuration file
     separator: str | None = None,
+    id: str | Sequence[str] = "id",  # noqa: A002 - the word of the configuration file
 ) -> Result:
     """Runs a job with all its parties in this process, with the very code of the nodes.
 
     Args:
         job: Path of a job file, or its contents as a mapping.
         data: By party, its transactions: the path of a file, an iterable of rows of item strings, or encoded
-            transactions.
+            transactions. For a job with partition = "vertical" its table: the path of a file, or a table of pandas,
+            polars, pyarrow or another library that hands over Arrow's.
         seed: Repeats all random draws; such a run keeps no secrets.
-        format: Format of the files among `data`.
-        separator: What separates items in them, where the format leaves it open.
+        format: Format of the files among `data`: basket by default, and csv for tables.
+        separator: What separates items or cells in them, where the format leaves it open.
+        id: The column of ids, or the columns of a composite id.
 
     Raises:
         ComineError: The job, the data or the run is at fault; the message says what to do.
@@ -48,10 +64,14 @@ def simulate(
     spec = _specification(job)
     check_parties(spec, data)
     files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
-    encoded = load_data(files, format, separator)
+    ids = [id] if isinstance(id, str) else list(id)
+    kind = needed_kind(spec)
+    encoded = load_data(files, kind, format or ("csv" if kind == "table" else "basket"), separator, ids)
     for name, given in data.items():
-        if isinstance(given, Transactions):
+        if isinstance(given, Transactions | Table):
             encoded[name] = given
+        elif kind == "table" and hasattr(given, "__arrow_c_stream__"):
+            encoded[name] = table_from_arrow(pa.table(given), ids, f"the data of {name}")
         elif not isinstance(given, str | os.PathLike):
             encoded[name] = _encode(name, given)
     return run_interruptibly(simulate_job(spec, encoded, seed=seed))

@@ -12,6 +12,7 @@ import grpc
 from coordinator.failures import one_line
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
+from link.core import CHUNK_BYTES
 from link.errors import (
     ComineError,
     IdentityError,
@@ -28,6 +29,7 @@ from link.identity import Identity
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
+    DealtPart,
     Decision,
     DescribeRequest,
     Description,
@@ -90,9 +92,9 @@ class PartyClient:
         decision: Decision = await self.call(self._control.Propose(proposal, timeout=ANSWER_S))
         return decision
 
-    async def start(self, job_id: bytes, attempt: int, approvals: Sequence[SignedApproval]) -> None:
-        """Begins the party's part."""
-        request = StartRequest(job_id=job_id, attempt=attempt, approvals=approvals)
+    async def start(self, job_id: bytes, attempt: int, approvals: Sequence[SignedApproval], seed: bytes = b"") -> None:
+        """Begins the party's part; `seed` is for a job in which the coordinator deals randomness."""
+        request = StartRequest(job_id=job_id, attempt=attempt, approvals=approvals, seed=seed)
         await self.call(self._control.Start(request, timeout=ANSWER_S))
 
     async def watch(self, job_id: bytes) -> AsyncGenerator[JobEvent]:
@@ -103,6 +105,12 @@ class PartyClient:
                 yield event
         finally:
             call.cancel()
+
+    async def deal(self, job_id: bytes, label: bytes, data: bytes) -> None:
+        """Answers the party's request of this label."""
+        for offset in range(0, max(1, len(data)), CHUNK_BYTES):
+            part = DealtPart(job_id=job_id, label=label, offset=offset, data=data[offset : offset + CHUNK_BYTES])
+            await self.call(self._control.Deal(part, timeout=ANSWER_S))
 
     async def result(self, job_id: bytes, *, table: bool) -> tuple[ResultHeader, bytes]:
         """The signed release and, where asked for, the packed itemsets.

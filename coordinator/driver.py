@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.client import PartyClient
 from coordinator.lifecycle import (
@@ -31,11 +31,14 @@ from coordinator.lifecycle import (
 )
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
-from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce
+from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
 from link.identity import Identity
-from protos.v1.control_pb2 import ResultHeader
+from protos.v1.control_pb2 import DealRequest, ResultHeader
+
+if TYPE_CHECKING:
+    from coordinator.dealing import JobDealer
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
@@ -82,6 +85,7 @@ class Driver:
         self._clients: dict[str, PartyClient] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._heeding: asyncio.Task[None] | None = None
+        self._dealer: JobDealer | None = None
         self.result: Result | None = None
         self.error: Exception | None = None
         self.untold: tuple[str, ...] = ()
@@ -234,19 +238,41 @@ class Driver:
     async def _start(self, *, again: bool) -> None:
         record = self._record
         approvals = [record.approvals[party] for party in record.spec.job.parties]
+        seeds = self._draw_seeds()
         waiting = dict.fromkeys(self._clients, True)
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, self._away))
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
-        await each(ready, lambda client: client.start(record.id, _ATTEMPT, approvals))
+        if self._dealer is not None and len(ready) < len(waiting):
+            raise lost_dealer()
+        await each(ready, lambda client: client.start(record.id, _ATTEMPT, approvals, seeds.get(client.party, b"")))
         self._events.put_nowait(Signal.STARTED)
+
+    def _draw_seeds(self) -> Mapping[str, bytes]:
+        """By party its seed, in a job in which the coordinator deals randomness."""
+        spec = self._record.spec
+        if not spec.is_vertical:
+            return {}
+        from coordinator.dealing import JobDealer
+        from crypto.primitives.randomness import Randomness
+        from jobs.parameters import coordinator_deals
+
+        if not coordinator_deals(spec):
+            return {}
+        self._dealer = JobDealer(spec.job.parties, Randomness.from_os())
+        return self._dealer.seeds
+
+    async def _deal(self, client: PartyClient, request: DealRequest) -> None:
+        if self._dealer is None:
+            raise lost_dealer()
+        await self._dealer.answer(client, self._record.id, request)
 
     async def _follow(self) -> None:
         record = self._record
         warm = asyncio.get_running_loop().run_in_executor(None, _warm_up)
 
         async def one(client: PartyClient) -> None:
-            await follow(client, record.id, self._away, self._watcher)
+            await follow(client, record.id, self._away, self._watcher, self._deal)
             self._events.put_nowait(Reported(client.party, Stand.DONE))
 
         await each(self._clients, one, grace_s=GRACE_S)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from coordinator.client import ANSWER_S, PartyClient
 from coordinator.talks import each, introduce
 from crypto.params import STANDARD_128
+from crypto.protocols import joint_prf
 from jobs.plan import Plan
 from jobs.plan.estimate import estimate
 from jobs.plan.expected import total_rows
@@ -87,10 +88,10 @@ def _sensible(answer: PartyEstimate, party: str) -> bool:
         and answer.n_rows <= _MOST_ROWS
         and answer.certificate_bytes <= _MOST_CERTIFICATE_BYTES
         and all(math.isfinite(each) and 0 <= each <= _MOST_S for each in seconds)
-        and len(sizes.candidates) <= _MOST_LENGTHS
-        and len(sizes.levels) <= _MOST_LENGTHS
-        and all(number <= _MOST_ROWS for number in sizes.candidates)
-        and _possible((sizes.items, sizes.itemsets, sizes.closure, *sizes.levels))
+        and all(len(told) <= _MOST_LENGTHS for told in (sizes.candidates, sizes.frequent, sizes.rules, sizes.levels))
+        and all(number <= _MOST_ROWS for number in (*sizes.candidates, *sizes.frequent, *sizes.rules))
+        and sizes.held_rung <= joint_prf.rung(joint_prf.MAX_ELEMENTS)
+        and _possible((sizes.items, sizes.held, sizes.itemsets, sizes.closure, *sizes.levels))
     )
 
 

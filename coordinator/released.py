@@ -48,7 +48,7 @@ def assemble(
     agreed = releases[spec.learners[0]]
     for party, release in releases.items():
         _check_agreement(party, release, agreed, learns=party in spec.learners)
-    found = None
+    found = decided = None
     if source is not None:
         packed = released[source][1]
         if digest(packed) != agreed.result_digest:
@@ -56,11 +56,14 @@ def assemble(
                 f"{source} sent another result than it and the other parties have signed; do not use it", party=source
             )
         try:
-            found = unpack(packed)
+            found, decided = unpack(packed)
         except ValueError as error:
             raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
         if found.n_rows != agreed.n_rows:
             raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
+        uncounted = spec.itemsets.disclose == "frequent"
+        if found.counted == uncounted or (decided is not None) != (uncounted and spec.rules is not None):
+            raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
     return Result(
         spec=spec,
         job_id=job_id,
@@ -76,6 +79,7 @@ def assemble(
             for party, (header, _) in released.items()
         },
         found=found,
+        decided=decided,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,11 @@ from coordinator.failures import Failure, root_cause
 from coordinator.progress import Watcher, unwatched
 from coordinator.released import assemble
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.outside_dealer import Dealer, Dealings
+from jobs.data import Data, kind_of
 from jobs.findings import Result
+from jobs.kinds import Kind, check_kind
+from jobs.parameters import coordinator_deals, itemisation
 from jobs.release import release_of, sign
 from jobs.result import digest, pack
 from jobs.run import PartyRun, run_party
@@ -24,40 +28,55 @@ from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from link.memory import Hub
 from link.trust import Trust
-from mining.loading import load_transactions
-from mining.transactions import Transactions
+from mining.item_columns import check_columns
+from mining.loading import load_table, load_transactions
+from mining.tables import Table
 from protos.v1.control_pb2 import ResultHeader
 
 GRACE_S: Final = 2.0  # for the other parties to end once one has failed
 
 
 async def simulate_job(
-    spec: JobSpec, data: Mapping[str, Transactions], *, seed: int | None = None, watcher: Watcher = unwatched
+    spec: JobSpec, data: Mapping[str, Data], *, seed: int | None = None, watcher: Watcher = unwatched
 ) -> Result:
     """Runs a job on the data of all its parties.
 
     Args:
         spec: The job.
-        data: The transactions of each party of the job.
+        data: The data of each party of the job, of the kind that the job needs.
         seed: Repeats every random draw; such a run keeps no secrets.
         watcher: Told of the progress; the bytes of a simulation are told at its end.
 
     Raises:
-        ConfigurationError: `data` does not name exactly the parties of the job.
+        ConfigurationError: `data` does not name exactly the parties of the job, or does not fit it.
         ComineError: The job failed; the error is the one that began it.
     """
     check_parties(spec, data)
+    _check_data(spec, data)
     random = Randomness.from_os() if seed is None else Randomness.from_seed(seed)
     job_id = spec.job_id(random.derive("nonce").bytes(16), 0)
     authority = Authority.create()
     executor = ThreadExecutor()
     hub = Hub()
     identities = {party: authority.issue(party) for party in spec.job.parties}
+    dealings = dict[str, Dealings]()
+    if coordinator_deals(spec):
+        dealings = dict(zip(spec.job.parties, Dealer(random.derive("dealer")).here(), strict=True))
     try:
         runs = await _all(
             {
                 party: asyncio.create_task(
-                    _run(spec, data[party], hub, job_id, identities[party], random.derive(party), executor, watcher),
+                    _run(
+                        spec,
+                        data[party],
+                        hub,
+                        job_id,
+                        identities[party],
+                        random.derive(party),
+                        executor,
+                        watcher,
+                        dealings.get(party),
+                    ),
                     name=party,
                 )
                 for party in spec.job.parties
@@ -70,22 +89,30 @@ async def simulate_job(
     return result.of_simulation(seed)
 
 
-def load_data(sources: Mapping[str, Path], data_format: str, separator: str | None) -> dict[str, Transactions]:
-    """The transactions of each party, read at once.
+def load_data(
+    sources: Mapping[str, Path], kind: Kind, data_format: str, separator: str | None, ids: Sequence[str] = ("id",)
+) -> dict[str, Data]:
+    """The data of each party, read at once.
 
     Args:
         sources: A file by party.
-        data_format: One of `mining.loading.FORMATS`, the same for all.
-        separator: What separates items, where the format leaves it open.
+        kind: Of the data that the job needs.
+        data_format: One of `mining.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
+        separator: What separates items or cells, where the format leaves it open.
+        ids: The column that numbers transactions, or the columns that together name a row of a table.
 
     Raises:
-        ConfigurationError: The format is unknown, or the separator does not fit it.
+        ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
         InputDataError: A file cannot be read, or is not in that format.
     """
+    if kind == "transactions" and len(ids) > 1:
+        raise ConfigurationError('several columns of ids are for partition = "vertical"; transactions have one')
 
-    def load(party: str) -> Transactions:
+    def load(party: str) -> Data:
         try:
-            return load_transactions(sources[party], data_format, separator=separator)
+            if kind == "table":
+                return load_table(sources[party], data_format, separator=separator, id_columns=ids)
+            return load_transactions(sources[party], data_format, separator=separator, id_column=ids[0])
         except InputDataError as error:
             raise InputDataError(f"the data of {party}: {error.message}", party=party) from None
 
@@ -108,15 +135,25 @@ def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:
             raise ConfigurationError(f"there is no data for the party '{name}' of the job; give --party {name}=FILE")
 
 
+def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
+    """What nodes cannot see of each other's tables and a simulation can."""
+    for party, given in data.items():
+        check_kind(spec, kind_of(given), party)
+    if spec.is_vertical:
+        columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
+        check_columns(columns, itemisation(spec).numeric if spec.mines else ())
+
+
 async def _run(
     spec: JobSpec,
-    data: Transactions,
+    data: Data,
     hub: Hub,
     job_id: bytes,
     identity: Identity,
     random: Randomness,
     executor: Executor,
     watcher: Watcher,
+    dealings: Dealings | None,
 ) -> PartyRun:
     run = await run_party(
         spec,
@@ -128,6 +165,7 @@ async def _run(
         random=random,
         executor=executor,
         progress=_progress(identity.name, watcher),
+        dealings=dealings,
     )
     watcher(identity.name, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
     return run
@@ -163,6 +201,6 @@ async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRu
 
 
 def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:
-    packed = b"" if run.outcome.itemsets is None else pack(run.outcome.itemsets)
+    packed = b"" if run.outcome.itemsets is None else pack(run.outcome.itemsets, run.outcome.rules)
     signed = digest(packed) if packed else b""
     return sign(release_of(run, job_id=job_id, party=identity.name, result_digest=signed), identity), packed

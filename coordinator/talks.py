@@ -6,6 +6,7 @@ A connection that breaks is made anew: while people decide, until the job expire
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -25,6 +26,7 @@ from protos.v1.control_pb2 import (
     EXPIRED,
     FAILED,
     SUCCEEDED,
+    DealRequest,
     JobEvent,
     SignedApproval,
     SignedProposal,
@@ -147,8 +149,14 @@ async def agrees_still(client: PartyClient, job_id: bytes, away: Callable[[str, 
     raise AssertionError("events end by an error only")
 
 
-async def follow(client: PartyClient, job_id: bytes, away: Callable[[str, bool], None], watcher: Watcher) -> None:
-    """Watches the job at one party to its good end.
+async def follow(
+    client: PartyClient,
+    job_id: bytes,
+    away: Callable[[str, bool], None],
+    watcher: Watcher,
+    deal: Callable[[PartyClient, DealRequest], Awaitable[None]],
+) -> None:
+    """Watches the job at one party to its good end, and answers what the party asks its dealer for.
 
     Raises:
         PeerError: The party was lost for longer than `RETURN_S`, or restarted.
@@ -160,6 +168,16 @@ async def follow(client: PartyClient, job_id: bytes, away: Callable[[str, bool],
             _check_end(event, client.party)
             if event.state == SUCCEEDED:
                 return
+            if event.HasField("deal"):
+                with contextlib.suppress(ConnectionBroken):  # the request is among the events of the next connection
+                    await deal(client, event.deal)
+
+
+def lost_dealer() -> PeerError:
+    """Why a job cannot go on whose dealer was restarted."""
+    return PeerError(
+        "the coordinator was restarted while it dealt randomness in this job, and keeps none of it; run the job again"
+    )
 
 
 async def _events(

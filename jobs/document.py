@@ -101,6 +101,11 @@ class ResultDocument(_Part):
     strategy: str = Field(description="The strategy that the parties took, level-wise or one-shot.")
     n_itemsets: int | None = Field(ge=0, description="Null where the coordinator is not a recipient.")
     n_rules: int | None = Field(ge=0, description="Null where the task has no rules or they went elsewhere.")
+    counted: bool | None = Field(
+        default=None,
+        description="Whether counts, supports and measures are in the tables; null where the coordinator is not a "
+        "recipient.",
+    )
     parties: dict[str, PartyCosts]
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
     parameters: dict[str, Any] = Field(description="The job specification in canonical form.")
@@ -130,6 +135,7 @@ def document(result: Result) -> dict[str, Any]:
         strategy=result.strategy,
         n_itemsets=None if itemsets is None else len(itemsets),
         n_rules=None if rules is None else len(rules),
+        counted=None if result.found is None else result.found.counted,
         parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},
         disclosure=result.disclosure,
         parameters=result.spec.model_dump(mode="json", by_alias=True),

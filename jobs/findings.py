@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jobs.plan import Plan
     from mining.itemsets import Itemsets
+    from mining.rules import Rules
     from protos.v1.control_pb2 import SignedApproval, SignedProposal
 
 
@@ -50,6 +51,8 @@ class Result:
         parties: What the job cost each party.
         receipts: What each party signed.
         found: The frequent itemsets in canonical order; None where the coordinator is no recipient.
+        decided: The rules that hold, where the parties decided on them and opened no support; otherwise they follow
+            from `found`.
         seed: The seed of a simulation with repeatable draws.
         simulated: Whether all parties ran in one process.
         proposal: What the coordinator signed and asked of all parties; None where nobody was asked.
@@ -65,6 +68,7 @@ class Result:
     parties: Mapping[str, Costs]
     receipts: Mapping[str, Receipt]
     found: Itemsets | None
+    decided: Rules | None = None
     seed: int | None = None
     simulated: bool = False
     proposal: SignedProposal | None = None
@@ -77,15 +81,23 @@ class Result:
 
     @cached_property
     def itemsets_table(self) -> pa.Table | None:
-        """Columns itemset, length, count, support in the contract's order; None where there is no result here."""
+        """Columns itemset, length, count, support in the contract's order; None where there is no result here.
+
+        Count and support are null where the job opened no support.
+        """
         return None if self.found is None else self.found.to_arrow()
 
     @cached_property
     def rules_table(self) -> pa.Table | None:
-        """The rules with their measures; None where the task has none or there is no result here."""
+        """The rules with their measures; None where the task has none or there is no result here.
+
+        All numbers are null where the job opened no support.
+        """
         asked = self.spec.rules
         if asked is None or self.found is None:
             return None
+        if self.decided is not None:
+            return replace(self.decided, measures=asked.measures).to_arrow()
         from mining.rules import association_rules
 
         return association_rules(

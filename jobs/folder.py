@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.document import document
@@ -40,11 +42,28 @@ def write_result_folder(out: Path, result: Result) -> None:
 
 def _fill(draft: Path, result: Result) -> None:
     draft.mkdir(parents=True)
-    for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
-        if table is not None:
-            with (draft / f"{name}.csv").open("wb") as file:
-                file.writelines(csv_chunks(table))
-            pq.write_table(table, draft / f"{name}.parquet", compression="zstd")
+    with ThreadPoolExecutor() as pool:  # Arrow writes without the interpreter, which makes the page meanwhile
+        writers = [
+            pool.submit(write, draft / name, table)
+            for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table))
+            if table is not None
+            for write in (_write_csv, _write_parquet)
+        ]
+        _write_account(draft, result)
+    for writer in writers:
+        writer.result()
+
+
+def _write_csv(path: Path, table: pa.Table) -> None:
+    with path.with_suffix(".csv").open("wb") as file:
+        file.writelines(csv_chunks(table))
+
+
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    pq.write_table(table, path.with_suffix(".parquet"), compression="zstd")
+
+
+def _write_account(draft: Path, result: Result) -> None:
     from jobs.report import report  # what only the page needs is not loaded before there is a result
 
     contents = json.dumps(document(result), indent=2, ensure_ascii=False)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from jobs.spec import JobSpec
-from mining.joint.parameters import HorizontalMining
+from link.errors import ConfigurationError
+from mining.item_columns import Itemisation
+from mining.joint.parameters import HorizontalMining, RuleParameters, Universe
+from mining.joint.vertical.parameters import VerticalMining, is_dealt
+from mining.row_ids import IdNormalisation
 
 
 def horizontal_mining(spec: JobSpec) -> HorizontalMining:
-    """The public parameters of joint mining, as the specification gives them."""
+    """The public parameters of joint mining, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The task is not one that mines.
+    """
+    _check_mines(spec)
     given = spec.itemsets
     return HorizontalMining(
         min_support=given.min_support,
         learners=spec.learners,
         merger=spec.job.parties[0],
+        compute=spec.compute,
         max_length=given.max_length,
+        disclose=given.disclose,
         strategy=given.strategy,
         prefer=given.prefer,
         thin=given.thin,
@@ -25,10 +34,78 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
         lambda_=given.lambda_,
         max_candidates=given.max_candidates,
         bound=spec.union.bound,
+        rules=_rules(spec),
     )
 
 
-def _universe(spec: JobSpec) -> Literal["frequent-items", "all-items", "catalogue"]:
+def vertical_mining(spec: JobSpec) -> VerticalMining:
+    """The public parameters of joint mining over columns of common rows, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The task is not one that mines.
+    """
+    _check_mines(spec)
+    given, align = spec.itemsets, spec.alignment
+    assert align.mode != "cardinality"  # which the specification refuses
+    return VerticalMining(
+        min_support=given.min_support,
+        learners=spec.learners,
+        compute=spec.compute,
+        merger=spec.job.parties[0],
+        mode=align.mode,
+        normalisation=id_normalisation(spec),
+        itemisation=itemisation(spec),
+        disclose=given.disclose,
+        max_length=given.max_length,
+        max_candidates=given.max_candidates,
+        engine=given.engine,
+        helper=_helper(spec),
+        bound=align.bound,
+        rules=_rules(spec),
+    )
+
+
+def coordinator_deals(spec: JobSpec) -> bool:
+    """Whether the coordinator deals randomness to the two parties of a vertical job."""
+    return spec.is_vertical and spec.mines and is_dealt(vertical_mining(spec), spec.job.parties)
+
+
+def id_normalisation(spec: JobSpec) -> IdNormalisation:
+    """What a vertical job has done to ids before they are compared."""
+    align = spec.alignment
+    return IdNormalisation(align.trim, align.case, align.unicode)
+
+
+def itemisation(spec: JobSpec) -> Itemisation:
+    """How a vertical job turns cells into items."""
+    given = spec.itemsets
+    return Itemisation(given.cuts, given.quantiles, given.exclude)
+
+
+def _check_mines(spec: JobSpec) -> None:
+    if not spec.mines:
+        raise ConfigurationError(f'[job] task: "{spec.job.task}" is not available in this version')
+
+
+def _helper(spec: JobSpec) -> str | None:
+    """Two parties cannot replicate shares among three, so `replicated` means the coordinator where nobody is named."""
+    if spec.trust.helper != "none":
+        return spec.trust.helper
+    return "coordinator" if spec.itemsets.engine == "replicated" and len(spec.job.parties) == 2 else None
+
+
+def _rules(spec: JobSpec) -> RuleParameters | None:
+    """Where no support is opened, rules cannot follow from the result and are decided on shares."""
+    if spec.rules is None or spec.itemsets.disclose != "frequent":
+        return None
+    return RuleParameters(spec.rules.min_confidence, spec.rules.consequent)
+
+
+def _universe(spec: JobSpec) -> Universe:
     if spec.itemsets.catalogue is not None:
         return "catalogue"
-    return "all-items" if spec.itemsets.universe == "all-items" else "frequent-items"
+    match spec.itemsets.universe:
+        case "hidden" | "all-items" | "frequent-items" as chosen:
+            return chosen
+        case _:
+            return "hidden" if spec.itemsets.prefer == "disclosure" else "frequent-items"

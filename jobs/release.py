@@ -26,7 +26,7 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
         run: The party's run.
         job_id: The job.
         party: The party's name.
-        result_digest: `jobs.result.digest` of the packed itemsets; empty where the party does not learn them,
+        result_digest: `jobs.result.digest` of the packed result; empty where the party does not learn them,
             or whoever gets the release may not.
     """
     return Release(

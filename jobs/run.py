@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from crypto.params import STANDARD_128
+from crypto.protocols.ot_stock import StockStore, abandon
+from crypto.protocols.outside_dealer import Dealings
+from jobs.data import Data
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from jobs.tasks import Outcome, run_task
 from link.core import Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
-from link.errors import ComineError, InternalError, JobCancelled
+from link.errors import ComineError, InternalError, JobCancelled, ProtocolViolation
 from link.executor import Executor
 from link.identity import Identity
 from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session
-from mining.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ UNRECORDED: Final = _Unrecorded()
 
 async def run_party(
     spec: JobSpec,
-    data: Transactions,
+    data: Data,
     transport: Transport,
     *,
     job_id: bytes,
@@ -101,12 +104,14 @@ async def run_party(
     progress: Progress,
     least_count: int = 1,
     recorder: Recorder = UNRECORDED,
+    stock: StockStore | None = None,
+    dealings: Dealings | None = None,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is told to all peers.
 
     Args:
         spec: The job.
-        data: This party's transactions.
+        data: This party's data, of the kind that the job needs.
         transport: Carries the frames.
         job_id: The job's id.
         attempt: Counts the starts of the job.
@@ -116,6 +121,8 @@ async def run_party(
         progress: Told how far steps have come.
         least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
         recorder: Told of the session once it has an id, and of its end, also where the job fails.
+        stock: Extension seeds that this party keeps with its peers; either all parties of a job keep them or none.
+        dealings: What this party has of the dealer, where the coordinator deals randomness.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -141,11 +148,14 @@ async def run_party(
 
     try:
         await recorder.began(session.id)
-        outcome = await run_task(session.lane("task"), spec, data, least_count)
+        outcome = await run_task(session.lane("task"), spec, data, least_count, stock=stock, dealings=dealings)
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:
         await session.abort(_told(error, identity.name))
+        if stock is not None and isinstance(error, ProtocolViolation) and error.party in session.others:
+            with contextlib.suppress(ComineError):  # nobody can lease from a stock that cannot be written
+                await session.compute(abandon, stock, error.party)
         try:
             await record_end(complete=False)
         except ComineError as unwritten:

@@ -8,17 +8,22 @@ import re
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from jobs.federation import Name
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
+from mining.joint.parameters import Disclose, EngineName, Prefer
 from mining.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
+from mining.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
+UNIVERSES: Final = ("auto", "hidden", "frequent-items", "all-items")  # anything else is the path of a catalogue
+_HORIZONTAL_ITEMSETS: Final = frozenset({"strategy", "prefer", "thin", "universe", "catalogue", "union", "lambda_"})
+_VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -54,6 +59,9 @@ def _decimal(value: object) -> object:
 Support = Annotated[int | Decimal, BeforeValidator(_support)]
 Fraction = Annotated[Decimal, BeforeValidator(_decimal)]
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]  # as of `fnmatch.fnmatchcase`
+ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
+Cuts = Annotated[tuple[Fraction, ...], Field(min_length=1, max_length=1000)]
+Parts = Annotated[int, Field(ge=2, le=1000)]
 
 
 class _Section(BaseModel):
@@ -64,10 +72,10 @@ class JobSection(_Section):
     """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most."""
 
     name: str = Field(min_length=1, max_length=200)
-    task: Literal["itemsets", "rules"]
+    task: Literal["itemsets", "rules", "align"]
     parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
     dataset: str = Field(min_length=1)
-    partition: Literal["horizontal"] = "horizontal"
+    partition: Literal["horizontal", "vertical"] = "horizontal"
     recipients: tuple[str, ...] = Field(default=("coordinator",), min_length=1)
     deadline: str = "30m"
 
@@ -103,32 +111,42 @@ class ItemsetsSection(_Section):
     Attributes:
         min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
         max_length: The most items of an itemset.
-        disclose: What the computing parties learn beside which itemsets are frequent.
+        disclose: Whose sums are opened beside which itemsets are frequent: those of all `candidates`, the `supports` of
+            the frequent ones, or none (`frequent`).
         strategy: `level-wise`, `one-shot`, or whichever `auto` expects to suit `prefer`.
-        prefer: Whether `auto` values less disclosure or more speed.
+        prefer: What `auto` values: `disclosure` says as little as possible, `speed` takes what is quickest, `balanced`
+            the least disclosure that costs little.
         thin: Level-wise only: each level's candidates are first thinned to those that are locally frequent somewhere.
-        universe: How level 1 gets its items: `frequent-items` (union of the locally frequent ones), `all-items`
-            (union of all), or the path of a public catalogue, one item a line.
+        universe: How level 1 gets its items: `hidden` (pseudonyms, of which only frequent items' are named),
+            `frequent-items` (union of the locally frequent ones), `all-items` (union of all), or the path of a public
+            catalogue, one item a line. `auto` takes `hidden` where disclosure is preferred, else `frequent-items`.
         catalogue: The items of a public catalogue, once it has been read.
         union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
         lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
         max_candidates: The most candidates of one level.
         exclude: Patterns of items that every party removes from its rows beforehand: `*` any text, `?` any character,
             `[…]` one of some; case matters. The rows themselves stay, empty or not.
+        engine: Vertical: how supports of itemsets that span parties are computed.
+        cuts: Vertical: by column, ascending numbers at which the column's numbers are cut into intervals.
+        quantiles: Vertical: by column, into how many intervals of about as many rows its numbers are put. Its owner
+            finds out where, and discloses it with the names of items.
     """
 
     min_support: Support
     max_length: int | None = Field(default=None, ge=1)
-    disclose: Literal["candidates"] = "candidates"
+    disclose: Disclose = "supports"
     strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
-    prefer: Literal["disclosure", "speed"] = "disclosure"
+    prefer: Prefer = "balanced"
     thin: bool = False
-    universe: str = "frequent-items"
+    universe: str = "auto"
     catalogue: tuple[str, ...] | None = None
     union: Literal["maximal", "all"] = "maximal"
     lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
     max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
     exclude: tuple[Pattern, ...] = Field(default=(), max_length=1000)
+    engine: EngineName = "auto"
+    cuts: dict[ColumnName, Cuts] = Field(default_factory=dict, max_length=1000)
+    quantiles: dict[ColumnName, Parts] = Field(default_factory=dict, max_length=1000)
 
     @field_validator("exclude")
     @classmethod
@@ -136,16 +154,6 @@ class ItemsetsSection(_Section):
         for pattern in value:
             if value.count(pattern) > 1:
                 raise ValueError(f"the pattern '{pattern}' is listed twice")
-        return value
-
-    @field_validator("disclose", mode="before")
-    @classmethod
-    def _available(cls, value: object) -> object:
-        if value in ("supports", "frequent"):
-            raise ValueError(
-                f'disclose = "{value}" needs secure comparison, which this version does not have; '
-                'use disclose = "candidates" if the parties agree to open all candidates\' sums'
-            )
         return value
 
     @field_validator("catalogue")
@@ -162,11 +170,71 @@ class ItemsetsSection(_Section):
             raise ValueError(f"{value} must be at least 0 and below 1")
         return value
 
+    @field_validator("cuts")
+    @classmethod
+    def _ascending(cls, value: dict[str, tuple[Decimal, ...]]) -> dict[str, tuple[Decimal, ...]]:
+        for column, cuts in value.items():
+            if any(a >= b for a, b in pairwise(cuts)):
+                raise ValueError(f"the cuts of '{column}' must be numbers in ascending order, such as [18, 40, 65]")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ItemsetsSection:
+        for column in (*self.cuts, *self.quantiles):
+            if "=" in column:
+                raise ValueError(f"no column of a table may be called '{column}', with an equals sign")
+        for column in self.quantiles:
+            if column in self.cuts:
+                raise ValueError(f"'{column}' is in cuts and in quantiles; choose one")
+        return self
+
+
+class AlignSection(_Section):
+    """The `[align]` table of a vertical job: how rows of the same id are found at all parties.
+
+    Attributes:
+        mode: `intersection` tells the parties which of their rows they share; `union` hides that, and costs more;
+            `cardinality` tells only how many they share, for task = "align".
+        trim: Whether white space around ids is removed first.
+        case: `fold` takes ids for equal that differ in case only.
+        unicode: `NFC` takes ids for equal that are canonically equivalent in Unicode.
+        bound: The most rows that any party may have, so that no numbers of rows are told; without it, their size
+            classes are.
+    """
+
+    mode: Literal["intersection", "union", "cardinality"] = "intersection"
+    trim: bool = False
+    case: Case = "keep"
+    unicode: Unicode = "none"
+    bound: int | None = Field(default=None, ge=1, le=100_000_000)
+
 
 class UnionSection(_Section):
     """The `[union]` table: the public bound that fakes fill up; without one, the next power of two is disclosed."""
 
     bound: int | None = Field(default=None, ge=1, le=100_000_000)
+
+
+class TrustSection(_Section):
+    """The `[trust]` table: whom the parties of the job trust with what.
+
+    Attributes:
+        compute: The two computing parties, which hold the shares of sums that stay hidden. Together they could learn
+            the sums over the others; the first two parties of the job by default.
+        helper: Vertical: who may help the two computing parties with the engine `replicated`: nobody ("none"); with two
+            parties the "coordinator", which deals randomness, and with one of them could learn the other's columns; with
+            more a third party, which holds shares beside them: any two of the three could learn all columns.
+    """
+
+    compute: tuple[Name, ...] | None = None
+    helper: str = "none"
+
+    @field_validator("compute")
+    @classmethod
+    def _two(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is not None and len(set(value)) != 2:
+            raise ValueError("names two different parties of the job")
+        return value
 
 
 class RulesSection(_Section):
@@ -198,17 +266,69 @@ class JobSpec(_Section):
     """The whole of `job.toml`."""
 
     job: JobSection
-    itemsets: ItemsetsSection
+    itemsets_: ItemsetsSection | None = Field(default=None, alias="itemsets")
     union: UnionSection = UnionSection()
+    trust: TrustSection = TrustSection()
+    align: AlignSection | None = None
     rules: RulesSection | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> JobSpec:
-        if self.job.task == "rules" and self.rules is None:
+        task = self.job.task
+        if task == "rules" and self.rules is None:
             raise ValueError('task = "rules" needs a [rules] table with min_confidence')
-        if self.job.task == "itemsets" and self.rules is not None:
+        if task != "rules" and self.rules is not None:
             raise ValueError('a [rules] table needs task = "rules"')
+        if self.mines and self.itemsets_ is None:
+            raise ValueError(f'task = "{task}" needs an [itemsets] table with min_support; the table is missing')
+        if not self.mines and self.itemsets_ is not None:
+            raise ValueError(f'an [itemsets] table means nothing with task = "{task}"; leave it out')
+        frequent = self.mines and self.itemsets.disclose == "frequent"
+        if self.rules is not None and frequent and self.rules.measures != DEFAULT_MEASURES:
+            raise ValueError('disclose = "frequent" opens no number, so leave out [rules] measures, or use "supports"')
+        if not set(self.compute) <= set(self.job.parties):
+            raise ValueError("[trust] compute names two different parties of the job")
         return self
+
+    @model_validator(mode="after")
+    def _partitioned(self) -> JobSpec:
+        """Refuses what would be given in vain, so that nobody counts on it."""
+        if self.is_vertical:
+            given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, {"bound"})]
+            if given:
+                raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
+            self._check_vertical()
+        else:
+            if self.job.task == "align":
+                raise ValueError('task = "align" needs partition = "vertical": parties that hold the same rows')
+            if self.align is not None:
+                raise ValueError('an [align] table needs partition = "vertical"')
+            given = [*_given("itemsets", self.itemsets_, _VERTICAL_ITEMSETS), *_given("trust", self.trust, {"helper"})]
+            if given:
+                raise ValueError(f'{given[0]} needs partition = "vertical"')
+        return self
+
+    def _check_vertical(self) -> None:
+        helper, parties = self.trust.helper, self.job.parties
+        if self.alignment.mode == "cardinality" and self.mines:
+            raise ValueError(
+                '[align] mode = "cardinality" tells only how many rows all parties have; it needs task = "align"'
+            )
+        if helper == "none":
+            return
+        if helper not in ("coordinator", *parties):
+            raise ValueError(f'[trust] helper is "none", "coordinator" or a party of the job, not \'{helper}\'')
+        if len(parties) == 2 and helper in parties:
+            raise ValueError(f"[trust] helper: with two parties '{helper}' cannot deal randomness to itself")
+        if len(parties) > 2 and helper == "coordinator":
+            raise ValueError(
+                '[trust] helper = "coordinator" deals randomness to two parties; with more of them, name the party that '
+                "is to hold shares beside the two computing parties"
+            )
+        if len(parties) > 2 and helper in self.compute:
+            raise ValueError(f"[trust] helper: '{helper}' is a computing party; name another one")
+        if not self.mines or self.itemsets.engine not in ("auto", "replicated"):
+            raise ValueError('[trust] helper needs [itemsets] engine = "replicated" or "auto"')
 
     @classmethod
     def load(cls, path: Path) -> JobSpec:
@@ -223,15 +343,15 @@ class JobSpec(_Section):
     def of(cls, contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
         """A specification from the contents of a job file; a catalogue is looked for in `folder`."""
         task = contents.get("job", {}).get("task") if isinstance(contents.get("job"), dict) else None
-        if task in ("align", "union", "sum", "frequency"):
+        if task in ("union", "sum", "frequency"):
             raise ConfigurationError(f'{where}: [job] task: "{task}" is not available in this version')
         spec = validate(cls, contents, where)
-        universe = spec.itemsets.universe
-        if universe in ("frequent-items", "all-items") or spec.itemsets.catalogue is not None:
+        if not spec.mines or spec.itemsets.universe in UNIVERSES or spec.itemsets.catalogue is not None:
             return spec
+        universe = spec.itemsets.universe
         catalogue = _read_catalogue(folder / universe)
         itemsets = spec.itemsets.model_copy(update={"catalogue": catalogue, "universe": Path(universe).name})
-        spec = spec.model_copy(update={"itemsets": itemsets})
+        spec = spec.model_copy(update={"itemsets_": itemsets})
         if len(spec.canonical()) > MAX_SPEC_BYTES:
             raise ConfigurationError(
                 f'{folder / universe} is too long for a catalogue; use universe = "frequent-items"'
@@ -269,15 +389,55 @@ class JobSpec(_Section):
         return hashlib.sha256(self.digest + nonce + expiry.to_bytes(8, "big")).digest()
 
     @property
+    def mines(self) -> bool:
+        """Whether the task finds itemsets, and so has an `[itemsets]` table."""
+        return self.job.task in ("itemsets", "rules")
+
+    @property
+    def itemsets(self) -> ItemsetsSection:
+        """The `[itemsets]` table of a task that mines; no other has one."""
+        if self.itemsets_ is None:
+            raise ValueError(f"the task {self.job.task} has no itemsets")
+        return self.itemsets_
+
+    @property
+    def is_vertical(self) -> bool:
+        """Whether parties hold columns of the same rows, in place of rows of their own."""
+        return self.job.partition == "vertical"
+
+    @property
+    def alignment(self) -> AlignSection:
+        """How a vertical job aligns rows."""
+        return self.align or AlignSection()
+
+    @property
     def learners(self) -> tuple[str, ...]:
         """The parties that learn the candidates' sums: the recipients among them; all, where there is none."""
         named = tuple(p for p in self.job.parties if p in self.job.recipients or "all" in self.job.recipients)
         return named or self.job.parties
 
     @property
+    def compute(self) -> tuple[str, str]:
+        """The two computing parties."""
+        first, second, *_ = self.trust.compute or self.job.parties
+        return first, second
+
+    @property
     def to_coordinator(self) -> bool:
         """Whether the coordinator gets the result."""
         return "coordinator" in self.job.recipients or "all" in self.job.recipients
+
+
+def _given(table: str, section: _Section | None, fields: frozenset[str] | set[str]) -> list[str]:
+    """Those of the fields that are not at their defaults, as they are called in the file."""
+    if section is None:
+        return []
+    known = type(section).model_fields
+    return [
+        f"[{table}] {known[name].alias or name}"
+        for name in known
+        if name in fields and getattr(section, name) != known[name].get_default(call_default_factory=True)
+    ]
 
 
 def _read_catalogue(path: Path) -> tuple[str, ...]:

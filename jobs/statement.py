@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.parameters import horizontal_mining
+from jobs.parameters import horizontal_mining, vertical_mining
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from mining.joint.disclosure import learned, openings
+from mining.joint.vertical import disclosure as vertical
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,21 @@ class Statement:
 
 def statement(spec: JobSpec) -> Statement:
     """The statement of a job, from its specification alone: every party computes the same."""
-    task, parties = horizontal_mining(spec), spec.job.parties
+    parties = spec.job.parties
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
-    released = Learned(receivers, "result", f"all frequent itemsets with their supports{_rules(spec)}, and N")
+    released = Learned(receivers, "result", f"{_result(spec)}, and N")
+    if spec.is_vertical:
+        columns = vertical_mining(spec)
+        declared, lines = vertical.openings(columns, parties), vertical.learned(columns, parties)
+        collusion = vertical.collusion(columns, parties)
+    else:
+        rows = horizontal_mining(spec)
+        declared, lines, collusion = openings(rows, parties), learned(rows, parties), _collusion(spec)
     return Statement(
         adversary="semi-honest: every party follows the protocol and may study all it sees",
-        collusion=_collusion(parties),
-        declared=openings(task, parties),
-        learned=(released, _progress(spec), *learned(task, parties), *_excluded(spec)),
+        collusion=collusion,
+        declared=declared,
+        learned=(released, _progress(spec), *lines, *_excluded(spec)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
@@ -96,18 +104,34 @@ def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
     return ("coordinator", *parties) if recipient == "all" else (recipient,)
 
 
-def _rules(spec: JobSpec) -> str:
-    return " and the association rules that follow from them" if spec.job.task == "rules" else ""
+def _result(spec: JobSpec) -> str:
+    rules = spec.job.task == "rules"
+    if spec.itemsets.disclose == "frequent":
+        return "which itemsets are frequent" + (" and which association rules hold" if rules else "")
+    return "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")
 
 
-def _collusion(parties: tuple[str, ...]) -> str:
+def _collusion(spec: JobSpec) -> str:
+    parties, union = spec.job.parties, "a merger that colludes learns more of who shares what"
+    first, second = spec.compute
+    if spec.itemsets.disclose == "candidates":
+        if len(parties) == 2:
+            return "none: with two parties a sum tells each the other's value"
+        return f"{_opened(parties)}; the unions withstand single parties, and {union}"
     if len(parties) == 2:
-        return "none: with two parties a sum tells each the other's value"
-    colluders = "any one party" if len(parties) == 3 else f"any {len(parties) - 2} colluders"
-    return (
-        f"the sums withstand {colluders}, who learn no more than the sum over the others; "
-        "the unions withstand single parties, and a merger that colludes learns more of who shares what"
+        return "none is needed: each of the two parties is alone"
+    together = "the third party's count" if len(parties) == 3 else "the sum over the others"
+    hidden = (
+        f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
+        f"{together} of every candidate"
     )
+    opened = "" if spec.itemsets.disclose == "frequent" else f"; {_opened(parties)}"
+    return f"{hidden}{opened}; the unions withstand single parties, and {union}"
+
+
+def _opened(parties: tuple[str, ...]) -> str:
+    colluders = "any one party" if len(parties) == 3 else f"any {len(parties) - 2} colluders"
+    return f"the opened sums withstand {colluders}, who learn no more than the sum over the others"
 
 
 def _names(who: tuple[str, ...]) -> str:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _BATCH_ROWS: Final = 1 << 17  # keeps each batch far below the 2 GiB of an Arrow string array
-_JSON_END: Final = ']"'
 
 
 def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
@@ -28,28 +27,17 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
         yield _text(lines)
 
 
-def json_arrays(column: pa.ListArray) -> pa.StringArray:
-    """Each list of strings as a JSON array, not escaped for CSV."""
-    return _join(column, [json.dumps(text, ensure_ascii=False) for text in _dictionary(column)], "[", "]")
-
-
 def _cells(column: pa.Array) -> pa.Array:
-    if pa.types.is_list(column.type):
-        quoted = [json.dumps(text, ensure_ascii=False).replace('"', '""') for text in _dictionary(column)]
-        return _join(column, quoted, '"[', _JSON_END)
-    return pc.cast(column, pa.string())
+    return _json_arrays(column) if pa.types.is_list(column.type) else pc.cast(column, pa.string())
 
 
-def _dictionary(column: pa.ListArray) -> list[str]:
-    distinct: list[str] = column.flatten().dictionary_encode().dictionary.to_pylist()
-    return distinct
-
-
-def _join(column: pa.ListArray, written: list[str], begin: str, end: str) -> pa.StringArray:
-    codes = column.flatten().dictionary_encode().indices
+def _json_arrays(column: pa.ListArray) -> pa.StringArray:
+    """Each list of strings as a JSON array in quotes; each distinct string is made JSON once."""
+    strings = column.flatten().dictionary_encode()
+    quoted = [json.dumps(text, ensure_ascii=False).replace('"', '""') for text in strings.dictionary.to_pylist()]
     offsets = pc.subtract(column.offsets, column.offsets[0])
-    lists = pa.ListArray.from_arrays(offsets, pa.array(written, pa.string()).take(codes))
-    return pc.binary_join_element_wise(begin, pc.binary_join(lists, ", "), end, "")
+    lists = pa.ListArray.from_arrays(offsets, pa.array(quoted, pa.string()).take(strings.indices))
+    return pc.binary_join_element_wise('"[', pc.binary_join(lists, ", "), ']"', "")
 
 
 def _text(lines: pa.StringArray) -> memoryview:

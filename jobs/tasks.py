@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.parameters import horizontal_mining
+from crypto.protocols.ot_stock import StockStore
+from crypto.protocols.outside_dealer import Dealings
+from jobs.data import Data, table_of, transactions_of
+from jobs.parameters import horizontal_mining, vertical_mining
 from jobs.spec import JobSpec
 from link.session import Session
 from mining.itemsets import Itemsets
-from mining.joint.horizontal import mine
-from mining.transactions import Transactions
+from mining.joint import horizontal
+from mining.joint.vertical import mine as vertical
+from mining.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +22,38 @@ class Outcome:
 
     Attributes:
         n_rows: Transactions of all parties together.
-        itemsets: The frequent itemsets, at a party that learns them with their supports.
+        itemsets: The frequent itemsets, at a party that learns them; with their supports if these were opened.
         strategy: The strategy that was taken.
+        rules: The rules that hold, where no support is known from which they would follow.
     """
 
     n_rows: int
     itemsets: Itemsets | None
     strategy: str
+    rules: Rules | None = None
 
 
-async def run_task(session: Session, spec: JobSpec, data: Transactions, least_count: int = 1) -> Outcome:
-    """Runs one party's part of a job's task. Rules follow from the itemsets where the result is written."""
+async def run_task(
+    session: Session,
+    spec: JobSpec,
+    data: Data,
+    least_count: int = 1,
+    *,
+    stock: StockStore | None = None,
+    dealings: Dealings | None = None,
+) -> Outcome:
+    """Runs one party's part of a job's task. Rules follow from supports where the result is written.
+
+    Raises:
+        ConfigurationError: The data are not of the kind that the job needs.
+        ComineError: The task failed, as its own module says.
+    """
+    if spec.is_vertical:
+        table, task = table_of(spec, data, session.me), vertical_mining(spec)
+        found = await vertical.mine(session, table, task, least_count, stock, dealings)
+        return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
+    transactions = transactions_of(spec, data, session.me)
     if spec.itemsets.exclude:
-        data = await session.compute(data.without, spec.itemsets.exclude)
-    found = await mine(session, data, horizontal_mining(spec), least_count)
-    return Outcome(found.n_rows, found.itemsets, found.strategy)
+        transactions = await session.compute(transactions.without, spec.itemsets.exclude)
+    found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
+    return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)

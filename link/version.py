@@ -2,4 +2,4 @@
 
 from typing import Final
 
-WIRE_VERSION: Final = "2"
+WIRE_VERSION: Final = "3"

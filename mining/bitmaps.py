@@ -30,15 +30,24 @@ def pack(transactions: Transactions) -> Bitmaps:
     Returns:
         Shape (n_items, words(n_rows)); bit r of an item's row tells whether transaction r holds the item.
     """
-    width = words(transactions.n_rows)
-    columns = np.zeros((transactions.n_items, width), np.uint64)
-    rows = transactions.row_numbers()
-    place = transactions.indices.astype(np.int64)
-    place *= width * 8
+    columns = np.zeros((transactions.n_items, words(transactions.n_rows)), np.uint64)
+    mark(columns, transactions.indices, transactions.row_numbers())
+    return columns
+
+
+def mark(bitmaps: Bitmaps, items: NDArray[np.integer], rows: NDArray[np.integer]) -> None:
+    """Set bits in place.
+
+    Args:
+        bitmaps: Packed columns.
+        items: Of each bit, the column.
+        rows: Of each bit, the row.
+    """
+    place = items.astype(np.int64)
+    place *= bitmaps.shape[1] * 8
     place += rows >> 3
     bits = np.left_shift(np.uint8(1), (rows & 7).astype(np.uint8))
-    np.bitwise_or.at(columns.view(np.uint8).reshape(-1), place, bits)
-    return columns
+    np.bitwise_or.at(bitmaps.view(np.uint8).reshape(-1), place, bits)
 
 
 def popcounts(bitmaps: Bitmaps) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Itemsets with their counts, in arrays."""
+"""Itemsets, with their counts where these are known, in arrays."""
 
 from __future__ import annotations
 
@@ -26,25 +26,29 @@ class Itemsets:
         levels: Per length the itemsets, shape (m, k), positions in `items` ascending in a row, and their m counts.
             Lengths ascend; a length without itemsets may be absent.
         n_rows: Number of transactions to which the counts refer.
+        counted: Whether the counts are known; where they are not, those of the levels stand for nothing.
     """
 
     items: tuple[str, ...]
     levels: Sequence[Level]
     n_rows: int
+    counted: bool = True
 
     def __len__(self) -> int:
         return sum(len(counts) for _, counts in self.levels)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} itemsets over {len(self.items)} items in {self.n_rows} transactions>"
+        uncounted = "" if self.counted else ", counts unknown"
+        return f"<{len(self)} itemsets over {len(self.items)} items in {self.n_rows} transactions{uncounted}>"
 
-    def __iter__(self) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Each itemset as a tuple of items, in dictionary order, with its count."""
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        """Each itemset as a tuple of items, in dictionary order, with its count; None where counts are unknown."""
         names = np.array(self.items, dtype=object)
         for sets, counts in self.levels:
-            yield from zip(map(tuple, names[sets]), counts.tolist(), strict=True)
+            known = counts.tolist() if self.counted else [None] * len(counts)
+            yield from zip(map(tuple, names[sets]), known, strict=True)
 
-    def rows(self) -> Iterator[tuple[tuple[str, ...], int]]:
+    def rows(self) -> Iterator[tuple[tuple[str, ...], int | None]]:
         """The same as iteration."""
         return iter(self)
 
@@ -53,14 +57,14 @@ class Itemsets:
         levels = [
             (sets[mask], counts[mask]) for (sets, counts), mask in zip(self.levels, masks, strict=True) if mask.any()
         ]
-        return Itemsets(self.items, levels, self.n_rows)
+        return Itemsets(self.items, levels, self.n_rows, self.counted)
 
     def canonical(self) -> Itemsets:
         """The same itemsets ordered by length and then by their items' UTF-8 bytes, items ascending inside each.
 
         The dictionary is sorted in the same order (which is that of Python strings).
         """
-        if self._is_canonical():
+        if self.is_canonical():
             return self
         order = sorted(range(len(self.items)), key=self.items.__getitem__)
         rank = np.empty(len(order), np.int32)
@@ -71,10 +75,10 @@ class Itemsets:
                 ranked = np.sort(rank[sets], axis=1)
                 by_bytes = lexicographic_order(ranked)
                 levels.append((ranked[by_bytes], counts[by_bytes]))
-        return Itemsets(tuple(self.items[index] for index in order), levels, self.n_rows)
+        return Itemsets(tuple(self.items[index] for index in order), levels, self.n_rows, self.counted)
 
-    def _is_canonical(self) -> bool:
-        """Level-wise mining gives the canonical order, and to see that is far quicker than to sort."""
+    def is_canonical(self) -> bool:
+        """Whether they stand in that order: level-wise mining gives it, and to see that is far quicker than to sort."""
         lengths = [sets.shape[1] for sets, _ in self.levels]
         return (
             all(a < b for a, b in pairwise(self.items))
@@ -85,27 +89,30 @@ class Itemsets:
     def to_arrow(self) -> pa.Table:
         """A table with columns itemset (list<string>), length (int32), count (int64) and support (float64).
 
-        Rows and items stand in the order of this object; see `canonical`.
+        Rows and items stand in the order of this object; see `canonical`. Counts and supports that are unknown are
+        null.
         """
         counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in self.levels)])
+        unknown = None if self.counted else np.ones(len(counts), bool)
         return pa.table(
             {
                 "itemset": self._lists(),
                 "length": pa.array(self._lengths(), pa.int32()),
-                "count": pa.array(counts, pa.int64()),
-                "support": pa.array(counts / max(self.n_rows, 1), pa.float64()),
+                "count": pa.array(counts, pa.int64(), mask=unknown),
+                "support": pa.array(counts / max(self.n_rows, 1), pa.float64(), mask=unknown),
             }
         )
 
     def digest(self) -> str:
         """SHA-256 in hexadecimal of the itemsets in a form that no order of computation changes.
 
-        One line an itemset: its items in ascending order of UTF-8 bytes joined by a blank, a tab, its count; lines
-        in ascending order of bytes, each ended by a newline.
+        One line an itemset: its items in ascending order of UTF-8 bytes joined by a blank, then, where counts are
+        known, a tab and its count; lines in ascending order of bytes, each ended by a newline.
         """
         table = self.canonical().to_arrow()
-        joined = pc.binary_join(table["itemset"], " ")
-        lines = pc.binary_join_element_wise(joined, pc.cast(table["count"], pa.string()), "\t")
+        lines = pc.binary_join(table["itemset"], " ")
+        if self.counted:
+            lines = pc.binary_join_element_wise(lines, pc.cast(table["count"], pa.string()), "\t")
         text = "".join(f"{line}\n" for line in sorted(lines.to_pylist()))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,16 +1,19 @@
-"""Reads transactions from files and databases: text byte for byte, every failure one sentence."""
+"""Reads transactions and tables from files and databases: text byte for byte, every failure one sentence."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from link.errors import ConfigurationError, InputDataError
-from mining import table_sources, text_sources
+from mining import table_readers, table_sources, text_sources
+from mining.tables import Table
 from mining.transactions import Transactions
 
 FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
+TABLE_FORMATS = ("csv", "parquet", "sql")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -65,8 +68,7 @@ def load_transactions(
         if query is None:
             raise ConfigurationError('A source of format "sql" needs a query that returns the columns id and item.')
         return table_sources.from_sql(str(source), query, id_column, item_column)
-    if query is not None:
-        raise ConfigurationError(f'A query is only for sources of format "sql", not "{format}".')
+    _check_no_query(query, format)
     path = Path(source)
     if format == "parquet":
         return table_sources.from_parquet(existing(path), id_column, item_column)
@@ -74,15 +76,66 @@ def load_transactions(
         if separator is not None and (not separator or "\n" in separator or "\r" in separator):
             raise ConfigurationError("The separator of a basket file must be text without line ends.")
         return text_sources.from_baskets(read_text(path), separator)
-    separator = "," if separator is None else separator
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
-        raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")
+    separator = _csv_separator(separator)
     data = read_text(path)
     if format == "csv":
         return text_sources.from_records(data, separator, path)
     if format == "long":
         return text_sources.from_long(data, separator, id_column, item_column, path)
     return text_sources.from_wide(data, separator, id_column, path)
+
+
+def load_table(
+    source: str | Path,
+    format: str,  # noqa: A002 - the word of the configuration file
+    *,
+    separator: str | None = None,
+    query: str | None = None,
+    id_columns: Sequence[str] = ("id",),
+) -> Table:
+    """Load a table.
+
+    Cells are text, byte for byte: `t` stays `t`, `007` stays `007`, nothing is trimmed; an empty cell holds nothing,
+    and `?` is a value as any other. Typed cells of Parquet files and databases are written as text: numbers as shortest
+    decimals, truth values as `true` and `false`, dates and times as in ISO 8601.
+
+    Args:
+        source: A file, or for format "sql" a URL as of `load_transactions`.
+        format:
+            - csv: a header, and a line per row; blank lines are ignored. May be compressed with gzip.
+            - parquet: a column for each column.
+            - sql: what a query returns.
+        separator: What separates the cells of CSV; a comma by default.
+        query: The query for format "sql".
+        id_columns: The columns that together name a row.
+
+    Raises:
+        ConfigurationError: The format is not one of a table, or an option does not fit it.
+        InputDataError: The source cannot be read, or is not what the format says. Ids are checked when they are used.
+    """
+    if format not in TABLE_FORMATS:
+        raise ConfigurationError(f'A table is read from csv, parquet or sql, not from the format "{format}".')
+    if format == "sql":
+        if query is None:
+            raise ConfigurationError('A source of format "sql" needs a query that returns the columns of the table.')
+        return table_readers.table_from_sql(str(source), query, id_columns)
+    _check_no_query(query, format)
+    path = Path(source)
+    if format == "parquet":
+        return table_readers.table_from_parquet(existing(path), id_columns)
+    return table_readers.table_from_csv(read_text(path), _csv_separator(separator), id_columns, path)
+
+
+def _check_no_query(query: str | None, data_format: str) -> None:
+    if query is not None:
+        raise ConfigurationError(f'A query is only for sources of format "sql", not "{data_format}".')
+
+
+def _csv_separator(separator: str | None) -> str:
+    separator = "," if separator is None else separator
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
+        raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")
+    return separator
 
 
 def existing(path: Path) -> Path:

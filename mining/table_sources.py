@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
+from mining.databases import FETCH, Database, duckdb_query, sqlite_query
 from mining.transactions import Transactions
-
-_FETCH = 1 << 16
 
 
 def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
@@ -35,106 +32,39 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
 
 def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transactions:
     """The long form from a query against SQLite, DuckDB or PostgreSQL, opened for reading only."""
-    scheme, found, rest = url.partition("://")
-    if found and scheme == "sqlite" and rest.startswith("/"):
-        return _from_sqlite(_database(rest[1:]), query, id_column, item_column)
-    if found and scheme == "duckdb" and rest.startswith("/"):
-        return _from_duckdb(_database(rest[1:]), None, query, id_column, item_column)
-    if found and scheme in ("postgres", "postgresql"):
-        return _from_duckdb(None, url, query, id_column, item_column)
-    raise ConfigurationError(
-        "The source of a dataset of format sql must be a URL sqlite:///PATH, duckdb:///PATH or postgres://..."
-    )
+    database = Database.at(url)
+    if database.kind == "sqlite":
+        return _from_sqlite(database, query, id_column, item_column)
+    with duckdb_query(database, query) as relation:
+        table: pa.Table = relation.to_arrow_table()
+    for name in (id_column, item_column):
+        _place(table.column_names, name, database.where)
+    return _from_long(table, id_column, item_column, database.where)
 
 
-def _database(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise InputDataError(f"There is no database file {path}; check the path in the dataset's source.")
-    return path
-
-
-def _from_sqlite(path: Path, query: str, id_column: str, item_column: str) -> Transactions:
+def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
     numbers: dict[object, int] = {}
     codes: dict[str, int] = {}
     rows: list[int] = []
     indices: list[int] = []
-    where = f"The query on {path}"
-    cursor: sqlite3.Cursor | None = None
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            cursor = connection.execute(query)
-            names = [entry[0] for entry in cursor.description or ()]
-            id_place, item_place = _place(names, id_column, where), _place(names, item_column, where)
-            while records := cursor.fetchmany(_FETCH):
-                for record in records:
-                    key, item = record[id_place], record[item_place]
-                    if key is None or key == "":
-                        raise InputDataError(f'{where} returns a row without a value in column "{id_column}".')
-                    row = numbers.setdefault(key, len(numbers))
-                    if item is None or item == "":
-                        continue
-                    if not isinstance(item, str | int):
-                        raise InputDataError(_neither(where, item_column))
-                    rows.append(row)
-                    indices.append(codes.setdefault(str(item), len(codes)))
-        finally:
-            connection.close()
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        # What SQLite says of rows may repeat a value, as it does for text that is not UTF-8.
-        reason = f": {error}" if cursor is None else " while it ran; try it in the database's own client"
-        raise InputDataError(f"{where} failed{reason}.") from error
+    where = database.where
+    with sqlite_query(database, query) as cursor:
+        names = [entry[0] for entry in cursor.description or ()]
+        id_place, item_place = _place(names, id_column, where), _place(names, item_column, where)
+        while records := cursor.fetchmany(FETCH):
+            for record in records:
+                key, item = record[id_place], record[item_place]
+                if key is None or key == "":
+                    raise InputDataError(f'{where} returns a row without a value in column "{id_column}".')
+                row = numbers.setdefault(key, len(numbers))
+                if item is None or item == "":
+                    continue
+                if not isinstance(item, str | int):
+                    raise InputDataError(neither_text_nor_number(where, item_column))
+                rows.append(row)
+                indices.append(codes.setdefault(str(item), len(codes)))
     occurrences = np.array(rows, np.int64), np.array(indices, np.int64)
     return Transactions.from_occurrences(list(codes), *occurrences, len(numbers))
-
-
-def _from_duckdb(path: Path | None, url: str | None, query: str, id_column: str, item_column: str) -> Transactions:
-    where = f"The query on {path}" if path else "The query on the PostgreSQL source"
-    offline: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-    }
-    try:
-        connection = duckdb.connect(str(path) if path else ":memory:", read_only=path is not None, config=offline)
-    except duckdb.Error as error:
-        raise InputDataError(f"{path} cannot be opened as a DuckDB database for reading.") from error
-    try:
-        if url is not None:
-            _attach_postgres(connection, url)
-        relation = connection.sql(query)
-        if relation is None:
-            raise InputDataError(f"{where} returns no rows; it must be a select.")
-        table: pa.Table = relation.to_arrow_table()
-    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        reason = str(error).splitlines()[0]
-        raise InputDataError(f"{where} failed: {reason}") from error
-    except duckdb.Error as error:
-        raise InputDataError(f"{where} failed while it ran; try it in the database's own client.") from error
-    finally:
-        connection.close()
-    for name in (id_column, item_column):
-        _place(table.column_names, name, where)
-    return _from_long(table, id_column, item_column, where)
-
-
-def _attach_postgres(connection: duckdb.DuckDBPyConnection, url: str) -> None:
-    try:
-        connection.execute("LOAD postgres")
-    except duckdb.Error:
-        raise ConfigurationError(
-            "Reading PostgreSQL needs DuckDB's postgres extension; install it once on this machine with "
-            "duckdb.sql('INSTALL postgres')."
-        ) from None
-    try:
-        escaped = url.replace("'", "''")
-        connection.execute(f"ATTACH '{escaped}' AS source (TYPE postgres, READ_ONLY)")
-        connection.execute("USE source")
-    except duckdb.Error:
-        # The driver's message repeats the URL, password and all.
-        raise InputDataError(
-            "The PostgreSQL source cannot be opened; check host, database, user and password."
-        ) from None
 
 
 def _place(names: list[str], wanted: str, where: str) -> int:
@@ -146,7 +76,8 @@ def _place(names: list[str], wanted: str, where: str) -> int:
     return names.index(wanted)
 
 
-def _neither(where: str, column: str) -> str:
+def neither_text_nor_number(where: str, column: str) -> str:
+    """The sentence about a column that cannot be read as text exactly."""
     return f'{where}: column "{column}" holds values that are neither text nor whole numbers; cast it to text.'
 
 
@@ -158,7 +89,7 @@ def _texts(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     if not (textual or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise InputDataError(_neither(where, name))
+        raise InputDataError(neither_text_nor_number(where, name))
     return column.cast(kind).cast(pa.large_string())
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from mining.csv_text import line_of_record, read_cells, read_header
 from mining.transactions import Transactions
 
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
@@ -67,7 +67,7 @@ def from_records(data: bytes, separator: str, path: Path) -> Transactions:
 
 def from_long(data: bytes, separator: str, id_column: str, item_column: str, path: Path) -> Transactions:
     """CSV with a header and one line per transaction and item; an empty item only makes its transaction exist."""
-    header, body = _header(data, separator, path)
+    header, body = read_header(data, separator, path)
     places = []
     for column in (id_column, item_column):
         if header.count(column) != 1:
@@ -77,13 +77,14 @@ def from_long(data: bytes, separator: str, id_column: str, item_column: str, pat
                 "the long format needs one of ids and one of items, and the separator must fit."
             )
         places.append(header.index(column))
-    table = _read_cells(body, len(header), places, separator, data, path)
-    if not table.num_rows:
+    text = [pa.string() if place in places else None for place in range(len(header))]
+    cells = dict(zip(sorted(set(places)), read_cells(body, text, separator, data, path), strict=True))
+    ids, items = (cells[place] for place in places)
+    if not len(ids):
         return Transactions.empty()
-    ids, items = table.column(0), table.column(1)
     unnamed = pc.index(ids, "").as_py()
     if unnamed >= 0:
-        line = _line_of_record(data, separator, unnamed)
+        line = line_of_record(data, separator, unnamed)
         raise InputDataError(f'{path} has an empty cell in column "{id_column}", line {line}; every line needs an id.')
     encoded = ids.dictionary_encode().combine_chunks()
     rows = encoded.indices.to_numpy().astype(np.int64)
@@ -93,7 +94,7 @@ def from_long(data: bytes, separator: str, id_column: str, item_column: str, pat
 
 def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transactions:
     """CSV with a header of items and one line per transaction, cells 0 or 1."""
-    header, body = _header(data, separator, path)
+    header, body = read_header(data, separator, path)
     places = [place for place, name in enumerate(header) if name != id_column]
     names = [header[place] for place in places]
     for place, name in zip(places, names, strict=True):
@@ -104,17 +105,18 @@ def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transa
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputDataError(f'{path} has more than one column named "{twice}"; the wide format needs each item once.')
-    table = _read_cells(body, len(header), places or [0], separator, data, path)
+    text = [pa.string() if place in (places or [0]) else None for place in range(len(header))]
+    columns = read_cells(body, text, separator, data, path)
     rows: list[NDArray[np.int64]] = []
     codes: list[NDArray[np.int64]] = []
     for code, name in enumerate(names):
-        cells = table.column(code).dictionary_encode().combine_chunks()
+        cells = columns[code].dictionary_encode().combine_chunks()
         texts = cells.dictionary.to_pylist()
         indices = cells.indices.to_numpy()
         unknown = [text not in _TRUTH for text in texts]
         if any(unknown):
             record = int(np.flatnonzero(np.array(unknown)[indices])[0])
-            line = _line_of_record(data, separator, record)
+            line = line_of_record(data, separator, record)
             raise InputDataError(
                 f'{path} has a cell that is neither 0 nor 1 in column "{name}", line {line}; '
                 "the wide format takes 0, 1, false and true."
@@ -124,7 +126,7 @@ def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transa
         codes.append(np.full(len(held), code))
     empty = np.empty(0, np.int64)
     return Transactions.from_occurrences(
-        names, np.concatenate([empty, *rows]), np.concatenate([empty, *codes]), table.num_rows
+        names, np.concatenate([empty, *rows]), np.concatenate([empty, *codes]), len(columns[0])
     )
 
 
@@ -180,70 +182,5 @@ def _split_at(block: bytes, separator: str) -> tuple[NDArray[np.int64], pa.Strin
     return np.diff(before[cells.offsets.to_numpy()]), items.filter(held)
 
 
-def _header(data: bytes, separator: str, path: Path) -> tuple[list[str], memoryview]:
-    """The names of the first record, and what follows it."""
-    lines = _lines(data)
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    try:
-        for record in reader:
-            if record:
-                end = -1
-                for _ in range(reader.line_num):
-                    end = data.find(b"\n", end + 1)
-                return record, memoryview(data)[end + 1 if end >= 0 else len(data) :]
-    except csv.Error as error:
-        raise InputDataError(f"{path} is not proper CSV near line {reader.line_num}: {error}.") from None
-    raise InputDataError(f"{path} is empty; the long and wide formats need a first line with column names.")
-
-
-def _read_cells(
-    body: memoryview, n_columns: int, places: list[int], separator: str, data: bytes, path: Path
-) -> pa.Table:
-    """The columns at some places of a CSV body, all as text."""
-    names = [str(place) for place in range(n_columns)]
-    wanted = [names[place] for place in places]
-    if not bytes(body[:4096]).strip() and not bytes(body).strip():
-        return pa.table({name: pa.array([], pa.string()) for name in dict.fromkeys(wanted)})
-    block_size = min(max(len(body) + 1, 1 << 20), 1 << 28)
-    try:
-        return pa_csv.read_csv(
-            pa.BufferReader(pa.py_buffer(body)),
-            pa_csv.ReadOptions(column_names=names, block_size=block_size),
-            pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted, strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowInvalid:
-        # Arrow's own message quotes the row, which must not travel.
-        where = _first_ragged_line(data, separator, n_columns)
-        raise InputDataError(
-            f"{path} is not proper CSV{where}: every line must have the {n_columns} cells of the first one."
-        ) from None
-
-
 def _lines(data: bytes) -> io.StringIO:
     return io.StringIO(data.decode("utf-8"), newline="\n")
-
-
-def _first_ragged_line(data: bytes, separator: str, n_columns: int) -> str:
-    reader = csv.reader(_lines(data), delimiter=separator)
-    try:
-        for record in reader:
-            if record and len(record) != n_columns:
-                return f" at line {reader.line_num}"
-    except csv.Error:
-        return f" near line {reader.line_num}"
-    return ""
-
-
-def _line_of_record(data: bytes, separator: str, record: int) -> int:
-    """The line on which the record of this number after the header ends."""
-    reader = csv.reader(_lines(data), delimiter=separator)
-    seen = -1
-    for cells in reader:
-        if cells:
-            if seen == record:
-                break
-            seen += 1
-    return reader.line_num

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from party.dataset_check import DatasetCheck
+    from party.dataset_check import DatasetCheck, Profile, TableProfile
     from party.examination import Examination
 
 
@@ -51,23 +51,30 @@ def as_data(party_toml: Path, found: Examination, *, show_items: bool) -> dict[s
 
 def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"name": dataset.name, "format": dataset.format, "problem": dataset.problem or None}
-    profile = dataset.profile
-    if profile is not None:
-        fewest, median, most = profile.row_items
-        data["profile"] = {
-            "rows": profile.rows,
-            "items": profile.items,
-            "row_items": {"min": fewest, "median": median, "max": most},
-            "empty_rows": profile.empty_rows,
-            "rare_items": profile.rare_items,
-            "rare_share": profile.rare_share,
-            "longest_item_bytes": profile.longest_item,
-        }
+    if dataset.profile is not None:
+        data["profile"] = _profile_data(dataset.profile)
     data["hints"] = [
         {"kind": hint.kind, "sentence": hint.sentence} | ({"examples": list(hint.examples)} if show_items else {})
         for hint in dataset.hints
     ]
     return data
+
+
+def _profile_data(profile: Profile | TableProfile) -> dict[str, Any]:
+    from party.dataset_check import TableProfile
+
+    data: dict[str, Any] = {"rows": profile.rows, "items": profile.items}
+    if isinstance(profile, TableProfile):
+        data |= {"ids": list(profile.ids), "columns": profile.columns, "empty_cells": profile.empty_cells}
+    else:
+        fewest, median, most = profile.row_items
+        data["row_items"] = {"min": fewest, "median": median, "max": most}
+        data["empty_rows"] = profile.empty_rows
+    return data | {
+        "rare_items": profile.rare_items,
+        "rare_share": profile.rare_share,
+        "longest_item_bytes": profile.longest_item,
+    }
 
 
 def as_lines(found: Examination, *, show_items: bool) -> list[str]:
@@ -84,16 +91,23 @@ def as_lines(found: Examination, *, show_items: bool) -> list[str]:
 
 def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
     """What was found out about a dataset, for people."""
-    from party.dataset_check import RARE
+    from party.dataset_check import RARE, TableProfile
 
-    if dataset.profile is None:
-        return [f"problem  dataset        {dataset.name}: {dataset.problem}"]
     profile = dataset.profile
-    fewest, median, most = profile.row_items
+    if profile is None:
+        return [f"problem  dataset        {dataset.name}: {dataset.problem}"]
+    if isinstance(profile, TableProfile):
+        rows, ids = "rows", ", ".join(profile.ids)
+        sizes = f"{profile.rows:,} rows with {profile.columns:,} columns and {profile.items:,} distinct items"
+        cells = f"ids in {ids}; empty cells: {profile.empty_cells:,} of {profile.rows * profile.columns:,}"
+    else:
+        rows, (fewest, median, most) = "transactions", profile.row_items
+        sizes = f"{profile.rows:,} transactions with {profile.items:,} distinct items"
+        cells = f"items of a transaction: {fewest} to {most}, median {median:g}; without any: {profile.empty_rows:,}"
     lines = [
-        f"ok       dataset        {dataset.name}: {profile.rows:,} transactions with {profile.items:,} distinct items",
-        f"{'':<23} items of a transaction: {fewest} to {most}, median {median:g}; without any: {profile.empty_rows:,}",
-        f"{'':<23} in fewer than {RARE} transactions: {profile.rare_items:,} items ({profile.rare_share:.0%})",
+        f"ok       dataset        {dataset.name}: {sizes}",
+        f"{'':<23} {cells}",
+        f"{'':<23} in fewer than {RARE} {rows}: {profile.rare_items:,} items ({profile.rare_share:.0%})",
         f"{'':<23} longest item: {profile.longest_item} bytes",
     ]
     for hint in dataset.hints:

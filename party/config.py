@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from jobs.federation import Credentials, Federation, Name, check_address
+from jobs.kinds import Kind
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.rules import DatasetName, PolicySection, Rules
@@ -18,10 +19,14 @@ FILE_URLS: Final = ("sqlite:///", "duckdb:///")
 SERVER_URLS: Final = ("postgresql://", "postgres://")
 
 
-def _available_kind(kind: object) -> object:
-    if kind == "table":
-        raise ValueError('"table" is not available in this version, which mines kind = "transactions"')
-    return kind
+def _id_columns(value: object) -> object:
+    """One column, or the several that together name a row."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError('must be the name of a column, or a list of such names as in ["shop", "receipt"]')
+    if len(set(names)) < len(names):
+        raise ValueError("names a column twice")
+    return tuple(names)
 
 
 class _Section(BaseModel):
@@ -52,12 +57,13 @@ class DatasetSection(_Section):
 
     Attributes:
         name: By which jobs ask for the data.
-        kind: `transactions`.
+        kind: `transactions`: sets of items. `table`: rows with ids and columns, for jobs in which parties hold columns
+            of the same rows.
         source: Path of a file, or the URL of a database.
-        format: How transactions are written in the source.
+        format: How transactions are written in the source; a table is in `csv`, `parquet` or `sql`.
         separator: Between the items of a `basket` line (blanks by default) or the columns of a `csv`.
         query: With `format = "sql"`: what is read.
-        id: Column that numbers transactions, with one item a row.
+        id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row.
         item: Column of the items, with one item a row.
         rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
             Where absent, rounded for jobs that the policy approves by itself, and not at all for those that a person
@@ -66,12 +72,12 @@ class DatasetSection(_Section):
     """
 
     name: DatasetName
-    kind: Annotated[Literal["transactions"], BeforeValidator(_available_kind)]
+    kind: Kind
     source: str = Field(min_length=1)
     format: Literal["basket", "long", "wide", "csv", "parquet", "sql"]
     separator: str | None = Field(default=None, min_length=1)
     query: str | None = Field(default=None, min_length=1)
-    id: str = Field(default="id", min_length=1)
+    id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
     rows_public: Literal["exact", "rounded", "hidden"] | None = None
     policy: Rules | None = None
@@ -88,7 +94,19 @@ class DatasetSection(_Section):
             raise ValueError('the URL of a database needs format = "sql" and a query')
         if self.separator is not None and self.format in ("parquet", "sql"):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
+        if self.kind == "table":
+            if self.format not in ("csv", "parquet", "sql"):
+                raise ValueError(f'kind = "table" is read from csv, parquet or sql, not from format = "{self.format}"')
+            if self.item != "item":
+                raise ValueError('item means nothing with kind = "table", whose items are column=value')
+        elif len(self.id) > 1:
+            raise ValueError('several columns of ids need kind = "table"; transactions have one')
         return self
+
+    @property
+    def id_column(self) -> str:
+        """The column that numbers transactions."""
+        return self.id[0]
 
     @property
     def is_url(self) -> bool:

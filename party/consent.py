@@ -112,7 +112,7 @@ class Consent:
             coordinator=coordinator,
             dataset=spec.job.dataset,
             parties=spec.job.parties,
-            min_support=str(spec.itemsets.min_support),
+            min_support=str(spec.itemsets.min_support) if spec.mines else "",
             expiry=proposal.expiry,
             received=now,
             state=AWAITING_APPROVAL,

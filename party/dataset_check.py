@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from link.errors import ConfigurationError, InputDataError
-from mining.loading import load_transactions
+from mining.item_columns import Itemisation, item_columns
+from mining.tables import Table
 from mining.transactions import Transactions
 from party.config import DatasetSection
 from party.dataset_hints import Hint, hints, other_format
+from party.sources import read_dataset
+from party.table_hints import table_hints
 
 RARE: Final = 10  # transactions; the min_count that `comine init` writes
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Sizes of a dataset.
+    """Sizes of a dataset of transactions.
 
     Attributes:
         rows: Transactions.
@@ -58,6 +60,48 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class TableProfile:
+    """Sizes of a table.
+
+    Attributes:
+        rows: Rows.
+        ids: The columns that together name a row.
+        columns: Number of the other columns.
+        items: Distinct items `column=value`.
+        empty_cells: Cells without a value, of rows times columns.
+        rare_items: Items in fewer than `RARE` rows.
+        longest_item: Bytes of the longest item in UTF-8.
+    """
+
+    rows: int
+    ids: tuple[str, ...]
+    columns: int
+    items: int
+    empty_cells: int
+    rare_items: int
+    longest_item: int
+
+    @classmethod
+    def of(cls, table: Table) -> TableProfile:
+        """The sizes of `table`."""
+        found = item_columns(table, Itemisation())
+        return cls(
+            rows=table.n_rows,
+            ids=table.id_columns,
+            columns=len(table.columns),
+            items=found.n_items,
+            empty_cells=int(np.count_nonzero(found.codes < 0)),
+            rare_items=int(np.count_nonzero(found.counts() < RARE)),
+            longest_item=max((len(item.encode()) for item in found.items), default=0),
+        )
+
+    @property
+    def rare_share(self) -> float:
+        """Share of the items that are rare."""
+        return self.rare_items / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetCheck:
     """What was found out about one dataset.
 
@@ -66,12 +110,12 @@ class DatasetCheck:
         format: Its format.
         profile: Its sizes; absent where it cannot be read.
         hints: Signs of mistakes.
-        problem: Why it cannot be read.
+        problem: Why it cannot be read or used.
     """
 
     name: str
     format: str
-    profile: Profile | None = None
+    profile: Profile | TableProfile | None = None
     hints: tuple[Hint, ...] = ()
     problem: str = ""
 
@@ -84,17 +128,15 @@ def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> Datas
         show_items: Whether `problem` may name a column that is an item.
     """
     try:
-        data = load_transactions(
-            dataset.source if dataset.is_url else Path(dataset.source),
-            dataset.format,
-            separator=dataset.separator,
-            query=dataset.query,
-            id_column=dataset.id,
-            item_column=dataset.item,
-        )
+        data = read_dataset(dataset)
+        if isinstance(data, Table):
+            data.row_ids()
     except (InputDataError, ConfigurationError) as error:
         problem = error.message.removesuffix(".")
-        if dataset.format in ("wide", "parquet") and not show_items:  # whose columns are items
+        # The columns of these are items.
+        if dataset.kind == "transactions" and dataset.format in ("wide", "parquet") and not show_items:
             problem = re.sub(r'(column|named) ".*"', r"\1 … (--show-items tells which)", problem)
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
+    if isinstance(data, Table):
+        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), table_hints(data))
     return DatasetCheck(dataset.name, dataset.format, Profile.of(data), hints(data, dataset))

@@ -58,8 +58,8 @@ def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
 
 
 def other_format(dataset: DatasetSection) -> str:
-    """What a dataset that cannot be read as declared looks like instead; empty where that is not known."""
-    if dataset.format in ("wide", "parquet"):  # whose columns are items, which are not to be named
+    """What transactions that cannot be read as declared look like instead; empty where that is not known."""
+    if dataset.kind == "table" or dataset.format in ("wide", "parquet"):  # columns of these are items, not to be named
         return ""
     guess = _guess(dataset)
     advice = _settings(guess, dataset)
@@ -100,7 +100,7 @@ def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
     guess = _guess(dataset)
     table = f", or write {_settings(guess, dataset)}" if guess is not None and guess.format in ("long", "wide") else ""
     sentence = f"the first line looks like names of columns but is read as a transaction; remove it{table}"
-    return Hint("header", sentence, _some(words))
+    return Hint("header", sentence, some(words))
 
 
 def _separator(data: Transactions, dataset: DatasetSection) -> Hint | None:
@@ -112,11 +112,11 @@ def _separator(data: Transactions, dataset: DatasetSection) -> Hint | None:
     if len(holding) >= _MOST * data.n_items:
         advice = _settings(_guess(dataset), dataset) or "it as separator"
         sentence = f"most items hold a comma, semicolon, bar or tab; if that separates items, write {advice}"
-        return Hint("separator", sentence, _some(holding))
+        return Hint("separator", sentence, some(holding))
     spaced = [item for item in data.items if " " in item.strip()]
     if own and data.lengths.max() == 1 and len(spaced) >= _MOST * data.n_items:
         sentence = 'no line holds the separator, and most hold blanks; if those separate items, write format = "basket"'
-        return Hint("separator", f"{sentence} without separator", _some(spaced))
+        return Hint("separator", f"{sentence} without separator", some(spaced))
     return None
 
 
@@ -128,7 +128,7 @@ def _ids(data: Transactions, dataset: DatasetSection) -> Hint | None:
         if data.lengths.max() > 1:
             return None
         sentence = "no transaction has more than one item; check that the column"
-        return Hint("ids", f"{sentence} {quoted(dataset.id)} numbers transactions and not lines")
+        return Hint("ids", f"{sentence} {quoted(dataset.id_column)} numbers transactions and not lines")
     if np.median(data.lengths) <= 1:
         return None
     is_number = (_NUMBER.fullmatch(item) is not None for item in data.items)
@@ -139,20 +139,25 @@ def _ids(data: Transactions, dataset: DatasetSection) -> Hint | None:
         "ids",
         "nearly every transaction has a number of its own among its items, as from a column of ids; remove that column "
         "from the source",
-        _some(data.items[index] for index in np.flatnonzero(own)),
+        some(data.items[index] for index in np.flatnonzero(own)),
     )
 
 
 def _alike(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     """Items that a person would read as the same."""
-    families: dict[str, list[str]] = {}
-    for item in data.items:
-        families.setdefault(_as_read(item), []).append(item)
-    several = [item for family in families.values() if len(family) > 1 for item in family]
+    several = read_alike(data.items)
     if not several:
         return None
     sentence = f"{len(several)} items differ from another one only by case, blanks or invisible characters"
-    return Hint("alike", f"{sentence}, and count apart; write them alike", _some(several))
+    return Hint("alike", f"{sentence}, and count apart; write them alike", some(several))
+
+
+def read_alike(texts: Iterable[str]) -> list[str]:
+    """Those of distinct texts that differ from another one only by case, blanks or invisible characters."""
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        families.setdefault(_as_read(text), []).append(text)
+    return [text for family in families.values() if len(family) > 1 for text in family]
 
 
 def _as_read(item: str) -> str:
@@ -172,7 +177,7 @@ def _edges(data: Transactions, dataset: DatasetSection) -> Hint | None:
         separator = (dataset.separator or ",") + " "
         other = f", or write format = {quoted('basket')}, separator = {quoted(separator)}"
     sentence = f"blanks, tabs or line ends around items count as part of them, in {len(edged)} of {data.n_items} items"
-    return Hint("blanks", f"{sentence}; remove them from the source{other}", _some(edged))
+    return Hint("blanks", f"{sentence}; remove them from the source{other}", some(edged))
 
 
 def _invisible(data: Transactions, _dataset: DatasetSection) -> Hint | None:
@@ -180,12 +185,17 @@ def _invisible(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     marked = [item for item in data.items if _BYTE_ORDER_MARK in item]
     if marked:
         sentence = f"a byte order mark is part of {len(marked)} of {data.n_items} items, as where files were put one"
-        return Hint("byte-order-mark", f"{sentence} behind the other; remove it from the source", _some(marked))
-    hidden = [item for item in data.items if any(map(_is_hidden, item.strip()))]
+        return Hint("byte-order-mark", f"{sentence} behind the other; remove it from the source", some(marked))
+    hidden = [item for item in data.items if has_hidden(item)]
     if not hidden:
         return None
     sentence = f"{len(hidden)} of {data.n_items} items hold tabs, no-break blanks or other characters that nobody sees"
-    return Hint("invisible", f"{sentence}; write them without, or set separator to what separates items", _some(hidden))
+    return Hint("invisible", f"{sentence}; write them without, or set separator to what separates items", some(hidden))
+
+
+def has_hidden(text: str) -> bool:
+    """Whether a text holds, between its first and last visible character, one that nobody sees."""
+    return any(map(_is_hidden, text.strip()))
 
 
 def _is_hidden(sign: str) -> bool:
@@ -197,7 +207,8 @@ def _is_list(dataset: DatasetSection) -> bool:
     return dataset.format in ("basket", "csv")
 
 
-def _some(items: Iterable[str]) -> tuple[str, ...]:
+def some(items: Iterable[str]) -> tuple[str, ...]:
+    """The first few items, as examples."""
     return tuple(islice(items, MAX_EXAMPLES))
 
 
@@ -214,7 +225,7 @@ def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
         return ""
     given = {"format": dataset.format, "separator": dataset.separator}
     if guess.format in ("long", "wide"):
-        given |= {"id": dataset.id, "item": dataset.item}
+        given |= {"id": dataset.id_column, "item": dataset.item}
     wanted = {key: value for key, value in guess.settings.items() if value != given.get(key)}
     return ", ".join(f"{key} = {quoted(value)}" for key, value in wanted.items())
 

@@ -1,28 +1,32 @@
 """What this node tells of a job before anybody agrees to it: how fast it is, and the sizes that its datasets publish.
 
 Only for jobs that the policy would not refuse, only after the audit log has it, and with bounded work: one dataset is
-mined at a time, with a limit, and what came of it is kept for the next who asks the same.
+mined at a time, with a limit, and what came of it is kept for the next who asks the same. One answer also serves the
+variants of the job that a plan shows beside it, as far as the policy treats them like the job.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import Final, TypeVar
 
 from jobs.audit.events import PlanAsked
+from jobs.data import Data, transactions_of
 from jobs.parameters import horizontal_mining
 from jobs.plan import Plan
+from jobs.plan.alternatives import variants
 from jobs.plan.calibration import UNKNOWN_ROWS, Speed, measure
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import RowsPublic
 from jobs.plan.publication import published_rows, published_sizes, told_speed
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
-from link.errors import LimitExceeded, PolicyDenied
+from link.errors import ComineError, ConfigurationError, LimitExceeded, PolicyDenied
 from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from mining.joint.local_sizes import LocalSizes, local_sizes
@@ -31,6 +35,7 @@ from mining.transactions import Transactions
 from party.config import PartyConfig
 from party.judge import Judge
 from party.node_audit import NodeAudit
+from party.policy import Approval
 from party.rules import PolicySection
 from party.sources import Sources
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
@@ -39,7 +44,7 @@ T = TypeVar("T")
 
 KEEP_SPEED_S: Final = 10.0
 LOCAL_LATENCY_S: Final = 0.005  # between parties, where nobody was asked: that of a good network
-_Key = tuple[bytes, bytes, int]
+_Key = tuple[bytes, tuple[bytes, ...], bytes, int]
 
 
 class Estimates:
@@ -85,7 +90,7 @@ class Estimates:
         # To plan a job must not disclose what a person has yet to agree to.
         unsaid: RowsPublic = "rounded" if approval == "auto" else "hidden"
         rows_public = self._config.datasets[spec.job.dataset].rows_public or unsaid
-        data = await self._sources.load(spec.job.dataset)
+        data = _plannable(spec, await self._sources.load(spec.job.dataset), me)
         await self._check_data(spec, data)
         answer = PartyEstimate(
             party=me,
@@ -96,9 +101,20 @@ class Estimates:
         if not request.HasField("n_rows"):
             answer.speed.CopyFrom(told_speed(await self._measured(answer)))
         elif rows_public != "hidden":
-            found = await self._sized(spec, data, _checked_rows(policy, spec, request.n_rows, data.n_rows, me))
+            n_rows = _checked_rows(policy, spec, request.n_rows, data.n_rows, me)
+            told_too = self._told_too(spec, coordinator, approval)
+            found = await self._sized(spec, told_too, data, n_rows)
             answer.sizes.CopyFrom(published_sizes(found, rows_public))
         return answer
+
+    def _told_too(self, spec: JobSpec, coordinator: str, approval: Approval) -> list[JobSpec]:
+        """The job's variants that the policy treats alike: of these this party would tell as much if it were asked."""
+        alike = []
+        for variant in variants(spec):
+            with suppress(ComineError):  # refused
+                if self._judge.decide(variant.spec, coordinator) == approval:
+                    alike.append(variant.spec)
+        return alike
 
     async def _check_data(self, spec: JobSpec, data: Transactions) -> None:
         data_digest = await self._sources.digest(spec.job.dataset, data)
@@ -111,27 +127,31 @@ class Estimates:
                 self._speed = (n_rows, time.monotonic(), await measure(self._executor, n_rows))
             return self._speed[2]
 
-    async def _sized(self, spec: JobSpec, data: Transactions, n_rows: int) -> LocalSizes:
+    async def _sized(self, spec: JobSpec, told_too: Sequence[JobSpec], data: Transactions, n_rows: int) -> LocalSizes:
         dataset = spec.job.dataset
         async with self._busy:
-            key = (spec.digest, await self._sources.digest(dataset, data), n_rows)
+            others = tuple(other.digest for other in told_too)
+            key = (spec.digest, others, await self._sources.digest(dataset, data), n_rows)
             kept = self._sizes.get(dataset)
             if kept is None or kept[0] != key:
-                kept = self._sizes[dataset] = (key, await _aside(self._executor, lambda: sizes_of(spec, data, n_rows)))
+                found = await _aside(self._executor, lambda: sizes_of(spec, data, n_rows, told_too))
+                kept = self._sizes[dataset] = (key, found)
             return kept[1]
 
 
-def sizes_of(spec: JobSpec, data: Transactions, n_rows: int) -> LocalSizes:
+def sizes_of(spec: JobSpec, data: Transactions, n_rows: int, told_too: Sequence[JobSpec] = ()) -> LocalSizes:
     """What the rows let expect of a job.
 
     Args:
         spec: The job.
         data: The party's rows.
         n_rows: Rows of all parties.
+        told_too: Variants of the job, of which the sizes are to tell too.
     """
     if spec.itemsets.exclude:
         data = data.without(spec.itemsets.exclude)
-    return local_sizes(data, horizontal_mining(spec), len(spec.job.parties), n_rows)
+    others = [horizontal_mining(other) for other in told_too]
+    return local_sizes(data, horizontal_mining(spec), len(spec.job.parties), n_rows, others)
 
 
 def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
@@ -150,9 +170,10 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
 async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     me, executor = config.party.name, ThreadExecutor()
     try:
-        data = await Sources(config.dataset, executor).load(spec.job.dataset)
+        data = _plannable(spec, await Sources(config.dataset, executor).load(spec.job.dataset), me)
         n_rows = data.n_rows * len(spec.job.parties)
-        found = published_sizes(await _aside(executor, lambda: sizes_of(spec, data, n_rows)), "exact")
+        told_too = [variant.spec for variant in variants(spec)]
+        found = published_sizes(await _aside(executor, lambda: sizes_of(spec, data, n_rows, told_too)), "exact")
         speed = told_speed(await measure(executor, data.n_rows))
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
@@ -170,6 +191,13 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     }
     alike = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     return estimate(spec, answers, LOCAL_LATENCY_S, alike)
+
+
+def _plannable(spec: JobSpec, data: Data, me: str) -> Transactions:
+    """The transactions of a job whose cost can be told beforehand."""
+    if spec.is_vertical:
+        raise ConfigurationError('there are no plans yet of jobs with partition = "vertical"; run the job without one')
+    return transactions_of(spec, data, me)
 
 
 def _checked_rows(policy: PolicySection, spec: JobSpec, claimed: int, own: int, me: str) -> int:

@@ -12,19 +12,27 @@ import typer
 if TYPE_CHECKING:
     from party.config import DatasetSection
 
+Settings = dict[str, str | list[str]]
+
 
 def init(
     name: Annotated[str, typer.Argument(help="The party: small letters, digits and the characters . - _")],
     source: Annotated[
         str | None, typer.Option("--source", metavar="FILE|URL", help="Its data: a file, or the URL of a database.")
     ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", help="transactions, or table: rows with ids and columns.")
+    ] = "transactions",
     data_format: Annotated[
         str | None,
         typer.Option("--format", help="basket, csv, long, wide, parquet or sql; by default what the data look like."),
     ] = None,
     separator: Annotated[str | None, typer.Option("--separator", help="Between items, or cells of CSV.")] = None,
     query: Annotated[str | None, typer.Option("--query", help="What is read from a database.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column that numbers transactions.")] = None,
+    id_columns: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Column that numbers transactions; of a table, each column of the ids."),
+    ] = None,
     item_column: Annotated[str | None, typer.Option("--item", help="Column of the items.")] = None,
     dataset: Annotated[str, typer.Option("--dataset", help="Name by which jobs ask for the data.")] = "baskets",
     listen: Annotated[
@@ -44,10 +52,12 @@ def init(
             typer.prompt("File or database URL with the data (empty: later)", default="", show_default=False, err=True)
             or None
         )
-    given = {"separator": separator, "query": query, "id": id_column, "item": item_column}
-    settings = {key: value for key, value in given.items() if value is not None}
+    ids = id_columns[0] if id_columns and len(id_columns) == 1 else id_columns
+    given: dict[str, str | list[str] | None] = {"separator": separator, "query": query, "id": ids, "item": item_column}
+    settings = {"kind": kind} | {key: value for key, value in given.items() if value is not None}
     if source is None:
-        described = {"source": f"{name}.dat", "format": data_format or "basket", **settings}
+        usual = ("csv", "csv") if kind == "table" else ("dat", "basket")
+        described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
         described = _described(source, data_format, settings, out)
     party = render_party(name, listen=listen, dataset=dataset, source=described)
@@ -63,15 +73,15 @@ def init(
     _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen)
 
 
-def _described(source: str, data_format: str | None, settings: dict[str, str], out: Path) -> dict[str, str]:
+def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
     """The keys that say where the data are and how they are written, as `party.toml` has them."""
     from party.config import FILE_URLS, SERVER_URLS
     from party.source_format import guess_format, quoted
 
     is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
-    described = {"source": source if is_url or Path(source).is_absolute() else _from(out, Path(source))}
+    described: Settings = {"source": source if is_url or Path(source).is_absolute() else _from(out, Path(source))}
     if data_format is None:
-        guess = guess_format(source)
+        guess = guess_format(source, "table" if settings["kind"] == "table" else "transactions")
         data_format = guess.format
         if sys.stdin.isatty() and not is_url:
             data_format = typer.prompt(f"Format, {data_format} since {guess.reason}", default=data_format, err=True)
@@ -82,7 +92,12 @@ def _described(source: str, data_format: str | None, settings: dict[str, str], o
     if data_format == "sql" and "query" not in settings:
         from link.errors import UsageError
 
-        raise UsageError("a database needs --query, such as: SELECT receipt AS id, article AS item FROM sales")
+        usual = (
+            "id, age, region FROM people"
+            if settings["kind"] == "table"
+            else "receipt AS id, article AS item FROM sales"
+        )
+        raise UsageError(f"a database needs --query, such as: SELECT {usual}")
     return described | {"format": str(data_format)} | settings
 
 
@@ -91,11 +106,11 @@ def _from(folder: Path, file: Path) -> str:
     return os.path.relpath(file.absolute(), folder.resolve())
 
 
-def _section(name: str, described: dict[str, str], source: str, folder: Path) -> DatasetSection:
+def _section(name: str, described: Settings, source: str, folder: Path) -> DatasetSection:
     """The dataset that will be described, readable from here though its file may not be there yet."""
     from party.config import DatasetSection
 
-    section = DatasetSection.model_validate({"name": name, "kind": "transactions", **described})
+    section = DatasetSection.model_validate({"name": name, **described})
     return section.beside(folder.absolute()) if section.is_url else section.model_copy(update={"source": source})
 
 

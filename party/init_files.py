@@ -40,7 +40,7 @@ key = {key:<26}# secret: mode 0600, and it never leaves this machine
 
 [[dataset]]
 name = {dataset:<25}# jobs ask for data by this name, so all parties use the same
-kind = "transactions"
+kind = {kind}
 {source}
 # rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden";
                                 # unsaid, nothing of jobs that a person has yet to decide
@@ -64,6 +64,8 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
 # max_jobs_period = "30d"
 # min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few
+# disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
+# compute = ["south", "east"]   # who may hold the shares of sums that stay hidden
 # max_candidates = 1000000      # the most candidates that a job may ask for
 # max_deadline = "2h"           # the longest that a job may take
 # max_union_bound = 100000      # the most fakes that a job may ask for
@@ -100,14 +102,14 @@ address = {address:<22}# HOST:PORT at which the coordinator and the others reach
 """
 
 
-def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str]) -> str:
+def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str | list[str]]) -> str:
     """The text of a node's file.
 
     Args:
         name: The party.
         listen: HOST:PORT.
         dataset: The name of its dataset.
-        source: The keys that say where the dataset is and how it is written.
+        source: The keys that say where the dataset is and how it is written; its kind is transactions by default.
 
     Raises:
         ConfigurationError: A value cannot be used; the sentence names its key.
@@ -121,7 +123,8 @@ def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, s
         key=quoted(f"pki/{name}.key"),
         listen=quoted(listen),
         dataset=quoted(dataset),
-        source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items()),
+        kind=quoted(source.get("kind", "transactions")),
+        source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items() if key != "kind"),
     )
     validate(PartyConfig, tomllib.loads(text, parse_float=Decimal), f"the new {PARTY_FILE}")
     return text

@@ -12,6 +12,7 @@ from typing import Final
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import ComineError
+from party.dealing import CoordinatorDealings
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
@@ -22,6 +23,7 @@ from protos.v1.control_pb2 import (
     RELEASING,
     RUNNING,
     SUCCEEDED,
+    DealRequest,
     JobEvent,
     JobState,
     SignedApproval,
@@ -69,6 +71,7 @@ class Job:
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
         ending: Whether its early end is being recorded, before which nothing may begin.
+        dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
 
     def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str, present: JobEvent) -> None:
@@ -76,10 +79,12 @@ class Job:
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
         self.ending = False
+        self.dealings: CoordinatorDealings | None = None
         self.costs: Callable[[], Costs] = lambda: Costs(
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )
         self._event = present
+        self._wanted: DealRequest | None = None
         self._watchers: set[_Watcher] = set()
         self._told = 0.0
         self._held: asyncio.TimerHandle | None = None
@@ -138,6 +143,17 @@ class Job:
         else:
             self._held = asyncio.get_running_loop().call_later(wait, self._tell)
 
+    @property
+    def watched(self) -> bool:
+        """Whether anybody watches."""
+        return bool(self._watchers)
+
+    def ask(self, request: DealRequest | None) -> None:
+        """Puts a request to the coordinator into all events from now on; None takes it out again."""
+        self._wanted = request
+        if request is not None and not self.over:
+            self._tell()
+
     async def watch(self) -> AsyncIterator[JobEvent]:
         """The job as it stands and everything that follows, up to its end."""
         watcher = _Watcher(deque([self._priced()]))
@@ -175,6 +191,9 @@ class Job:
     def _priced(self) -> JobEvent:
         event, costs = JobEvent(), self.costs()
         event.CopyFrom(self._event)
+        event.ClearField("deal")
+        if self._wanted is not None:
+            event.deal.CopyFrom(self._wanted)
         event.bytes_sent, event.bytes_received = costs.bytes_sent, costs.bytes_received
         event.rounds, event.seconds = costs.rounds, costs.seconds
         return event

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
+from jobs.kinds import check_kind
 from jobs.spec import JobSpec
 from party.config import PartyConfig
 from party.policy import Approval, Case, Earlier, Verdict, check_fit, check_new_rows, check_rows, decide, verdicts
@@ -46,7 +47,7 @@ class Judge:
             expiry: When the proposal ends, where one has just come.
 
         Raises:
-            ConfigurationError: The job does not fit this node.
+            ConfigurationError: The job does not fit this node or the kind of its dataset.
             PolicyDenied: A rule refuses it.
         """
         return decide(self.policy_of(spec), self._case(spec, coordinator, job_id, expiry))
@@ -84,6 +85,9 @@ class Judge:
         return [job for job in self._store.earlier(spec.job.dataset) if job.job_id != job_id]
 
     def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, expiry: int | None) -> Case:
+        dataset = self._config.datasets.get(spec.job.dataset)
+        if dataset is not None:
+            check_kind(spec, dataset.kind, self._config.party.name)
         return Case(
             spec=spec,
             coordinator=coordinator,

@@ -15,10 +15,11 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO, cast, get_args
 
 import structlog
 
+from crypto.protocols.ot_stock import Reason
 from link.errors import ComineError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _./-]{0,99}")
@@ -61,6 +62,8 @@ EVENTS: Final = frozenset(
         "audit not written",
         "result not written",
         "result written",
+        "stock made",
+        "stock dropped",
         "library",
     }
 )
@@ -81,6 +84,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "job": _matches(_HEX),
     "session": _matches(_HEX),
     "code": _matches(_CODE),
+    "reason": lambda value: value in get_args(Reason),
     "peers": _is_number,
     "jobs": _is_number,
     "bytes_sent": _is_number,

@@ -116,7 +116,7 @@ def decide(policy: PolicySection, case: Case) -> Approval:
 
 def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    judged = (rule(policy, case) for rule in _RULES)
+    judged = (rule(policy, case) for rule in _RULES if case.spec.mines or rule not in _OF_ITEMSETS)
     return tuple(verdict for verdict in judged if verdict is not None)
 
 
@@ -150,6 +150,8 @@ def check_rows(policy: PolicySection, spec: JobSpec, *, me: str, n_rows: int) ->
     Raises:
         PolicyDenied: The count is too low.
     """
+    if not spec.mines:
+        return
     count = spec.itemsets.min_support
     if isinstance(count, Decimal) or policy.min_support is None or policy.min_count is not None:
         return
@@ -279,6 +281,27 @@ def _max_candidates(policy: PolicySection, case: Case) -> Verdict | None:
     return _at_most("max_candidates", policy.max_candidates, asked, str(asked))
 
 
+def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
+    asked, refusal = case.spec.itemsets.disclose, None
+    if policy.disclose is None:
+        return None
+    if asked not in policy.disclose:
+        refusal = f"allows disclose = {_listed(policy.disclose)} only, and the job has '{asked}' (rule disclose)"
+    return Verdict("disclose", ", ".join(policy.disclose), refusal)
+
+
+def _compute(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.compute is None or case.spec.itemsets.disclose == "candidates":
+        return None
+    others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
+    if others:
+        refusal = (
+            f"does not trust '{others[0]}' to be a computing party, only {_listed(policy.compute)} (rule compute); "
+            "set [trust] compute in the job"
+        )
+    return Verdict("compute", ", ".join(policy.compute), refusal)
+
+
 def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.max_deadline is None:
         return None
@@ -363,6 +386,8 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _max_length,
     _withhold,
     _max_candidates,
+    _disclose,
+    _compute,
     _max_deadline,
     _max_union_bound,
     _max_expiry,
@@ -371,6 +396,18 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _min_new_rows,
     _approve,
 )
+_OF_ITEMSETS: Final = frozenset(
+    {
+        _min_support,
+        _min_count,
+        _max_length,
+        _withhold,
+        _max_candidates,
+        _disclose,
+        _compute,
+        _max_union_bound,
+    }
+)  # which say nothing to a task without itemsets
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:

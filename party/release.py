@@ -46,11 +46,11 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     Raises:
         ResourceError: Something cannot be written; the node's log has the reason.
     """
-    me, spec, found = room.identity.name, job.spec, run.outcome.itemsets
+    me, spec, found, rules = room.identity.name, job.spec, run.outcome.itemsets, run.outcome.rules
     table = b""
     if found is not None:
         found = await _aside(room, found.canonical)
-        table = await _aside(room, lambda: pack(found))
+        table = await _aside(room, lambda: pack(found, rules))
     signed = digest(table) if table else b""
     header = _signed(room, job, run, signed)
     events: list[Event] = []
@@ -65,6 +65,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             {me: run.costs},
             {me: receipt},
             found,
+            rules,
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))

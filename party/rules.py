@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.federation import Name
 from jobs.spec import Pattern
+from mining.joint.parameters import Disclose
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
@@ -45,7 +46,7 @@ def _not_empty(names: object) -> object:
 
 def _any_task(tasks: object) -> object:
     if tasks == []:
-        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or both')
+        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or "align"')
     return tasks
 
 
@@ -63,7 +64,7 @@ def _expiry(value: object) -> object:
 
 DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
 Some = BeforeValidator(_not_empty)
-Task = Literal["itemsets", "rules"]
+Task = Literal["itemsets", "rules", "align"]
 Tasks = Annotated[tuple[Task, ...], BeforeValidator(_any_task)]
 Duration = Annotated[str, BeforeValidator(_duration)]
 Count = Annotated[int, Field(ge=1)]
@@ -110,6 +111,8 @@ class Rules(_Section):
         max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
         max_candidates: The most candidates that a job may ask for.
+        disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`.
+        compute: Parties that may be computing parties of a job in which sums stay hidden.
         max_deadline: The longest deadline of a job.
         max_union_bound: The highest bound of a union; a job with a union must set one that is no higher.
         max_expiry: How far ahead a proposal may expire; 7 days, where absent.
@@ -130,6 +133,8 @@ class Rules(_Section):
     max_jobs_period: Duration | None = None
     min_new_rows: Count | None = None
     max_candidates: Count | None = None
+    disclose: Annotated[tuple[Disclose, ...] | None, Some] = None
+    compute: Annotated[tuple[Name, ...] | None, Some] = None
     max_deadline: Duration | None = None
     max_union_bound: Count | None = None
     max_expiry: Annotated[str, BeforeValidator(_expiry)] = "7d"

@@ -33,6 +33,7 @@ from party.judge import Judge
 from party.logs import LibraryLines, Log, open_log
 from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
+from party.ot_stock import STOCK_FILE, StockFile
 from party.room import Room
 from party.service import ControlService
 from party.session_host import SessionHost
@@ -71,6 +72,7 @@ class Node:
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._store = Store.open(state / FILE)
+        self._stock = StockFile.open(state / STOCK_FILE, log)
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
         self._audit.party, self._audit.log = self.name, log
         members = tuple(federation.addresses)
@@ -84,6 +86,7 @@ class Node:
                 audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self._sources,
                 link=self._link,
+                stock=self._stock,
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),
@@ -146,6 +149,7 @@ class Node:
             self._log.info("stopped")
         self._executor.close()
         self._store.close()
+        self._stock.close()
         self._audit.close()
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:

@@ -89,13 +89,21 @@ class ControlService(ControlServicer):
             coordinator=job.coordinator,
             parties=job.spec.job.parties,
         )
-        self._host.start(job, request.attempt, request.approvals)
+        self._host.start(job, request.attempt, request.approvals, request.seed)
         return control.Started()
 
     async def Watch(self, request: control.WatchRequest, context: Context) -> AsyncIterator[control.JobEvent]:  # noqa: N802
         """The job as it stands, then what happens, up to its end."""
         async for event in self._host.find(request.job_id, coordinator_of(context, self._me)).watch():
             yield event
+
+    async def Deal(self, request: control.DealtPart, context: Context) -> control.DealtTaken:  # noqa: N802
+        """A piece of what this party has asked for, where the coordinator deals randomness."""
+        job = self._host.find(request.job_id, coordinator_of(context, self._me))
+        if job.dealings is None:
+            raise UnexpectedMessage(f"nobody deals randomness to {self._me} in this job", party=self._me)
+        job.dealings.take(request)
+        return control.DealtTaken()
 
     async def Result(self, request: control.ResultRequest, context: Context) -> AsyncIterator[control.ResultPart]:  # noqa: N802
         """The signed release, then the result in pieces where this party may give it to the coordinator."""

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Ended, Started
 from jobs.audit.recorder import SessionRecorder
+from jobs.data import Data
+from jobs.parameters import coordinator_deals
 from jobs.run import run_party
 from jobs.spec import JobSpec
 from link.errors import (
@@ -24,8 +26,8 @@ from link.errors import (
     UnexpectedMessage,
     from_code,
 )
-from mining.transactions import Transactions
 from party.consent import spec_of
+from party.dealing import CoordinatorDealings
 from party.job import Job
 from party.job_transport import JobTransport
 from party.release import Released, release
@@ -131,16 +133,18 @@ class SessionHost:
             raise UnexpectedMessage(f"{self._me} has no such job of {coordinator}; propose it first", party=self._me)
         return job
 
-    def start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval]) -> None:
+    def start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes = b"") -> None:
         """Begins this party's part; once in the life of a job, and only where the policy still allows it.
 
         Args:
             job: The job.
             attempt: Counts its starts.
             approvals: Of all parties, which have been checked.
+            seed: Of this party and the coordinator, where the coordinator deals randomness.
 
         Raises:
             UnexpectedMessage: The job has begun or ended, or nobody has approved it here.
+            MalformedMessage: The coordinator has to deal and has sent no seed.
             PolicyDenied: A rule refuses the job by now.
             ResourceError: As many jobs as may run at once are running.
         """
@@ -161,6 +165,8 @@ class SessionHost:
             why = "is stopping" if self._closing else f"runs {self.running} jobs, the most that its max_running allows"
             raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
         self._room.consent.judge.decide(job.spec, job.coordinator, job_id=job.id)
+        if coordinator_deals(job.spec):
+            job.dealings = CoordinatorDealings(seed, self._me, job.ask, lambda: job.watched)
         self._move(job, RUNNING, started=self._now())
         self._room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator)
         job.task = asyncio.create_task(self._host(job, attempt, approvals))
@@ -300,6 +306,8 @@ class SessionHost:
                 progress=job.progress,
                 least_count=policy.min_count or 1,
                 recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
+                stock=room.stock,
+                dealings=job.dealings,
             )
         job.costs = lambda: run.costs
         self._move(job, RELEASING)
@@ -314,7 +322,7 @@ class SessionHost:
             **run.costs._asdict(),
         )
 
-    async def _check_data(self, job: Job, data: Transactions) -> None:
+    async def _check_data(self, job: Job, data: Data) -> None:
         """Applies the rules that need the rows, and notes them for the next job on the dataset."""
         room = self._room
         data_digest = await room.sources.digest(job.spec.job.dataset, data)
@@ -328,7 +336,7 @@ class SessionHost:
                 async with asyncio.timeout(ABORT_S):
                     await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
 
-    async def _load(self, job: Job) -> Transactions:
+    async def _load(self, job: Job) -> Data:
         """The job's data; why it cannot be read stays in this node's log."""
         name = job.spec.job.dataset
         try:

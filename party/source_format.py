@@ -1,4 +1,4 @@
-"""Guesses how transactions are written in a source, from its first lines; a proposal to look at, never a decision."""
+"""Guesses how data are written in a source, from its first lines; a proposal to look at, never a decision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import itertools
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from jobs.kinds import Kind
 from link.errors import InputDataError
 from mining.loading import existing
 from party.config import FILE_URLS, SERVER_URLS
@@ -61,16 +63,17 @@ class Guess:
         return {key: value for key, value in given.items() if value is not None}
 
 
-def quoted(text: str) -> str:
-    """The text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def quoted(value: str | Sequence[str]) -> str:
+    """The text, or list of texts, as TOML writes it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def guess_format(source: str) -> Guess:
+def guess_format(source: str, kind: Kind = "transactions") -> Guess:
     """What the source looks like.
 
     Args:
         source: A file, or the URL of a database.
+        kind: What is in it.
 
     Raises:
         InputDataError: The file cannot be opened, or is empty.
@@ -87,8 +90,8 @@ def guess_format(source: str) -> Guess:
         lines.pop()  # cut off in its middle
     lines = [line.removesuffix("\r") for line in lines if line.strip()]
     if not lines:
-        raise InputDataError(f"{path} holds no line of text; name a file with transactions")
-    return _guess_text(lines)
+        raise InputDataError(f"{path} holds no line of text; name a file with {'rows' if kind == 'table' else kind}")
+    return _guess_columns(lines) if kind == "table" else _guess_text(lines)
 
 
 def _head(path: Path) -> tuple[bytes, bool]:
@@ -103,6 +106,16 @@ def _head(path: Path) -> tuple[bytes, bool]:
     except OSError as error:
         raise InputDataError(f"{path} cannot be read ({error.strerror}); check the path and its permissions") from None
     return head[:HEAD_BYTES], len(head) <= HEAD_BYTES
+
+
+def _guess_columns(lines: list[str]) -> Guess:
+    """How a table with a first line of names is written."""
+    separator = max(_SEPARATORS, key=lambda each: (lines[0].count(each) > 0, sum(each in line for line in lines)))
+    header = next(csv.reader(lines, delimiter=separator))
+    named = ["id" for name in header if name == "id"] or [name for name in header if ID_WORDS.fullmatch(name)]
+    id_column = (named or header)[0]
+    reason = f'its first line has {len(header)} names between {_SEPARATORS[separator]}, and "{id_column}" for ids'
+    return Guess("csv", reason, _unless_comma(separator), _unless("id", id_column))
 
 
 def _guess_text(lines: list[str]) -> Guess:

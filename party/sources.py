@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jobs.data import Data
 from link.errors import InputDataError
 from link.executor import Executor
-from mining.loading import load_transactions
+from mining.loading import load_table, load_transactions
+from mining.tables import Table
 from mining.transactions import Transactions
 from party.config import DatasetSection
 
@@ -25,7 +27,7 @@ class _Kept:
     """The last reading of one dataset; the lock keeps two jobs from reading it at once."""
 
     stamp: _Stamp | None = None
-    data: Transactions | None = None
+    data: Data | None = None
     digest: bytes = b""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -49,8 +51,8 @@ class Sources:
             name for name, dataset in self._datasets.items() if not dataset.is_url and not Path(dataset.source).exists()
         ]
 
-    async def load(self, name: str) -> Transactions:
-        """The transactions of a dataset, read anew where its file has changed; a database is read for every job.
+    async def load(self, name: str) -> Data:
+        """The contents of a dataset, read anew where its file has changed; a database is read for every job.
 
         Raises:
             InputDataError: The source is missing, corrupt or not in the declared format.
@@ -65,12 +67,12 @@ class Sources:
                 None,
                 b"",
             )  # before the new reading, so that the two never lie in memory together
-            (data,) = await self._executor.map(_read, [dataset])
+            (data,) = await self._executor.map(read_dataset, [dataset])
             if stamp is not None:
                 kept.data, kept.stamp = data, stamp
             return data
 
-    async def digest(self, name: str, data: Transactions) -> bytes:
+    async def digest(self, name: str, data: Data) -> bytes:
         """A digest of what `load` gave: equal where the rows are equal, in the same order."""
         kept = self._kept[name]
         if kept.data is data and kept.digest:
@@ -81,7 +83,11 @@ class Sources:
         return found
 
 
-def _digest(data: Transactions) -> bytes:
+def _digest(data: Data) -> bytes:
+    return data.digest() if isinstance(data, Table) else _digest_of_transactions(data)
+
+
+def _digest_of_transactions(data: Transactions) -> bytes:
     whole = hashlib.blake2b(digest_size=32)
     for item in data.items:
         encoded = item.encode("utf-8", "surrogatepass")
@@ -100,12 +106,26 @@ def _stamp(path: Path) -> _Stamp:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def _read(dataset: DatasetSection) -> Transactions:
+def read_dataset(dataset: DatasetSection) -> Data:
+    """Reads a dataset.
+
+    Args:
+        dataset: With a source that is absolute, or relative to the current folder.
+
+    Raises:
+        ConfigurationError: The settings do not fit the source.
+        InputDataError: The source is missing, corrupt or not in the declared format.
+    """
+    source = dataset.source if dataset.is_url else Path(dataset.source)
+    if dataset.kind == "table":
+        return load_table(
+            source, dataset.format, separator=dataset.separator, query=dataset.query, id_columns=dataset.id
+        )
     return load_transactions(
-        dataset.source if dataset.is_url else Path(dataset.source),
+        source,
         dataset.format,
         separator=dataset.separator,
         query=dataset.query,
-        id_column=dataset.id,
+        id_column=dataset.id_column,
         item_column=dataset.item,
     )

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Final
+
 import typer
 
-from coordinator.cli import audit, job, pki
-from coordinator.cli.demo import demo
-from coordinator.cli.doctor import doctor
-from coordinator.cli.explain import explain
-from coordinator.cli.schema import schema
-from coordinator.cli.simulate import simulate
+COMMANDS: Final = ("demo", "pki", "doctor", "job", "audit", "simulate", "explain", "schema")
+"""By name, in the order of the help. Each is a module of this package with a group `app` or a function of that name."""
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Adds every command of the coordinator to `app`."""
-    app.command()(demo)
-    app.add_typer(pki.app, name="pki")
-    app.command()(doctor)
-    app.add_typer(job.app, name="job")
-    app.add_typer(audit.app, name="audit")
-    app.command()(simulate)
-    app.command()(explain)
-    app.command()(schema)
+def add_command(app: typer.Typer, name: str) -> None:
+    """Adds one of the coordinator's commands to `app`."""
+    module = import_module(f"coordinator.cli.{name}")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command()(getattr(module, name))

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from jobs.plan import Plan
+    from jobs.plan.plan import Alternative
 
 HERE = Path("federation.toml")
 
@@ -39,7 +40,7 @@ def plan(
 
 
 def show_plan(plan: Plan) -> None:
-    """Writes a plan for people: the figures per party, who learns what, and on what the figures rest."""
+    """Writes a plan for people: the figures per party, who learns what, on what they rest, and other ways."""
     from coordinator.cli.console import write, write_table
 
     at_most = any(party.bytes_sent_at_most is not None for party in plan.parties.values())
@@ -51,16 +52,46 @@ def show_plan(plan: Plan) -> None:
         costs = [size(party.bytes_sent), *most, size(party.bytes_received), f"{party.seconds:.2f}"]
         rows.append([name, told, *costs, size(party.memory_bytes)])
     write_table(heads, rows, f"What '{plan.job}' is expected to cost")
+    batches = [batch for batch in plan.batches if batch.candidates]
     took = plan.strategy if plan.n_rows is not None else f"{plan.strategy} (as the job has it)"
     write(
         f"\nIn all {size(plan.bytes_sent)} in {plan.rounds} rounds and {plan.seconds:.2f} s; strategy {took}"
-        + "".join(f"; {batch.candidates:,} sums at {batch.step}" for batch in plan.batches if batch.candidates)
+        + "".join(
+            f"; {batch.candidates:,} candidates at {batch.step}, {batch.opened:,} sums opened" for batch in batches
+        )
         + ".\n"
     )
-    for title, sentences in (("Who learns what", plan.prose), ("The figures rest on this", plan.assumptions)):
-        write(f"\n{title}\n")
+    for title, sentences in (
+        ("Who learns what", plan.prose),
+        ("To be thought of", plan.advice),
+        ("The figures rest on this", plan.assumptions),
+    ):
+        if sentences:
+            write(f"\n{title}\n")
         for sentence in sentences:
             write(f"  - {sentence}\n")
+    show_alternatives(plan)
+
+
+def show_alternatives(plan: Plan) -> None:
+    """Writes the other ways to do the job: their costs, and what their statements say instead."""
+    from coordinator.cli.console import write, write_table
+
+    if not plan.alternatives:
+        return
+    write("\n")
+    as_written = ["as written", plan.strategy, f"{plan.seconds:.2f}", size(plan.bytes_sent), str(plan.rounds)]
+    rows = [[each.name, *_costs(each)] for each in plan.alternatives]
+    write_table(["alternative", "strategy", "seconds", "bytes", "rounds"], [as_written, *rows], "Other ways to do it")
+    for each in plan.alternatives:
+        write(f"\n{each.name}: set {', '.join(each.change)}\n  {each.in_short}\n")
+
+
+def _costs(alternative: Alternative) -> list[str]:
+    if alternative.seconds is None or alternative.bytes_sent is None:
+        return ["not estimated", "", "", ""]
+    figures = [f"{alternative.seconds:.2f}", size(alternative.bytes_sent), str(alternative.rounds)]
+    return [alternative.strategy or "", *figures]
 
 
 def size(number: float) -> str:

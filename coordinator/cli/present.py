@@ -55,7 +55,8 @@ def _show_first(result: Result) -> None:
     for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
         if table is None:
             continue
-        columns = [column for column in table.column_names if column not in _ONLY_IN_FILES][:_COLUMNS]
+        empty = {column for column in table.column_names if table[column].null_count == len(table) > 0}
+        columns = [column for column in table.column_names if column not in _ONLY_IN_FILES | empty][:_COLUMNS]
         rows = [[_cell(row[column]) for column in columns] for row in table.slice(0, _SHOWN).to_pylist()]
         more = f" (the first {_SHOWN} of {len(table):,})" if len(table) > _SHOWN else ""
         write_table(columns, rows, f"{name}{more}")
@@ -76,4 +77,6 @@ def _summary(result: Result, out: Path | None) -> str:
     found = f"{len(itemsets):,} frequent itemsets"
     if rules is not None:
         found += f" and {len(rules):,} rules"
+    if result.found is not None and not result.found.counted:
+        found += ", supports not disclosed,"
     return f"{found} of {over}" + (f"; written to {out}" if out is not None else "")

@@ -19,9 +19,19 @@ def simulate(
         ),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
-    data_format: Annotated[str, typer.Option("--format", help="basket, csv, long, wide or parquet.")] = "basket",
+    data_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="basket (default), csv, long, wide or parquet; of tables, csv (default) or parquet."
+        ),
+    ] = None,
     separator: Annotated[
-        str | None, typer.Option("--separator", help="What separates items; blanks in basket files by default.")
+        str | None,
+        typer.Option("--separator", help="What separates items, or cells; blanks in basket files by default."),
+    ] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="COLUMN", help="Column of ids, id by default; once for each of a composite id."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Repeat all random draws; such a run keeps no secrets.")
@@ -32,6 +42,7 @@ def simulate(
     from coordinator.cli.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.simulate import check_parties, load_data, simulate_job
+    from jobs.kinds import needed_kind
     from jobs.spec import JobSpec
     from jobs.target import check_result_folder
     from link.errors import UsageError
@@ -45,7 +56,9 @@ def simulate(
     check_parties(spec, sources)
     if out is not None:
         check_result_folder(out)
-    data = load_data(sources, data_format, separator)
+    kind = needed_kind(spec)
+    data_format = data_format or ("csv" if kind == "table" else "basket")
+    data = load_data(sources, kind, data_format, separator, ids or ["id"])
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.present import present

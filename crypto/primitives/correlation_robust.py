@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import Rows128
+from crypto.primitives.masks import Words
 
 _KEY: Final = hashlib.sha256(b"comine fixed-key AES-128 permutation").digest()[:16]
 _BLOCK: Final = 16
 _AT_ONCE: Final = 1 << 14  # rows: input, output and tweaks stay in the cache
+_SIDE_BY_SIDE: Final = 128  # rows that one operation of numpy takes as one
 
 
 class _Permutation(threading.local):
@@ -48,7 +51,7 @@ def hash_rows(rows: Rows128, first_tweak: int, domain: int = 0) -> Rows128:
     number = len(rows)
     hashed = np.empty((number + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
     inner = np.empty((min(number, _AT_ONCE) + 1, 2), np.uint64)
-    tweaks = np.empty((min(number, _AT_ONCE), 2), np.uint64)
+    tweaks, tweaked = np.empty((2, min(number, _AT_ONCE), 2), np.uint64)
     tweaks[:, 0] = np.arange(first_tweak, first_tweak + len(tweaks), dtype=np.uint64)
     tweaks[:, 1] = domain
     permute = _PERMUTATION.context.update_into
@@ -56,12 +59,69 @@ def hash_rows(rows: Rows128, first_tweak: int, domain: int = 0) -> Rows128:
         stop = min(start + _AT_ONCE, number)
         once, out, these = inner[: stop - start], hashed[start:stop], tweaks[: stop - start]
         permute(_bytes(rows[start:stop]), _bytes(inner[: stop - start + 1]))
-        once ^= these
-        permute(_bytes(once), _bytes(hashed[start : stop + 1]))
+        once_tweaked = np.bitwise_xor(once, these, out=tweaked[: stop - start])
+        permute(_bytes(once_tweaked), _bytes(hashed[start : stop + 1]))
         out ^= once
-        out ^= these  # off again: what is added at the end is π(x) alone
         tweaks[:, 0] += np.uint64(_AT_ONCE)
     return hashed[:-1]
+
+
+def hash_words(
+    rows: Rows128,
+    first_tweak: int,
+    domain: int,
+    offsets: Rows128,
+    word: type[np.unsignedinteger[Any]],
+    words: int = 1,
+) -> Words:
+    """The first bits of H((domain, first_tweak + j), rows[j] ⊕ offset) for every row and offset.
+
+    Args:
+        rows: Shape (n, 2), C-contiguous; left as they are.
+        first_tweak: As for `hash_rows`.
+        domain: As for `hash_rows`.
+        offsets: Shape (m, 2).
+        word: The type in which bits are wanted: the lowest of a hash's 64-bit words.
+        words: 1, or 2 for those of the second 64-bit word, too.
+
+    Returns:
+        Shape (m, words, n), of type `word`.
+    """
+    number, most = len(rows), min(len(rows), _AT_ONCE)
+    hashed = np.empty((len(offsets), words, number), word)
+    inner, outer = np.empty((2, most + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
+    shifted, tweaks = np.empty((2, most, 2), np.uint64)  # the former first for a row ⊕ offset, then for π(x) ⊕ tweak
+    repeated = [np.tile(offset, _SIDE_BY_SIDE) if offset.any() else None for offset in offsets]
+    tweaks[:, 1] = domain
+    permute = _PERMUTATION.context.update_into
+    for start in range(0, number, _AT_ONCE):
+        stop = min(start + _AT_ONCE, number)
+        size = stop - start
+        once, twice, these = inner[:size], outer[:size], tweaks[:size]
+        these[:, 0] = np.arange(first_tweak + start, first_tweak + stop, dtype=np.uint64)
+        ins, outs = (_columns(each, word, words) for each in (once, twice))
+        for offset, target in zip(repeated, hashed[:, :, start:stop], strict=True):
+            part = rows[start:stop] if offset is None else _xor(rows[start:stop], offset, shifted[:size])
+            permute(_bytes(part), _bytes(inner[: size + 1]))
+            tweaked = np.bitwise_xor(once, these, out=shifted[:size])
+            permute(_bytes(tweaked), _bytes(outer[: size + 1]))
+            np.bitwise_xor(ins, outs, out=target)
+    return hashed
+
+
+def _xor(rows: Rows128, repeated: NDArray[np.uint64], out: Rows128) -> Rows128:
+    """The XOR of one row, repeated, to each: many rows at a time, for numpy is slow where the last axis is short."""
+    whole = len(rows) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
+    wide = (-1, 2 * _SIDE_BY_SIDE)
+    np.bitwise_xor(rows[:whole].reshape(wide), repeated, out=out[:whole].reshape(wide))
+    np.bitwise_xor(rows[whole:], repeated[:2], out=out[whole:])
+    return out
+
+
+def _columns(rows: Rows128, word: type[np.unsignedinteger[Any]], words: int) -> Words:
+    """Of each row the lowest word of its first 64-bit words, shape (words, n), without a copy."""
+    narrow: Words = rows.astype("<u8", copy=False).view(np.dtype(word).newbyteorder("<"))
+    return narrow[:, :: narrow.shape[1] // 2].T[:words]
 
 
 def _bytes(rows: Rows128) -> memoryview:

@@ -1,19 +1,22 @@
-"""Additive sharing over Z_2^64: a secret vector is the sum of its holders' shares modulo 2^64.
+"""Additive sharing over Z_2^w: a secret vector is the sum of its holders' shares modulo 2^w, w being 8, 16, 32 or 64.
 
 A share is a value of its own type, never a bare number: it does not turn into an int, a bool or an array by accident,
-and shares of different holders do not add up silently.
+and shares of different holders or of different words do not add up silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Final, Never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.masks import Words
 from link.randomness import RandomStream
+
+_WORDS: Final = (np.uint8, np.uint16, np.uint32, np.uint64)
 
 
 class Share:
@@ -82,21 +85,21 @@ def check_complete(shares: Sequence[Share]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveShare(Share):
-    """One holder's share of a vector over Z_2^64.
+    """One holder's share of a vector over Z_2^w.
 
     Args:
-        values: Shape (n,), uint64; kept as a read-only view.
+        values: Shape (n,), unsigned words of w bits; kept as a read-only view.
         holder: Name of the party that holds this share.
         holders: Names of all who hold shares of the vector, in the order that all of them use.
     """
 
-    values: NDArray[np.uint64]
+    values: Words
     holder: str
     holders: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.values.dtype != np.uint64 or self.values.ndim != 1:
-            raise TypeError("a share holds a uint64 array of one dimension")
+        if self.values.dtype.type not in _WORDS or self.values.ndim != 1:
+            raise TypeError("a share holds an array of one dimension: of uint8, uint16, uint32 or uint64")
         self._check_holders()
         object.__setattr__(self, "values", read_only(self.values))
 
@@ -104,6 +107,16 @@ class AdditiveShare(Share):
     def size(self) -> int:
         """Length of the shared vector."""
         return len(self.values)
+
+    @property
+    def word(self) -> type[np.unsignedinteger[Any]]:
+        """The word in which the vector is shared."""
+        return self.values.dtype.type
+
+    @property
+    def word_bits(self) -> int:
+        """The w of Z_2^w."""
+        return self.values.itemsize * 8
 
     def __add__(self, other: AdditiveShare) -> AdditiveShare:
         return self._with(self.values + self._matching(other).values)
@@ -120,46 +133,64 @@ class AdditiveShare(Share):
             raise TypeError("a share is selected from by a slice or an array")
         return self._with(self.values[selection])
 
-    def plus_public(self, constant: int | NDArray[np.uint64]) -> AdditiveShare:
+    def plus_public(self, constant: int | Words) -> AdditiveShare:
         """Add a public constant to the shared vector.
 
         Every holder calls this; only the first of `holders` changes its share, so the constant is added once.
 
         Args:
-            constant: A uint64 array of shape (n,), or an integer.
+            constant: An integer, or an array of shape (n,) of the share's own word.
         """
         if not self.is_first:
             return self
-        return self._with(self.values + _residues(constant))
+        return self._with(self.values + self._residues(constant))
 
-    def times_public(self, factor: int | NDArray[np.uint64]) -> AdditiveShare:
+    def times_public(self, factor: int | Words) -> AdditiveShare:
         """Multiply the shared vector by a public factor; every holder does so.
 
         Args:
-            factor: A uint64 array of shape (n,), or an integer.
+            factor: An integer, or an array of shape (n,) of the share's own word.
         """
-        return self._with(self.values * _residues(factor))
+        return self._with(self.values * self._residues(factor))
 
-    def _with(self, values: NDArray[np.uint64]) -> AdditiveShare:
+    def _with(self, values: Words) -> AdditiveShare:
         return AdditiveShare(values, self.holder, self.holders)
+
+    def _residues(self, number: int | Words) -> Words:
+        if isinstance(number, int):
+            return np.full(1, number % (1 << self.word_bits), self.word)
+        if number.dtype != self.word:
+            raise TypeError(f"a public vector must be an array of {self.word.__name__}, the share's own word")
+        return number
 
     def _matching(self, other: object) -> AdditiveShare:
         if not isinstance(other, AdditiveShare):
             raise TypeError("a share adds to a share; a public number goes through plus_public or times_public")
         check_same_holders(self, other)
+        check_same_word(self, other)
         if self.size != other.size:
             raise ValueError(f"a share of length {self.size} does not add to one of length {other.size}")
         return other
 
     def __repr__(self) -> str:
-        return f"<AdditiveShare of length {self.size}>"
+        return f"<AdditiveShare of length {self.size} modulo 2^{self.word_bits}>"
 
 
-def share(values: NDArray[np.uint64], holders: Sequence[str], random: RandomStream) -> list[AdditiveShare]:
+def check_same_word(one: AdditiveShare, other: AdditiveShare) -> None:
+    """Refuses to combine shares in different words.
+
+    Raises:
+        TypeError: They are shared in different words.
+    """
+    if one.word is not other.word:
+        raise TypeError(f"shares modulo 2^{one.word_bits} and 2^{other.word_bits} do not add up")
+
+
+def share(values: Words, holders: Sequence[str], random: RandomStream) -> list[AdditiveShare]:
     """Split a vector into shares, of which any but all are independent and uniform.
 
     Args:
-        values: Shape (n,), uint64.
+        values: Shape (n,), unsigned; the word in which it is shared.
         holders: Names of at least two holders.
         random: Fresh randomness.
 
@@ -172,38 +203,32 @@ def share(values: NDArray[np.uint64], holders: Sequence[str], random: RandomStre
     if len(holders) < 2:
         raise ValueError("a vector is shared among at least two holders")
     names = tuple(holders)
-    parts = [random.uint64(len(values)) for _ in names[1:]]
+    parts: list[Words] = [np.frombuffer(random.bytes(values.nbytes), values.dtype) for _ in names[1:]]
     remainder = values.copy()
     for part in parts:
         remainder -= part
     return [AdditiveShare(part, name, names) for part, name in zip([remainder, *parts], names, strict=True)]
 
 
-def reconstruct(shares: Sequence[AdditiveShare]) -> NDArray[np.uint64]:
+def reconstruct(shares: Sequence[AdditiveShare]) -> Words:
     """Add up the shares of all holders.
 
     Args:
         shares: One share of each holder, in any order.
 
     Returns:
-        The vector, shape (n,).
+        The vector, shape (n,), in the shares' word.
 
     Raises:
         ValueError: A holder's share is missing or doubled, or the shares are of different vectors.
+        TypeError: They are shared in different words.
     """
     check_complete(shares)
-    size = shares[0].size
-    if any(part.size != size for part in shares):
+    first = shares[0]
+    if any(part.size != first.size for part in shares):
         raise ValueError("the shares are of different vectors")
-    total = np.zeros(size, dtype=np.uint64)
+    total = np.zeros(first.size, first.word)
     for part in shares:
+        check_same_word(first, part)
         total += part.values
     return total
-
-
-def _residues(number: int | NDArray[np.uint64]) -> NDArray[np.uint64]:
-    if isinstance(number, int):
-        return np.full(1, number % (1 << 64), dtype=np.uint64)
-    if number.dtype != np.uint64:
-        raise TypeError("a public vector must be a uint64 array")
-    return number

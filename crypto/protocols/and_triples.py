@@ -8,7 +8,7 @@ sends, its b are its choices as a receiver, and
 
 Rounds: 1 for up to `BLOCK` triples, one more per further block; blocks keep memory bounded, since no party runs further
 ahead than a block.
-Bytes: 16/k a triple from each party; a stock of n triples takes 3·n/8 bytes of memory.
+Bytes: ⌈128/k⌉/8 a triple from each party; a stock of n triples takes 3·n/8 bytes of memory.
 Adversary: semi-honest, as in `ot_extension`. Leakage: the number of triples.
 
 Source: Asharov, Lindell, Schneider and Zohner, CCS 2013, section 5.1 (multiplication triples from random OT); triples

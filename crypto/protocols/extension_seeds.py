@@ -1,20 +1,25 @@
 """Seeds of an oblivious-transfer extension: what two parties agree on once and then expand into millions of transfers.
 
-The extension's sender holds a secret Δ of 128 bits in blocks of k; the receiver holds, for each block, 2^k seeds, of
-which the sender knows all but the one at position Δ_b. Both expand their seeds' streams: the receiver sums all of a
-block's streams into u_b and, weighted by the bits of their positions, into k rows v; the sender gets the same sums over
-positions relative to Δ_b. Then w = v ⊕ Δ·u row by row, and the receiver corrects u to its choices.
+The extension's sender holds a secret Δ in blocks of k bits; the receiver holds, for each block, 2^k seeds, of which the
+sender knows all but the one at position Δ_b. Both expand their seeds' streams: the receiver sums all of a block's
+streams into u_b and, weighted by their positions, into v_b; the sender gets the same sums over positions relative to
+Δ_b. Then w = v ⊕ Δ·u block by block, and the receiver corrects u to its choices c: the sender ends with a row q of 128
+bits for every transfer, the receiver with t = q ⊕ c·Δ.
+
+A choice is a bit, or a symbol of s bits: an element of GF(2^s), as are then what a stream yields and the parts of Δ.
+The row of any other choice x lies (x ⊕ c)·Δ away from t, which is as secret as Δ is, x ⊕ c being invertible: one row
+makes a transfer of one of 2^s.
 
 Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
 
 Adversary: semi-honest (the trees' sums are not checked; `ot_checked` takes k = 1, which has none).
-Costs: 128 base transfers; 16/k bytes and 2^k/k bytes of keystream per transfer: k = 1 is the classic extension, k = 2
-halves the traffic at equal work, larger k trade work for traffic.
+Costs: k·⌈128/k⌉ base transfers; s·⌈128/k⌉ bits a transfer, and 2^k times as much keystream at the receiver. k = 1 is
+    the classic extension, k = 2 halves the traffic at equal work, larger k trade work for traffic.
 
 Source: Roy, "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the Minicrypt Model", CRYPTO 2022,
-sections 3 and 4 (k = 1 is Ishai, Kilian, Nissim and Petrank, CRYPTO 2003, as optimised by Asharov, Lindell, Schneider
-and Zohner, CCS 2013); puncturable seeds as in Boyle et al., "Efficient Two-Round OT Extension and Silent
-Non-Interactive Secure Computation", CCS 2019, Figure 13.
+sections 3 and 4 for bits (k = 1 is Ishai, Kilian, Nissim and Petrank, CRYPTO 2003, as optimised by Asharov, Lindell,
+Schneider and Zohner, CCS 2013) and 5 for symbols (p = 2^s and the repetition code); puncturable seeds as in Boyle et
+al., "Efficient Two-Round OT Extension and Silent Non-Interactive Secure Computation", CCS 2019, Figure 13.
 """
 
 from __future__ import annotations
@@ -25,26 +30,28 @@ from typing import Final, Never
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128, transpose, unpack_bits
+from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
+from crypto.protocols.extension_sums import SYMBOL_BITS, Block, WeightedSums, block_count, multiples
+from link.errors import InternalError
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import TreeSums
 
-FIELD_BITS: Final = (1, 2, 4, 8)  # values of k that divide 128 evenly and keep the work in bounds
-DEFAULT_FIELD_BITS: Final = 2
-_SLACK_WORDS: Final = 2
-_START_BYTES: Final = 24  # a counter block and a domain
+FIELD_BITS: Final = tuple(SYMBOL_BITS)  # values of k; larger ones would take too much keystream
+DEFAULT_FIELD_BITS: Final = 3
+LEASES: Final = 1 << 16  # generations of seeds that may serve under one Δ
+_LABEL_BITS: Final = 48
+_START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's part of the domain
 
 # An extension takes and frees some megabytes a batch. The C library of Linux gives each back to the system, and half of
 # the time would go into page faults, until an array this large has once been freed; it touches no memory.
 np.empty(31 << 20, np.uint8)
 
-Streams = list[list[tuple[Keystream, int]]]
-"""By block, its streams with their weights."""
-
 Seeds = NDArray[np.uint8]
-"""Shape (128 / k, nodes, 16): a level of every block's tree."""
+"""Shape (⌈128 / k⌉, nodes, 16): a level of every block's tree."""
+
+Packed = NDArray[np.uint8]
 
 
 class ReceiverSeeds:
@@ -55,16 +62,15 @@ class ReceiverSeeds:
         domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_seeds", "_streams", "domain", "field_bits", "used")
+    __slots__ = ("_blocks", "_domains", "_lease", "_seeds", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
-        """`start` tells where in the seeds' keystreams these streams begin, and their domain."""
-        self._seeds = seeds
-        self._streams: Streams = [
-            [(_stream(seed, start), position) for position, seed in enumerate(block)] for block in seeds
-        ]
-        self.domain = _domain(start)
-        self.field_bits = ROWS // len(seeds)
+    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
+        """`start` tells where in the seeds' keystreams these streams begin; with the lease's number, their domain."""
+        self._seeds, self._lease = seeds, lease
+        self._blocks: list[Block] = [[_stream(seed, start) for seed in block] for block in seeds]
+        self.domain = _domain(start, lease)
+        self._domains = {self.domain}
+        self.field_bits = _field_bits(seeds)
         self.used = 0
 
     def fork(self, label: bytes) -> ReceiverSeeds:
@@ -72,22 +78,40 @@ class ReceiverSeeds:
 
         Args:
             label: Never used before with these seeds.
-        """
-        return ReceiverSeeds(self._seeds, _start(label))
 
-    def expand(self, choices: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Rows128]:
+        Raises:
+            InternalError: The label was used before.
+        """
+        forked = ReceiverSeeds(self._seeds, _start(label), self._lease)
+        forked._domains = _claimed(self._domains, forked.domain)
+        return forked
+
+    @property
+    def symbol_bits(self) -> int:
+        """The s of symbols in transfers of one of 2^s."""
+        return SYMBOL_BITS[self.field_bits]
+
+    def expand(self, choices: Packed) -> tuple[Packed, Rows128]:
         """The next transfers.
 
         Args:
-            choices: Packed choice bits, shape (n / 8,), n a multiple of 128.
+            choices: Packed choices of n transfers, a multiple of 128: bits of shape (n / 8,); or the planes of symbols,
+                lowest bits first, shape (s, n / 8).
 
         Returns:
-            What the sender needs, shape (128 / k, n / 8); and the receiver's rows t, shape (n, 2).
+            What the sender needs, shape (⌈128 / k⌉, n / 8) or s times as long; and the receiver's rows t, shape (n, 2).
         """
-        sums, rows = _expand(self._streams, len(choices) // 8)
-        sums ^= choices.view(np.uint64)
-        self.used += len(choices) * 8
-        return sums.view(np.uint8), transpose(rows.view(np.uint8))
+        planes = np.ascontiguousarray(np.atleast_2d(choices)).view(np.uint64)
+        symbol_bits, words = planes.shape
+        adder = WeightedSums(self.field_bits, symbol_bits, words)
+        sums = np.empty((len(self._blocks), planes.size), np.uint64)
+        rows = np.empty((len(self._blocks), self.field_bits, words), np.uint64)
+        for block, block_sum, block_rows in zip(self._blocks, sums, rows, strict=True):
+            parts, total = adder.add_up(block)
+            adder.evaluate(parts, block_rows)
+            np.bitwise_xor(total, planes.reshape(-1), out=block_sum)
+        self.used += words * 64
+        return sums.view(np.uint8), _transposed(rows)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -105,42 +129,73 @@ class SenderSeeds:
         domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_masks", "_seeds", "_streams", "delta", "domain", "field_bits", "used")
+    __slots__ = (
+        "_blocks",
+        "_domains",
+        "_lease",
+        "_masks",
+        "_secret",
+        "_seeds",
+        "delta",
+        "domain",
+        "field_bits",
+        "used",
+    )
 
-    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
-        """`seeds` as from `_punctured`: what stands at the punctured position is never used; `start` as above."""
-        self._seeds = seeds
-        self.domain = _domain(start)
-        self.field_bits = ROWS // len(seeds)
-        bits = unpack_bits(np.frombuffer(delta, np.uint8), ROWS).reshape(len(seeds), self.field_bits)
+    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
+        """`seeds` as from `_punctured`: what stands at the punctured position is never used; the rest as above."""
+        self._seeds, self._lease = seeds, lease
+        self.domain = _domain(start, lease)
+        self._domains = {self.domain}
+        self.field_bits = _field_bits(seeds)
+        self._secret = unpack_bits(np.frombuffer(delta, np.uint8), len(seeds) * self.field_bits)
+        self.delta: NDArray[np.uint64] = self.offsets(1)[1]
+        bits = self._secret.reshape(len(seeds), -1)
         self._masks = np.where(bits == 1, np.uint64(2**64 - 1), np.uint64(0))
-        self.delta: NDArray[np.uint64] = np.frombuffer(delta, "<u8").astype(np.uint64)
-        self._streams: Streams = [
-            [(_stream(seed, start), position ^ hole) for position, seed in enumerate(block) if position != hole]
+        self._blocks: list[Block] = [
+            [None, *(_stream(block[weight ^ hole], start) for weight in range(1, len(block)))]
             for block, hole in zip(seeds, _values(bits), strict=True)
         ]
         self.used = 0
 
     def fork(self, label: bytes) -> SenderSeeds:
         """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
-        return SenderSeeds(self._seeds, self.delta.astype("<u8").tobytes(), _start(label))
+        forked = SenderSeeds(self._seeds, pack_bits(self._secret).tobytes(), _start(label), self._lease)
+        forked._domains = _claimed(self._domains, forked.domain)
+        return forked
 
-    def expand(self, corrections: NDArray[np.uint8]) -> Rows128:
+    @property
+    def symbol_bits(self) -> int:
+        """The s of symbols in transfers of one of 2^s."""
+        return SYMBOL_BITS[self.field_bits]
+
+    def offsets(self, symbol_bits: int) -> Rows128:
+        """x·Δ for each symbol x: what the row of choice x differs by from q. Shape (2^s, 2)."""
+        bits = multiples(self._secret, symbol_bits)[:, :ROWS]
+        return pack_bits(bits).view("<u8").astype(np.uint64)
+
+    def expand(self, corrections: Packed, symbol_bits: int = 1) -> Rows128:
         """The next transfers.
 
         Args:
-            corrections: From `ReceiverSeeds.expand`, shape (128 / k, n / 8).
+            corrections: From `ReceiverSeeds.expand`, shape (⌈128 / k⌉, s · n / 8).
+            symbol_bits: s of the receiver's choices.
 
         Returns:
             The sender's rows q, shape (n, 2).
         """
-        words = corrections.shape[1] // 8
-        _, rows = _expand(self._streams, words)
-        by_block = rows.reshape(-1, self.field_bits, words)
-        for block, row, mask in zip(by_block, corrections.view(np.uint64), self._masks, strict=True):
-            block ^= row & mask[:, None]  # no branch on Δ
+        words = corrections.shape[1] // 8 // symbol_bits
+        adder = WeightedSums(self.field_bits, symbol_bits, words)
+        rows = np.empty((len(self._blocks), self.field_bits, words), np.uint64)
+        masked = np.empty(symbol_bits * words, np.uint64)
+        by_block = zip(self._blocks, corrections.view(np.uint64), self._masks, rows, strict=True)
+        for block, correction, masks, block_rows in by_block:
+            parts, _ = adder.add_up(block)
+            for part, mask in zip(parts, masks, strict=True):
+                part ^= np.bitwise_and(correction, mask, out=masked)  # no branch on Δ
+            adder.evaluate(parts, block_rows)
         self.used += words * 64
-        return transpose(rows.view(np.uint8))
+        return _transposed(rows)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -150,6 +205,16 @@ class SenderSeeds:
 
 
 async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> ReceiverSeeds:
+    """The receiver's part: streams of all seeds of all blocks. Arguments as for `agree_receiving`."""
+    return ReceiverSeeds(await agree_receiving(session, peer, field_bits=field_bits))
+
+
+async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
+    """The sender's part: Δ, and the streams of all other seeds. Arguments and errors as for `agree_sending`."""
+    return SenderSeeds(*await agree_sending(session, peer, field_bits=field_bits))
+
+
+async def agree_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> Seeds:
     """The receiver's part: all seeds of all blocks.
 
     Args:
@@ -158,21 +223,22 @@ async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DE
         field_bits: k, public.
     """
     _check_field_bits(field_bits)
-    zero, one = await send_keys(session.lane("base"), peer, ROWS)  # -> 1  <- 1
-    by_block = (ROWS // field_bits, field_bits, KEY_BYTES)
+    blocks = block_count(field_bits)
+    zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
+    by_block = (blocks, field_bits, KEY_BYTES)
     keys = np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2)
     level = keys[:, 0]
-    sums = np.empty((ROWS // field_bits, field_bits - 1, 2, KEY_BYTES), np.uint8)
+    sums = np.empty((blocks, field_bits - 1, 2, KEY_BYTES), np.uint8)
     for depth in range(1, field_bits):
         level = _children(level)
         sums[:, depth - 1] = _side_sums(level) ^ keys[:, depth]
     if field_bits > 1:
         await session.send_array(peer, TreeSums, sums)  # -> 2
-    return ReceiverSeeds(level)
+    return level
 
 
-async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
-    """The sender's part: Δ, and of every block all seeds but the one at Δ_b.
+async def agree_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> tuple[Seeds, bytes]:
+    """The sender's part: of every block all seeds but the one at Δ_b, and Δ.
 
     Args:
         session: The lane to talk on, fresh for this call.
@@ -183,8 +249,9 @@ async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFA
         MalformedMessage: The receiver's messages are not as they must be.
     """
     _check_field_bits(field_bits)
-    delta = session.randomness("delta").bytes(ROWS // 8)
-    bits = unpack_bits(np.frombuffer(delta, np.uint8), ROWS).reshape(-1, field_bits)
+    number = block_count(field_bits) * field_bits
+    delta = session.randomness("delta").bytes(-(-number // 8))
+    bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
     # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.
     path = bits[:, ::-1]
     keys = await receive_keys(session.lane("base"), peer, (1 - path).reshape(-1))  # -> 1  <- 1
@@ -193,7 +260,16 @@ async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFA
     if field_bits > 1:
         shape = (len(path), field_bits - 1, 2, KEY_BYTES)
         sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
-    return SenderSeeds(_punctured(keys, path, sums), delta)
+    return _punctured(keys, path, sums), delta
+
+
+def ratchet(seeds: Seeds) -> tuple[Seeds, Seeds]:
+    """The next generation of seeds, and seeds for use in between: two children of each, from which none leads back.
+
+    What stands at a punctured position stays of no use.
+    """
+    children = _children(seeds)
+    return children[:, 0::2].copy(), children[:, 1::2].copy()
 
 
 def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | None) -> Seeds:
@@ -226,37 +302,13 @@ def _side_sums(level: Seeds) -> NDArray[np.uint8]:
     return sums
 
 
-def _expand(streams: Streams, words: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Sums of the next words of every block's streams: of all, and of those whose weight has bit j set.
-
-    A stream that is not there counts as zero, which is right for the one of weight 0 in the weighted sums.
-
-    Returns:
-        Shapes (blocks, words) and (128, words).
-    """
-    weights = max(weight for _, weight in streams[0]) + 1
-    field_bits = weights.bit_length() - 1
-    sums, rows = np.empty((len(streams), words), np.uint64), np.empty((len(streams), field_bits, words), np.uint64)
-    buffer = np.zeros((weights, words + _SLACK_WORDS), np.uint64)
-    targets = list(buffer)
-    for block, block_sum, block_rows in zip(streams, sums, rows, strict=True):
-        for stream, weight in block:
-            stream.fill(targets[weight])
-        if len(block) < weights:
-            targets[0][:] = 0  # what folding left there
-        _fold(buffer[:, :words], block_sum, block_rows)
-    return sums, rows.reshape(-1, words)
+def _transposed(rows: NDArray[np.uint64]) -> Rows128:
+    """Of 128 rows: where k does not divide 128, what is more serves nothing."""
+    return transpose(rows.reshape(-1, rows.shape[2])[:ROWS].view(np.uint8))
 
 
-def _fold(streams: NDArray[np.uint64], block_sum: NDArray[np.uint64], rows: NDArray[np.uint64]) -> None:
-    """Halves the streams (2^k, words), in place, once a bit of the weight: the odd add to its row and to the even."""
-    for row in rows[:-1]:
-        odd = streams[1::2]
-        np.bitwise_xor.reduce(odd, axis=0, out=row)
-        streams = streams[0::2]
-        streams ^= odd
-    rows[-1] = streams[1]
-    np.bitwise_xor(streams[0], streams[1], out=block_sum)
+def _field_bits(seeds: Seeds) -> int:
+    return int(seeds.shape[1]).bit_length() - 1
 
 
 def _values(bits: NDArray[np.uint8]) -> list[int]:
@@ -275,8 +327,17 @@ def _start(label: bytes) -> bytes:
     return hashlib.sha256(b"comine extension streams 1" + label).digest()[:_START_BYTES]
 
 
-def _domain(start: bytes) -> int:
-    return int.from_bytes(start[16:], "little")
+def _domain(start: bytes, lease: int) -> int:
+    """The lease's number above the label's bits: two leases under one Δ never share a domain."""
+    return lease << _LABEL_BITS | int.from_bytes(start[16:], "little")
+
+
+def _claimed(domains: set[int], domain: int) -> set[int]:
+    """Notes a domain among those of a lease, so that none serves twice; of 2^10 labels two meet by chance of 2^-29."""
+    if domain in domains:
+        raise InternalError("streams of an extension were asked for twice under one label")
+    domains.add(domain)
+    return domains
 
 
 def _check_field_bits(field_bits: int) -> None:

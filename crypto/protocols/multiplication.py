@@ -51,10 +51,12 @@ async def multiply(session: Session, parties: TwoParty, x: AdditiveShare, y: Add
         y: As long as x.
 
     Raises:
-        TypeError: The shares are of other holders.
+        TypeError: The shares are of other holders, or in shorter words.
         MalformedMessage: The peer's messages have another size.
     """
     check_two_party(parties, x, y)
+    if any(factor.word is not np.uint64 for factor in (x, y)):
+        raise TypeError("products are taken modulo 2^64, of shares in words of 64 bits")
     if x.size != y.size:
         raise ValueError(f"vectors of length {x.size} and {y.size} are not multiplied")
     sending, receiving = session.lane(f"from {parties.me}"), session.lane(f"from {parties.peer}")

@@ -8,7 +8,7 @@ the correlation. Variants, each as a stream of batches, so that memory stays bou
 
 Rounds: 1 for random, 2 for correlated and chosen transfers, after `prepare_…`; from 2·`WINDOW` batches (8 million
     transfers) on, the receiver waits for the sender once a window.
-Bytes: 16/k a transfer from the receiver; with correlations w/8, with chosen messages 2·length from the sender.
+Bytes: ⌈128/k⌉/8 a transfer from the receiver; with correlations w/8, with chosen messages 2·length from the sender.
 
 Adversary: semi-honest parties; a receiver that deviates can learn Δ bit by bit, which `ot_checked` refuses.
 Leakage: the number of transfers.
@@ -19,16 +19,17 @@ CCS 2013, section 5; Roy, CRYPTO 2022, for k > 1; H as Guo, Katz, Wang and Yu, S
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
-from crypto.primitives.correlation_robust import hash_rows
+from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, xor_each
+from crypto.primitives.correlation_robust import hash_rows, hash_words
 from crypto.primitives.masks import Words
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.extension_sums import block_count
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.shares_pb2 import BatchesTaken
@@ -40,18 +41,32 @@ ROW_BYTES: Final = 16
 T = TypeVar("T")
 
 Packed = NDArray[np.uint8]
-Keep = Callable[[Rows128], NDArray[Any]]
-"""What is kept of hashed rows; called off the event loop, before the next batch."""
+Keep = Callable[[Rows128, Rows128, int, int], Sequence[NDArray[Any]]]
+"""Takes rows of shape (n, 2), offsets, the first tweak and the domain; gives for each offset what is kept of the hashes
+of rows ⊕ offset. Called off the event loop, before the next batch."""
+
+_NO_OFFSET: Final = np.zeros((1, 2), np.uint64)
 
 
-def whole(rows: Rows128) -> Rows128:
-    """Keeps all 128 bits."""
-    return rows
+def whole(rows: Rows128, offsets: Rows128, first: int, domain: int) -> list[Rows128]:
+    """Keeps all 128 bits: shape (n, 2)."""
+    return [hash_rows(_plus(rows, offset), first, domain) for offset in offsets]
 
 
-def lowest_bits(rows: Rows128) -> Packed:
-    """Keeps one bit of each row, packed: transfers of bits."""
-    return np.packbits((rows[:, 0] & np.uint64(1)).astype(np.uint8), bitorder="little")
+def lowest_word(word: type[np.unsignedinteger[Any]]) -> Keep:
+    """Keeps the lowest bits of each hash: shape (n,) of type `word`."""
+    return lambda rows, offsets, first, domain: list(hash_words(rows, first, domain, offsets, word)[:, 0])
+
+
+def lowest_bits(rows: Rows128, offsets: Rows128, first: int, domain: int) -> list[Packed]:
+    """Keeps one bit of each hash, packed, shape (n / 8,): transfers of bits."""
+    words = hash_words(rows, first, domain, offsets, np.uint8)[:, 0]
+    words &= np.uint8(1)
+    return list(pack_bits(words))
+
+
+def _plus(rows: Rows128, offset: NDArray[np.uint64]) -> Rows128:
+    return xor_each(rows, offset) if offset.any() else rows
 
 
 def batches(number: int) -> list[int]:
@@ -76,17 +91,16 @@ async def send_random(
     Raises:
         MalformedMessage: The receiver's rows have another size.
     """
+    offsets = seeds.offsets(1)
 
     def hashed(corrections: Packed) -> tuple[NDArray[Any], NDArray[Any]]:
         first = seeds.used
-        rows = seeds.expand(corrections)
-        return keep(hash_rows(rows, first, seeds.domain)), keep(
-            hash_rows(xor_each(rows, seeds.delta), first, seeds.domain)
-        )
+        zero, one = keep(seeds.expand(corrections), offsets, first, seeds.domain)
+        return zero, one
 
     sizes, taken = batches(number), session.lane("taken")
     for index, size in enumerate(sizes):
-        shape = (ROWS // seeds.field_bits, size // 8)
+        shape = (block_count(seeds.field_bits), size // 8)
         corrections = await session.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
         yield await session.compute(hashed, corrections)
         if (index + 1) % WINDOW == 0 and index + 1 + WINDOW < len(sizes):
@@ -109,7 +123,7 @@ async def receive_random(
     def hashed(part: Packed) -> tuple[Packed, NDArray[Any]]:
         first = seeds.used
         corrections, rows = seeds.expand(part)
-        return corrections, keep(hash_rows(rows, first, seeds.domain))
+        return corrections, keep(rows, _NO_OFFSET, first, seeds.domain)[0]
 
     done, taken = 0, session.lane("taken")
     for index, size in enumerate(batches(len(choices) * 8)):
@@ -149,7 +163,7 @@ async def send_correlated(session: Session, peer: str, seeds: SenderSeeds, corre
     """
     word = correlations.dtype.type
     shares = np.empty_like(correlations)
-    rows = send_random(session, peer, seeds, len(correlations), lambda rows: rows[:, 0].astype(word))
+    rows = send_random(session, peer, seeds, len(correlations), lowest_word(word))
     async for part, (zero, one) in _numbered(rows, len(correlations)):
         size = part.stop - part.start
         shares[part] = zero[:size]
@@ -175,7 +189,7 @@ async def receive_correlated(
     Raises:
         MalformedMessage: The sender's corrections have another size.
     """
-    rows = receive_random(session, peer, seeds, fill_up(choices), lambda rows: rows[:, 0].astype(word))
+    rows = receive_random(session, peer, seeds, fill_up(choices), lowest_word(word))
     # All rows leave before the first correction is awaited, so that the number of batches costs no rounds.
     shares: Words = np.concatenate([kept async for kept in rows] or [np.empty(0, word)])[: len(choices)]
     for part in _parts(len(choices)):
@@ -196,10 +210,10 @@ async def send_chosen(session: Session, peer: str, seeds: SenderSeeds, zero: Pac
         one: Messages for choice 1, of the same shape.
     """
     number, length = _check_messages(zero.shape, one.shape)
-    rows = send_random(session, peer, seeds, number, lambda rows: _bytes(rows, length))
+    rows = send_random(session, peer, seeds, number)
     async for part, pads in _numbered(rows, number):
-        size = part.stop - part.start
-        encrypted = np.stack([zero[part] ^ pads[0][:size], one[part] ^ pads[1][:size]])
+        pads_zero, pads_one = (_bytes(each[: part.stop - part.start], length) for each in pads)
+        encrypted = np.stack([zero[part] ^ pads_zero, one[part] ^ pads_one])
         await session.send_array(peer, EncryptedMessages, encrypted)  # -> 2
 
 
@@ -222,8 +236,9 @@ async def receive_chosen(
         MalformedMessage: The sender's messages have another size.
     """
     number, length = _check_messages((len(choices), length))
-    rows = receive_random(session, peer, seeds, fill_up(choices), lambda rows: _bytes(rows, length))
-    chosen: Packed = np.concatenate([kept async for kept in rows] or [np.empty((0, length), np.uint8)])[:number]
+    rows = receive_random(session, peer, seeds, fill_up(choices))
+    pads = [_bytes(kept, length).copy() async for kept in rows]
+    chosen: Packed = np.concatenate(pads or [np.empty((0, length), np.uint8)])[:number]
     for part in _parts(number):
         shape = (2, *chosen[part].shape)
         encrypted = await session.recv_array(peer, EncryptedMessages, np.uint8, shape)  # <- 2

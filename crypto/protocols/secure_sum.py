@@ -35,7 +35,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
@@ -97,7 +96,7 @@ async def secure_sum(
             ends the job before anybody has the whole sum.
     """
     receivers = _receivers(session, to)
-    _check(values, "unsigned integers")
+    _check(values)
     masked = await _masked(session, secrets, values, f"secure sum '{label}'")
     if values.nbytes <= DIRECT_BYTES or len(receivers) == 1 or len(session.parties) == 2:
         return await _open_whole(session, masked, label, receivers)
@@ -134,7 +133,7 @@ async def _open_sliced(session: Session, masked: Words, label: str, receivers: S
 
 
 async def shared_sum(
-    session: Session, secrets: PairwiseSecrets, values: NDArray[np.uint64], holders: tuple[str, str]
+    session: Session, secrets: PairwiseSecrets, values: Words, holders: tuple[str, str]
 ) -> AdditiveShare | None:
     """Leaves the sum of all parties' vectors as additive shares of two parties; nothing is opened.
 
@@ -143,20 +142,20 @@ async def shared_sum(
     Args:
         session: The lane to talk on.
         secrets: From `pairwise.agree` in this session.
-        values: Shape (m,), uint64, m public and equal at all parties.
+        values: Shape (m,), unsigned; m and the type are public and equal at all parties.
         holders: Two different parties, in the same order at all parties.
 
     Returns:
-        The holder's share, of shape (m,); None to the other parties.
+        The holder's share, of length m in the word of `values`; None to the other parties.
 
     Raises:
         MalformedMessage: A peer's vector has another length.
     """
-    _check(values, "uint64")
+    _check(values)
     if len(set(holders)) != 2 or not set(holders) <= set(session.parties):
         raise ValueError(f"the holders of a shared sum are two different parties of the job, not {holders}")
     first, second = holders
-    masked: NDArray[np.uint64] = await _masked(session, secrets, values, "shared sum")
+    masked = await _masked(session, secrets, values, "shared sum")
     if session.me == second:
         return AdditiveShare(masked, session.me, holders)
     if session.me != first:
@@ -164,7 +163,7 @@ async def shared_sum(
         return None
     for peer in session.others:
         if peer != second:
-            theirs = await session.recv_array(peer, MaskedValues, np.uint64, masked.shape)  # <- 1
+            theirs = await session.recv_array(peer, MaskedValues, masked.dtype, masked.shape)  # <- 1
             await _add(session, masked, theirs)
     return AdditiveShare(masked, session.me, holders)
 
@@ -183,10 +182,9 @@ def _receivers(session: Session, to: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(p for p in session.parties if p in set(to))
 
 
-def _check(values: Words, kind: str) -> None:
-    fits = values.dtype == np.uint64 if kind == "uint64" else values.dtype.kind == "u"
-    if not fits or values.ndim != 1:
-        raise ValueError(f"a sum is over vectors of {kind}, not over {values.dtype} of shape {values.shape}")
+def _check(values: Words) -> None:
+    if values.dtype.kind != "u" or values.ndim != 1:
+        raise ValueError(f"a sum is over vectors of unsigned integers, not over {values.dtype} of shape {values.shape}")
 
 
 async def _masked(session: Session, secrets: PairwiseSecrets, values: Words, purpose: str) -> Words:

@@ -35,6 +35,10 @@ Leakage (as data in `union_disclosure.leakage`):
     every party learns the length class of every party, and its rung where the job fixes no bound.
     with n = 2 both so learn the other's set size and the number of common elements; only *which* of a party's own
         elements the other holds is hidden.
+    `fill` hides more. "merged": the merger fills the merged list up to the length of all lists together with random
+        points, which it drops where they decode to nothing; U is known to the merger alone. "union": besides, every set
+        is filled up to its capacity, and the union to the sum of all capacities, with random elements: not even the
+        merger learns the size of a set, and nobody else anything of the union's.
 
 Source: Kantarcioglu and Clifton, "Privacy-Preserving Distributed Mining of Association Rules on Horizontally
 Partitioned Data", IEEE TKDE 16(9), 2004, section 3. Changed: ristretto255 with a reversible embedding instead of
@@ -51,15 +55,18 @@ import numpy as np
 
 from crypto.primitives import blocks, embedding
 from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
     MAX_BLOCKS,
+    Fill,
     ListSizes,
     PointTuples,
     check_set,
     common_fakes,
     distinct,
+    filled,
     length_class,
     padded,
     require,
@@ -91,6 +98,7 @@ async def set_union(
     label: str = "union",
     epsilon_dup: Decimal | float = 1.0,
     to: Collection[str] | None = None,
+    fill: Fill = "lists",
 ) -> list[bytes]:
     """Learns the union of all parties' sets.
 
@@ -107,9 +115,14 @@ async def set_union(
         label: A label of the job's statement under which the merger opens the union; one union per label and lane.
         epsilon_dup: ε of the noise on the number of elements that exactly two parties hold, seen by the merger.
         to: Who learns the union besides the merger; all parties by default.
+        fill: What is filled up to a public size: the `lists` alone; the `merged` list too, so that only the merger
+            learns how many tuples differ; or also the `union` and the sets, with random elements. The latter asks for
+            elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
+            pseudonyms of 16 bytes.
 
     Returns:
-        The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not.
+        The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not. A
+        union that is filled has as many as all capacities together.
 
     Raises:
         ConfigurationError: This party's set is over the bound or has too long an element (told without by how much), or
@@ -120,9 +133,13 @@ async def set_union(
     lane = session.lane(f"union/{label}")
     ring = ring_from(session.parties, merger)
     own = await session.compute(lambda: sorted(set(elements)))
-    check_set(session.me, own, label, bound, max_element_bytes)
+    check_set(session.me, own, label, bound, max_element_bytes, fill)
     fakes = common_fakes(epsilon_dup)
-    sizes = await _announce(lane, own, bound, room_for_common_fakes(len(ring), fakes), max_element_bytes)
+    width = length_class(own) if fill != "union" else blocks.blocks_needed(max_element_bytes)
+    room = room_for_common_fakes(len(ring), fakes)
+    sizes = await _announce(lane, len(own), width, bound, room, max_element_bytes)
+    if fill == "union":
+        own = filled(own, sizes.capacity[lane.me], max_element_bytes, lane.randomness("filled set"))
 
     context = secrets.context(lane, "common fakes")
     shared = [secrets.stream(peer, context) for peer in lane.others]
@@ -130,13 +147,15 @@ async def set_union(
     tuples = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private))
 
     if lane.me == merger:
-        union = await _merger(lane, ring, sizes, tuples, max_element_bytes)
+        union = await _merger(lane, ring, sizes, tuples, max_element_bytes, fill)
+        if fill == "union":
+            union = filled(union, sizes.most_elements, max_element_bytes, lane.randomness("filled union"))
         await _open(lane, label, union, sizes, to)
     else:
-        await _encryptor(lane, ring, sizes, tuples)
+        await _encryptor(lane, ring, sizes, tuples, fill)
         if to is not None and lane.me not in to:
             return []
-        union = await _receive_union(lane, merger, label, sizes, max_element_bytes)
+        union = await _receive_union(lane, merger, label, sizes, max_element_bytes, fill)
     if not set(own).issubset(union):
         raise ProtocolViolation(
             f"the union '{label}' lacks elements of {lane.me}, so a peer sent wrong lists; check all nodes' versions",
@@ -146,7 +165,7 @@ async def set_union(
 
 
 # -- the two roles ---------------------------------------------------------------------------------------------------
-async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples) -> None:
+async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, fill: Fill) -> None:
     """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
     key = CommutativeKey.generate(lane.randomness("key"))
     progress = _Steps(lane, len(ring) + 1)
@@ -164,12 +183,12 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         progress.tick()
 
     await together(encrypt(owner) for owner in ring)
-    await _strip(lane.lane("merged"), ring, sizes, key)
+    await _strip(lane.lane("merged"), ring, sizes, key, fill)
     progress.tick()
 
 
 async def _merger(
-    lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, max_element_bytes: int
+    lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, max_element_bytes: int, fill: Fill
 ) -> list[bytes]:
     """The party that merges: removes duplicates, blinds, and decrypts last."""
     wrapping = CommutativeKey.generate(lane.randomness("wrapping"))
@@ -197,7 +216,9 @@ async def _merger(
         for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
             await apply_received(lane, blind.encrypt, received, route_of(ring, owner)[-2])
         raise
-    merged = shuffled(lane, await lane.compute(lambda: distinct([blinded, mine])))
+    different = await lane.compute(lambda: distinct([blinded, mine]))
+    strangers = await _strangers(lane, 0 if fill == "lists" else sizes.total - len(different), sizes.blocks)
+    merged = shuffled(lane, np.concatenate([different, strangers]))
     progress.tick()
 
     hop = lane.lane("merged")
@@ -211,16 +232,22 @@ async def _merger(
             hop, lambda chunk: embedding.extract(blind.decrypt(chunk)), piece, ring[-1]
         )
     progress.tick()
-    union = await _read(hop, plain, max_element_bytes)
+    union = await _read(hop, plain, max_element_bytes, len(strangers))
+    if len(union) > sizes.most_elements:
+        raise ProtocolViolation(
+            f"the merged list holds more elements than all sets together may, so {' or '.join(lane.others)} sent a "
+            "wrong list; check these nodes",
+            party=lane.others[0] if len(ring) == 2 else None,
+        )
     progress.tick()
     return union
 
 
-async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey) -> None:
+async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey, fill: Fill) -> None:
     """One party's turn in step 3; turns alternate, so that two parties work on the merged list at a time."""
     place = ring.index(hop.me)
     before, after = ring[place - 1], ring[(place + 1) % len(ring)]
-    least, most = max(map(sizes.length, ring)), sizes.total
+    least, most = max(map(sizes.length, ring)) if fill == "lists" else sizes.total, sizes.total
     size = (await hop.recv(ring[0], MergedSize, lambda m: require(least <= m.tuples <= most, "size"))).tuples  # <- 3
     order = hop.randomness("permutation").permutation(size)
     merged = np.empty((size, *sizes.shape(hop.me)[1:]), np.uint8)
@@ -237,10 +264,10 @@ async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: Commu
 
 # -- before and after the encryption ---------------------------------------------------------------------------------
 async def _announce(
-    lane: Session, own: Sequence[bytes], bound: int | None, room: int, max_element_bytes: int
+    lane: Session, size: int, width: int, bound: int | None, room: int, max_element_bytes: int
 ) -> ListSizes:
     most_blocks = blocks.blocks_needed(max_element_bytes)
-    mine = UnionAnnouncement(blocks=length_class(own), rung=0 if bound is not None else rung(len(own)))
+    mine = UnionAnnouncement(blocks=width, rung=0 if bound is not None else rung(size))
 
     def check(message: UnionAnnouncement) -> None:
         require(1 <= message.blocks <= most_blocks, "length class")
@@ -261,10 +288,17 @@ async def _announce(
     return sizes
 
 
-async def _read(lane: Session, plain: blocks.Tuples, max_element_bytes: int) -> list[bytes]:
-    """The elements of the decrypted list, after checking each; fakes are dropped."""
+async def _strangers(lane: Session, size: int, width: int) -> PointTuples:
+    """Uniform points that fill the merged list: like all in it to the others, and nothing once it is decrypted."""
+    uniform = np.frombuffer(lane.randomness("strangers").bytes(size * width * UNIFORM_BYTES), np.uint8)
+    uniform = uniform.reshape(size, width, UNIFORM_BYTES)
+    return await apply(lane, from_uniform_bytes, uniform) if size else np.empty((0, width, POINT_BYTES), np.uint8)
+
+
+async def _read(lane: Session, plain: blocks.Tuples, max_element_bytes: int, strangers: int) -> list[bytes]:
+    """The elements of the decrypted list, after checking each; fakes and strangers are dropped."""
     try:
-        return await lane.compute(partial(sorted_elements, plain, max_element_bytes, fakes=True))
+        return await lane.compute(partial(sorted_elements, plain, max_element_bytes, fakes=True, strangers=strangers))
     except ValueError:
         raise ProtocolViolation(
             f"the merged list holds a tuple that is neither an element nor a fake, so {' or '.join(lane.others)} "
@@ -284,10 +318,11 @@ async def _open(
 
 
 async def _receive_union(
-    lane: Session, merger: str, label: str, sizes: ListSizes, max_element_bytes: int
+    lane: Session, merger: str, label: str, sizes: ListSizes, max_element_bytes: int, fill: Fill
 ) -> list[bytes]:
-    most = sum(sizes.capacity.values())
-    size = (await lane.recv(merger, UnionSize, lambda m: require(m.elements <= most, "size"))).elements  # <- 4
+    most = sizes.most_elements
+    least = most if fill == "union" else 0
+    size = (await lane.recv(merger, UnionSize, lambda m: require(least <= m.elements <= most, "size"))).elements  # <- 4
     shape = (size, sizes.blocks, blocks.BLOCK_BYTES)
     rows = await lane.receive_opened(merger, label, np.uint8, shape)  # <- 4
     try:

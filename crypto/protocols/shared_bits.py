@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare, Share, check_same_holders
 from crypto.primitives.xor_sharing import XorShare, words_of
 from crypto.protocols.and_triples import Triples
@@ -103,14 +104,28 @@ async def open_values(
     label: str,
     holders: Sequence[str],
     number: int,
+    word: type[np.unsignedinteger[Any]] = np.uint64,
     to: Sequence[str] | None = None,
-) -> NDArray[np.uint64] | None:
-    """Opens an additively shared vector to the receivers; arguments, result and errors as for `open_bits`."""
-    if share is not None and share.size != number:
-        raise ValueError(f"{share} is none of {number} values")
+) -> Words | None:
+    """Opens an additively shared vector to the receivers; what is not told here is as for `open_bits`.
+
+    Args:
+        session: The lane to talk on.
+        share: This party's share, None where it holds none.
+        label: As for `open_bits`.
+        holders: All holders of shares.
+        number: Length of the vector; public.
+        word: That of the shares; public. A short one saves bytes.
+        to: The receivers; all parties by default.
+
+    Returns:
+        The vector, shape (number,), of type `word`; None to a party that is no receiver.
+    """
+    if share is not None and (share.size, share.word) != (number, word):
+        raise ValueError(f"{share} is none of {number} values in {word.__name__}")
     own = None if share is None else share.values
-    opened = await _opened(session, own, label, holders, np.dtype(np.uint64), (number,), to)
-    return None if opened is None else np.sum(opened, axis=0, dtype=np.uint64)
+    opened = await _opened(session, own, label, holders, np.dtype(word), (number,), to)
+    return None if opened is None else np.add.reduce(opened, axis=0, dtype=word)
 
 
 def check_two_party(parties: TwoParty, *shares: Share) -> None:

@@ -1,10 +1,12 @@
 """What two computing parties agree upon once per session and then pass to every computation on their shares.
 
-These are the seeds of oblivious-transfer extensions in both directions, made when they are first asked for. Every
-computation draws from streams of its own, named by its lane, so that computations may run beside one another.
+These are the seeds of oblivious-transfer extensions in both directions: made when they are first asked for, or leased
+from the stock that the two keep from session to session. Every computation draws from streams of its own, named by the
+session and its lane, so that computations may run beside one another.
 
-Rounds: those of `extension_seeds`, once per direction, both at once where a computation asks for both.
-Adversary and source: those of `extension_seeds`.
+Rounds: those of `extension_seeds` or `ot_stock`, once per direction, both at once in `prepare` and where a computation
+asks for both.
+Adversary, leakage and source: those of `extension_seeds` and `ot_stock`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from crypto.protocols.extension_seeds import (
     prepare_receiving,
     prepare_sending,
 )
+from crypto.protocols.ot_stock import StockStore, lease_receiving, lease_sending
 from link.errors import InternalError
 from link.session import Session
 from link.tasks import together
@@ -39,15 +42,34 @@ class TwoParty:
         peer: The other one.
     """
 
-    __slots__ = ("_asked", "_field_bits", "_locks", "_receiver", "_sender", "_session", "holders", "me", "peer")
+    __slots__ = (
+        "_asked",
+        "_field_bits",
+        "_locks",
+        "_receiver",
+        "_sender",
+        "_session",
+        "_stock",
+        "holders",
+        "me",
+        "peer",
+    )
 
-    def __init__(self, session: Session, holders: tuple[str, str], *, field_bits: int = DEFAULT_FIELD_BITS) -> None:
+    def __init__(
+        self,
+        session: Session,
+        holders: tuple[str, str],
+        *,
+        field_bits: int = DEFAULT_FIELD_BITS,
+        stock: StockStore | None = None,
+    ) -> None:
         """Agrees upon nothing yet.
 
         Args:
             session: The lane to agree on, fresh for this object.
             holders: Two different parties of the job, this one among them, in the same order at both.
             field_bits: k of the extensions, public: 2 costs least work, 4 half the bytes.
+            stock: This party's stocks; either both holders keep stocks or neither.
 
         Raises:
             ValueError: The holders are not this party and another one of the job.
@@ -57,7 +79,7 @@ class TwoParty:
             raise ValueError(f"two computing parties are {session.me} and another party of the job, not {holders}")
         self.holders, self.me = holders, session.me
         self.peer = second if session.me == first else first
-        self._session, self._field_bits = session, field_bits
+        self._session, self._field_bits, self._stock = session, field_bits, stock
         self._sender: SenderSeeds | None = None
         self._receiver: ReceiverSeeds | None = None
         self._locks = (asyncio.Lock(), asyncio.Lock())
@@ -67,6 +89,14 @@ class TwoParty:
     def is_first(self) -> bool:
         """Whether this is the first holder."""
         return self.me == self.holders[0]
+
+    async def prepare(self) -> None:
+        """Agrees upon both directions, if that has not been done; both holders call it, in a task beside other work.
+
+        Raises:
+            MalformedMessage: The peer's part of the agreement is not as it must be.
+        """
+        await beside(self._as_sender(), self._as_receiver())
 
     async def sending(self, session: Session) -> SenderSeeds:
         """Seeds of a computation in which this party is the sender; the other asks with `receiving` on the same lane.
@@ -79,32 +109,44 @@ class TwoParty:
             MalformedMessage: The peer's part of the agreement is not as it must be.
         """
         label = self._label(session, self.me)
-        async with self._locks[0]:
-            if self._sender is None:
-                lane = self._session.lane(f"from {self.me}")
-                self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
-        return self._sender.fork(label)
+        return (await self._as_sender()).fork(label)
 
     async def receiving(self, session: Session) -> ReceiverSeeds:
         """Seeds of a computation in which this party is the receiver; arguments and errors as for `sending`."""
         label = self._label(session, self.peer)
-        async with self._locks[1]:
-            if self._receiver is None:
-                lane = self._session.lane(f"from {self.peer}")
-                self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
-        return self._receiver.fork(label)
+        return (await self._as_receiver()).fork(label)
 
     async def both(self, sending: Session, receiving: Session) -> tuple[SenderSeeds, ReceiverSeeds]:
         """Seeds of both directions at once, each for a lane of its own."""
         return await beside(self.sending(sending), self.receiving(receiving))
 
+    async def _as_sender(self) -> SenderSeeds:
+        async with self._locks[0]:
+            if self._sender is None:
+                lane = self._session.lane(f"from {self.me}")
+                if self._stock is None:
+                    self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
+                else:
+                    self._sender = await lease_sending(lane, self.peer, self._stock, field_bits=self._field_bits)
+            return self._sender
+
+    async def _as_receiver(self) -> ReceiverSeeds:
+        async with self._locks[1]:
+            if self._receiver is None:
+                lane = self._session.lane(f"from {self.peer}")
+                if self._stock is None:
+                    self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
+                else:
+                    self._receiver = await lease_receiving(lane, self.peer, self._stock, field_bits=self._field_bits)
+            return self._receiver
+
     def _label(self, session: Session, sender: str) -> bytes:
-        """Lane, direction, and how often they were asked for: both parties arrive at the same labels, each once."""
+        """Session, lane, direction, and how often they were asked for: the same labels at both parties, each once."""
         if session.id != self._session.id:
             raise InternalError("two parties' seeds were used in another session than the one that agreed upon them")
         asked = self._asked[session.path, sender]
         self._asked[session.path, sender] += 1
-        return encode_labels("two-party", sender, session.path, asked)
+        return encode_labels("two-party", session.id, sender, session.path, asked)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("two parties' seeds are never copied or pickled: a copy would repeat their streams")

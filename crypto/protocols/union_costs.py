@@ -10,7 +10,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.protocols.layers import tuples_per_piece
 from crypto.protocols.set_union import ring_from, route_of
-from crypto.protocols.union_lists import ListSizes, common_fakes, room_for_common_fakes, rung
+from crypto.protocols.union_lists import Fill, ListSizes, common_fakes, room_for_common_fakes, rung
 from link.traffic import Traffic, field_bytes, pieces_of
 from protos.v1.set_union_pb2 import (
     EncryptedList,
@@ -29,8 +29,8 @@ class UnionSizes:
     Attributes:
         lists: What all parties know of all lists.
         announced: Whether each party announces its rung, since the job fixes no bound.
-        merged: Different tuples of all lists, fakes included.
-        elements: Elements of the union.
+        merged: Tuples of the merged list, fakes included.
+        elements: Elements of the union, with the random ones that fill it.
     """
 
     lists: ListSizes
@@ -40,7 +40,13 @@ class UnionSizes:
 
     @classmethod
     def expected(
-        cls, held: Mapping[str, int], elements: int, blocks_each: int, bound: int | None, rungs: Mapping[str, int]
+        cls,
+        held: Mapping[str, int],
+        elements: int,
+        blocks_each: int,
+        bound: int | None,
+        rungs: Mapping[str, int],
+        fill: Fill = "lists",
     ) -> UnionSizes:
         """Sizes with as many common fakes as are drawn on average.
 
@@ -50,10 +56,13 @@ class UnionSizes:
             blocks_each: Blocks of an element.
             bound: The job's bound; None where the rungs are announced.
             rungs: By party, the rung of its set where it is known better than from `held`.
+            fill: As given to `set_union`.
         """
         fakes = common_fakes(1.0)
         capacity = {name: bound or 1 << rungs.get(name, rung(size)) for name, size in held.items()}
         lists = ListSizes(blocks_each, capacity, room_for_common_fakes(len(held), fakes))
+        if fill != "lists":
+            return cls(lists, bound is None, lists.total, lists.most_elements if fill == "union" else elements)
         pairs = len(held) * (len(held) - 1) // 2
         merged = lists.total - pairs * fakes.shift - (sum(held.values()) - elements)
         least = max(lists.length(name) for name in held)
@@ -108,7 +117,8 @@ class UnionWork:
 
     Attributes:
         embedded: Blocks that it maps into the group.
-        encryptions: Group multiplications before the merge: its layer on every list, or the merger's blinding.
+        encryptions: Group multiplications before the merge: its layer on every list, or the merger's blinding (at
+            most, where the merged list is filled up).
         strips: Group multiplications after it.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from crypto.protocols.union_lists import Fill
 from link.disclosure import Declared, Learned
 
 
@@ -33,6 +34,8 @@ def leakage(
     bound: int | None = None,
     epsilon_dup: Decimal | float = 1.0,
     to: Iterable[str] | None = None,
+    fill: Fill = "lists",
+    tells_sizes: bool = True,
 ) -> list[Learned]:
     """Who learns what in a union of semi-honest parties, beside the union itself.
 
@@ -42,19 +45,25 @@ def leakage(
         bound: The job's bound; None where each party announces its rung.
         epsilon_dup: ε of the number of common fakes of a pair.
         to: Who learns the union; all parties by default.
+        fill: As given to `set_union`.
+        tells_sizes: Whether bound or rungs tell something; not where the bound is a number that all know otherwise.
     """
     everyone = tuple(parties)
     receivers = set(everyone if to is None else to) | {merger}
     informed = tuple(party for party in everyone if party in receivers)
     uninformed = tuple(party for party in everyone if party not in receivers)
-    lines = [Learned(everyone, "size", "by party, the number of blocks of its longest element (length class)")]
-    if bound is None:
+    lines = []
+    if fill != "union":
+        lines.append(Learned(everyone, "size", "by party, the number of blocks of its longest element (length class)"))
+    if bound is None and tells_sizes:
         lines.append(Learned(everyone, "size", "by party, the rung 2^j that holds the size of its set"))
-    else:
+    elif tells_sizes:
         lines.append(Learned(everyone, "size", f"that no set holds more than {bound} elements"))
     noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
-    lines.append(Learned(informed, "size", f"the sum of the sizes of all sets{noise}"))
-    if uninformed:
+    if fill != "union":
+        counting = informed if fill == "lists" else (merger,)
+        lines.append(Learned(counting, "size", f"the sum of the sizes of all sets{noise}"))
+    if uninformed and fill == "lists":
         lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
     if len(everyone) > 2:
         lines.append(
@@ -74,12 +83,21 @@ def leakage(
             )
         )
     else:
-        lines.append(
-            Learned(
-                everyone,
-                "membership",
-                "the other's exact set size, the number of common elements, and every element that only the other "
-                "holds: the union hides only which of a party's own elements the other holds",
-            )
-        )
+        lines += _of_two(everyone, merger, fill)
     return lines
+
+
+def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:
+    hidden = "the union hides only which of a party's own elements the other holds"
+    if fill == "lists":
+        what = "the other's exact set size, the number of common elements, and every element that only the other holds"
+        return [Learned(parties, "membership", f"{what}: {hidden}")]
+    if fill == "merged":
+        return [
+            Learned((merger,), "count", "the other's exact set size and the number of common elements"),
+            Learned(parties, "membership", f"every element that only the other holds: {hidden}"),
+        ]
+    return [
+        Learned((merger,), "count", "the number of common elements"),
+        Learned(parties, "membership", f"every element that only the other holds, among random ones: {hidden}"),
+    ]

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,13 @@ from link.randomness import RandomStream
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
 MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
 
+_RANDOM_BYTES: Final = 16  # of a random element, so that no two coincide
+
 PointTuples = NDArray[np.uint8]
 """Shape (m, b, 32): m tuples of b points each."""
+
+Fill = Literal["lists", "merged", "union"]
+"""What is filled up to a public size; each includes what stands before it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class ListSizes:
         return self.capacity[party] + self.room
 
     @property
+    def most_elements(self) -> int:
+        """The most elements that the union may hold."""
+        return sum(self.capacity.values())
+
+    @property
     def total(self) -> int:
         """Tuples in all lists together."""
         return sum(self.length(party) for party in self.capacity)
@@ -58,11 +68,14 @@ class ListSizes:
         return (self.length(party), self.blocks, STANDARD_128.point_bytes)
 
 
-def check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int) -> None:
+def check_set(
+    me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists"
+) -> None:
     """Refuses a set or a limit of which no list can be made.
 
     Raises:
         ConfigurationError: The set is over the bound, or an element over its limit; it is not told by how much.
+        ValueError: The union is to be filled, and its elements are not of one length of at least 16 bytes.
     """
     if bound is not None and not 1 <= bound <= MAX_BLOCKS:
         raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
@@ -81,6 +94,8 @@ def check_set(me: str, own: Sequence[bytes], label: str, bound: int | None, max_
             f"the set of {me} has an element of more than {max_element_bytes} bytes, the most that the union '{label}' "
             "allows; raise the limit in the job"
         )
+    if fill == "union" and (max_element_bytes < _RANDOM_BYTES or any(len(e) < max_element_bytes for e in own)):
+        raise ValueError(f"elements of a union that is filled up have one length of at least {_RANDOM_BYTES} bytes")
 
 
 @cache
@@ -117,6 +132,12 @@ def rung(size: int) -> int:
 def length_class(elements: Iterable[bytes]) -> int:
     """Blocks of the longest element; 1 for an empty set."""
     return blocks.blocks_needed(max(map(len, elements), default=0))
+
+
+def filled(elements: Sequence[bytes], size: int, element_bytes: int, random: RandomStream) -> list[bytes]:
+    """The elements and as many random ones as make up `size`, in ascending order of their bytes."""
+    drawn = random.bytes(element_bytes * (size - len(elements)))
+    return sorted([*elements, *(drawn[start : start + element_bytes] for start in range(0, len(drawn), element_bytes))])
 
 
 def padded(
@@ -161,18 +182,46 @@ def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
     return rows.view(np.uint8).reshape(-1, *joined.shape[1:])
 
 
-def sorted_elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool) -> list[bytes]:
+def without_strangers(tuples: blocks.Tuples, strangers: int) -> blocks.Tuples:
+    """The decrypted tuples without the random points that filled the merged list, which decode to nothing.
+
+    A random point has the tag of its content with probability 2^-96.
+
+    Args:
+        tuples: Shape (m, b, 30).
+        strangers: How many random tuples were put in.
+
+    Raises:
+        ValueError: More or fewer tuples than these are malformed.
+    """
+    if not strangers:
+        return tuples
+    places = [place for place in range(len(tuples)) if _is_encoding(tuples[place : place + 1])]
+    require(len(places) == len(tuples) - strangers, "element")
+    return np.take(tuples, np.array(places, np.intp), axis=0)
+
+
+def _is_encoding(one: blocks.Tuples) -> bool:
+    try:
+        blocks.decode(one)
+    except ValueError:
+        return False
+    return True
+
+
+def sorted_elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool, strangers: int = 0) -> list[bytes]:
     """The elements of decrypted or opened tuples, in ascending order of their bytes.
 
     Args:
         tuples: Shape (m, b, 30).
         max_element_bytes: The longest element that the job allows.
         fakes: Whether fakes may be among them; they are dropped.
+        strangers: How many random tuples must be among them; they are dropped too.
 
     Raises:
         ValueError: A tuple is malformed, too long, a fake where none may be, or there twice.
     """
-    decoded = blocks.decode(tuples)
+    decoded = blocks.decode(without_strangers(tuples, strangers))
     elements = sorted(element for element in decoded if element is not None)
     require(fakes or len(elements) == len(decoded), "element")
     require(all(len(element) <= max_element_bytes for element in elements), "element")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import DecodeError
@@ -23,13 +19,13 @@ from jobs.audit.contents import job_id_of
 from jobs.audit.events import Approved, Released, from_base64
 from jobs.audit.finding import Finding
 from jobs.audit.place import RESULT
+from jobs.audit.tables import packed_tables
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
 from jobs.release import verify
-from jobs.result import digest, pack
+from jobs.result import digest
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
-from mining.itemsets import Itemsets
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 
@@ -154,40 +150,19 @@ class _Check:
         return None, False
 
     def _tables(self, release: Release) -> Iterator[str]:
-        for name, rows in (("itemsets.csv", _csv_rows), ("itemsets.parquet", _parquet_rows)):
-            path = self.folder / name
+        asked = self.result.parameters.get("itemsets")
+        counted = not (isinstance(asked, dict) and asked.get("disclose") == "frequent")
+        rules = not counted and self.result.parameters.get("rules") is not None
+        for ending in ("csv", "parquet"):
+            names = f"itemsets.{ending}" + (f" and rules.{ending}" if rules else "")
             try:
-                found = _itemsets(rows(path), release.n_rows)
+                packed = packed_tables(self.folder, ending, release.n_rows, counted=counted, rules=rules)
             except (OSError, KeyError, ValueError, TypeError) as error:
-                yield f"{name} cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
+                yield f"{names} cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
                 continue
-            if digest(pack(found)) != release.result_digest:
-                yield f"{name} does not hold the itemsets that {release.party} signed"
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[list[str], int]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            yield json.loads(row["itemset"]), int(row["count"])
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[list[str], int]]:
-    table = pq.read_table(path, columns=["itemset", "count"])
-    yield from zip(table["itemset"].to_pylist(), table["count"].to_pylist(), strict=True)
-
-
-def _itemsets(rows: Iterable[tuple[list[str], int]], n_rows: int) -> Itemsets:
-    """Itemsets out of the rows of a table, in the form that is signed."""
-    listed = list(rows)
-    items = tuple(sorted({item for itemset, _ in listed for item in itemset}))
-    position = {item: index for index, item in enumerate(items)}
-    levels: dict[int, tuple[list[list[int]], list[int]]] = defaultdict(lambda: ([], []))
-    for itemset, count in listed:
-        sets, counts = levels[len(itemset)]
-        sets.append([position[item] for item in itemset])
-        counts.append(count)
-    arrays = [(np.array(sets, np.int32), np.array(counts, np.int64)) for sets, counts in levels.values()]
-    return Itemsets(items, arrays, n_rows)
+            if digest(packed) != release.result_digest:
+                what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
+                yield f"{names} {what} that {release.party} signed"
 
 
 def _raw(text: str) -> bytes:

@@ -14,10 +14,16 @@ from typing import Final, TypeVar
 import numpy as np
 
 from crypto.primitives import embedding
+from crypto.primitives.bit_matrix import ROWS, xor_each
 from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.masks import SECRET_BYTES, add_masks
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.base_ot import KEY_BYTES
+from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.extension_sums import block_count
 from crypto.protocols.layers import KERNEL_POINTS
+from crypto.protocols.ot_extension import BATCH
 from link.executor import Executor
 from link.transcript import Chain
 from mining.bitmaps import pack, words
@@ -27,7 +33,7 @@ from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")
 
-_MULTIPLY_S, _EMBED_S, _MASK_S, _FRAME_S, _COUNT_S = 0.16, 0.06, 0.04, 0.06, 0.08
+_MULTIPLY_S, _EMBED_S, _MASK_S, _FRAME_S, _COUNT_S, _TRANSFER_S = 0.14, 0.06, 0.04, 0.06, 0.08, 0.08
 _MASKED_BYTES: Final = 1 << 18
 _BODY_BYTES: Final = 1 << 16
 _ITEMS, _ITEMS_A_ROW = 64, 10
@@ -49,6 +55,7 @@ class Speed:
         candidate_s: One candidate counted.
         row_s: One row encoded anew and packed.
         row_pairs_s: The pairs of one row of ten items counted, row by row.
+        transfer_s: One random oblivious transfer of an extension, the sender's half and the receiver's on one core.
     """
 
     multiply_s: float
@@ -59,6 +66,7 @@ class Speed:
     candidate_s: float
     row_s: float
     row_pairs_s: float
+    transfer_s: float
 
 
 async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
@@ -76,7 +84,9 @@ async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
     embed = await _spread(executor, lambda: embedding.embed(blocks), _EMBED_S)
     secret = {"peer": random.bytes(SECRET_BYTES)}
     vector = np.zeros(_MASKED_BYTES // 8, np.uint64)
-    mask, empty, full, row, row_pairs, candidate = await _aside(executor, lambda: _alone(vector, secret, n_rows))
+    mask, empty, full, row, row_pairs, candidate, transfer = await _aside(
+        executor, lambda: _alone(vector, secret, n_rows)
+    )
     return Speed(
         multiply_s=multiply / KERNEL_POINTS,
         embed_s=embed / KERNEL_POINTS,
@@ -86,6 +96,7 @@ async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
         candidate_s=candidate,
         row_s=row,
         row_pairs_s=row_pairs,
+        transfer_s=transfer,
     )
 
 
@@ -101,7 +112,28 @@ def _alone(vector: np.ndarray, secret: dict[str, bytes], n_rows: int) -> tuple[f
     columns = pack(data)
     counted = max(2, min(_ITEMS, int((2 * _MOST_WORDS / words(rows)) ** 0.5)))
     each = _repeated(lambda: count_along_columns(columns[:counted]), _COUNT_S / 3) / n_pairs(counted)
-    return mask, empty, full, row, row_pairs, each * max(1.0, n_rows / rows)
+    return mask, empty, full, row, row_pairs, each * max(1.0, n_rows / rows), _transfer_s()
+
+
+def _transfer_s() -> float:
+    """Both halves of an extension between two parties that this machine plays: random seeds are as good as agreed ones.
+
+    Δ is zero, so that the sender's seeds are all of the receiver's but the first of each block.
+    """
+    random = Randomness.from_os()
+    blocks, leaves = block_count(DEFAULT_FIELD_BITS), 1 << DEFAULT_FIELD_BITS
+    seeds = np.frombuffer(random.bytes(blocks * leaves * KEY_BYTES), np.uint8).reshape(blocks, leaves, KEY_BYTES)
+    sender, receiver = SenderSeeds(seeds, bytes(ROWS // 8)), ReceiverSeeds(seeds)
+    choices = np.frombuffer(random.bytes(BATCH // 8), np.uint8)
+
+    def both_halves() -> None:
+        corrections, chosen = receiver.expand(choices)
+        hash_rows(chosen, 0)
+        rows = sender.expand(corrections)
+        hash_rows(rows, 0)
+        hash_rows(xor_each(rows, sender.delta), 0)
+
+    return _repeated(both_halves, _TRANSFER_S) / BATCH
 
 
 def _carry(body: bytes) -> None:

@@ -8,13 +8,16 @@ from itertools import accumulate
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
+from crypto.protocols import joint_prf
 from crypto.protocols.union_costs import UnionSizes
 from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes
 from link.errors import InputDataError
 from mining.joint.disclosure import may_be_one_shot
+from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
 from mining.joint.local_sizes import united
 from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining
+from mining.joint.shared_rules import rules_openings
 from mining.joint.sizes import MiningSizes
 from mining.joint.strategy import choose
 from mining.pairs import n_pairs
@@ -48,7 +51,7 @@ def total_rows(answers: Mapping[str, PartyEstimate]) -> int | None:
 
 
 def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Expected | None:
-    """What all parties' answers let expect; None where none publishes its sizes.
+    """What all parties' answers let expect; None where none publishes its sizes, or one none that this task needs.
 
     A party that hides its sizes is taken to be like the others together.
 
@@ -61,20 +64,21 @@ def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Ex
         raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
     if not sized or not n_rows:
         return None
+    n_rows = max(n_rows, _count(task))
     sizes = [answer.sizes for answer in sized.values()]
-    candidates = [
-        round(_middle(sized, lambda each, k=k: each.candidates[k] if k < len(each.candidates) else 0))  # type: ignore[misc]
-        for k in range(max(len(each.candidates) for each in sizes))
-    ]
+    candidates = _numbers(sized, lambda each: each.candidates)
     n_items = candidates[0] if candidates else 0
-    strategy = choose(task, n_items, len(answers), minimum_count(task.min_support, max(n_rows, _count(task))))
-    items = None if task.catalogue is not None else _union(task, answers, lambda each: each.items)
-    universe = len(task.catalogue) if task.catalogue is not None else items.elements if items is not None else 0
+    strategy = choose(task, n_items, len(answers), minimum_count(task.min_support, n_rows))
     tried = strategy == "one-shot" and task.allows(2)
+    if not _told(task, sizes, mined=tried or task.thin):
+        return None
+    found = _level_1(task, answers, MiningSizes(n_rows, 0, None, tried=tried, frequent=_frequent(task, sized)))
+    if task.rules is not None:
+        found = replace(found, rules=_numbers(sized, lambda each: each.rules))
     if tried and all(each.HasField("itemsets") for each in sizes):
         union = _union(task, answers, lambda each: each.itemsets)
         closure = _union(task, answers, lambda each: each.closure).elements
-        return Expected(MiningSizes(n_rows, universe, items, union, closure, tried=True), n_rows, strategy)
+        return Expected(replace(found, one_shot=union, closure=closure), n_rows, strategy)
     counted, beyond = [], None
     for length, number in enumerate(candidates[1:], 2):
         if number > task.max_candidates:
@@ -82,24 +86,66 @@ def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Ex
         if beyond is not None or not number:
             break
         counted.append(number)
-    thinned = [_thinned(task, answers, place, number) for place, number in enumerate(counted) if task.thin]
-    found = MiningSizes(n_rows, universe, items, candidates=tuple(counted), thinned=tuple(thinned), tried=tried)
+    thinned = tuple(_thinned(task, answers, place, number) for place, number in enumerate(counted) if task.thin)
+    frequent = found.frequent[: 1 + len(counted)]
+    found = replace(found, candidates=tuple(counted), thinned=thinned, frequent=frequent)
     return Expected(found, n_rows, "level-wise", beyond)
 
 
 def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]:
     """The largest sizes that the job's own limits allow, by strategy, whatever the parties hold."""
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
-    items = _largest(task, parties, MAX_ITEM_BYTES) if task.catalogue is None else None
     universe = len(parties) * (task.bound or MAX_BLOCKS) if task.catalogue is None else len(task.catalogue)
+    first = MiningSizes(_MANY_ROWS, universe, None)
+    if task.universe == "hidden":
+        most = dict.fromkeys(parties, task.bound or MAX_BLOCKS)
+        hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(MAX_ITEM_BYTES), task.bound)
+        first = replace(first, hidden=hidden)
+    elif task.catalogue is None:
+        first = replace(first, items=_largest(task, parties, MAX_ITEM_BYTES))
     candidates = (min(n_pairs(universe), task.max_candidates), *(task.max_candidates for _ in range(3, levels + 1)))
     candidates = candidates[: max(levels - 1, 0)]
     thinned = tuple(_largest(task, parties, INDEX_BYTES) for _ in candidates) if task.thin else ()
-    found = [MiningSizes(_MANY_ROWS, universe, items, candidates=candidates, thinned=thinned)]
+    rules = tuple(line.maximum for line in rules_openings(task, tuple(parties)))
+    first = replace(first, frequent=(universe, *candidates), rules=rules)
+    found = [replace(first, candidates=candidates, thinned=thinned)]
     if may_be_one_shot(task):
         union = _largest(task, parties, INDEX_BYTES * levels)
-        found.append(MiningSizes(_MANY_ROWS, universe, items, union, task.max_candidates, tried=True))
+        closure = task.max_candidates
+        found.append(
+            replace(first, one_shot=union, closure=closure, tried=True, frequent=(universe, task.max_candidates))
+        )
     return found
+
+
+def _told(task: HorizontalMining, sizes: Sequence[LocalSizes], *, mined: bool) -> bool:
+    """Whether all that tell anything tell what this task needs."""
+    held = task.universe in ("hidden", "all-items")
+    return all((each.mined or not mined) and (each.HasField("held") or not held) for each in sizes)
+
+
+def _level_1(task: HorizontalMining, answers: Mapping[str, PartyEstimate], found: MiningSizes) -> MiningSizes:
+    """With what level 1 hangs on."""
+    if task.catalogue is not None:
+        return replace(found, universe=len(task.catalogue))
+    if task.universe == "hidden":
+        return replace(found, hidden=_hidden(task, answers, found.frequent_of(1)))
+    items = _union(task, answers, lambda each: each.held if task.universe == "all-items" else each.items)
+    return replace(found, items=items, universe=items.elements)
+
+
+def _frequent(task: HorizontalMining, sized: Mapping[str, PartyEstimate]) -> tuple[int, ...]:
+    found = _numbers(sized, lambda each: each.frequent)
+    return found if task.max_length is None else found[: task.max_length]
+
+
+def _numbers(sized: Mapping[str, PartyEstimate], of: Callable[[LocalSizes], Sequence[int]]) -> tuple[int, ...]:
+    """Place by place the middle of what the parties tell; who tells fewer numbers tells zeros."""
+    longest = max(len(of(answer.sizes)) for answer in sized.values())
+    return tuple(
+        round(_middle(sized, lambda each, place=place: [*of(each), *[0] * longest][place]))  # type: ignore[misc]
+        for place in range(longest)
+    )
 
 
 def _count(task: HorizontalMining) -> int:
@@ -131,6 +177,23 @@ def _union(
         max(1, *(each.blocks for each in told.values())),
         task.bound,
         {name: each.rung for name, each in told.items()},
+    )
+
+
+def _hidden(task: HorizontalMining, answers: Mapping[str, PartyEstimate], frequent: int) -> HiddenSizes:
+    """The lists of a hidden universe; size classes are filled up, so only these matter, and they are told as they are.
+
+    Who hides its sizes is taken to hold as much as the largest other.
+    """
+    told = {name: answer.sizes for name, answer in answers.items() if answer.HasField("sizes")}
+    held = {name: joint_prf.capacity(sizes.held_rung) for name, sizes in told.items()}
+    locally_frequent = {name: 1 << sizes.items.rung for name, sizes in told.items()}
+    return HiddenSizes.of(
+        {name: held.get(name, max(held.values())) for name in answers},
+        {name: locally_frequent.get(name, max(locally_frequent.values())) for name in answers},
+        frequent,
+        max(1, *(sizes.items.blocks for sizes in told.values())),
+        task.bound,
     )
 
 

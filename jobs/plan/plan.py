@@ -35,10 +35,25 @@ class PartyPlan(_Part):
 
 
 class Batch(_Part):
-    """Candidates that are summed together."""
+    """Candidates that are decided on together."""
 
     step: str = Field(description="Of the protocol.")
     candidates: int = Field(ge=0, description="How many are expected.")
+    opened: int = Field(ge=0, description="Of how many the sums are opened to those who learn them.")
+
+
+class Alternative(_Part):
+    """Another way to do the job. Figures are null where the parties have not told what they hang on."""
+
+    name: str = Field(description="What it is about.")
+    change: list[str] = Field(description="The settings of the job file that choose it, each after its table.")
+    strategy: str | None = Field(description="The strategy that the parties are expected to take.")
+    rounds: int | None = Field(ge=0, description="Longest chain of messages that wait for each other.")
+    seconds: float | None = Field(ge=0, description="Of the slowest party.")
+    bytes_sent: int | None = Field(ge=0, description="Of all parties together.")
+    adds: list[str] = Field(description="Sentences of its statement that are not in that of the job as written.")
+    drops: list[str] = Field(description="Sentences of the statement of the job as written that are not in its own.")
+    in_short: str = Field(description="Both in a line; what a union tells beside its elements is one item of it.")
 
 
 class Plan(_Part):
@@ -52,10 +67,14 @@ class Plan(_Part):
     rounds: int = Field(ge=0, description="Longest chain of messages that wait for each other.")
     seconds: float = Field(ge=0, description="Of the slowest party.")
     parties: dict[str, PartyPlan]
-    batches: list[Batch] = Field(description="Whose sums are opened, as far as sizes are published.")
+    batches: list[Batch] = Field(description="What is decided on, as far as sizes are published.")
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
     prose: list[str] = Field(description="The statement in sentences.")
     assumptions: list[str] = Field(description="On what the figures rest.")
+    advice: list[str] = Field(default=[], description="What whoever runs the job should think of.")
+    alternatives: list[Alternative] = Field(
+        default=[], description="Other ways to do the job, each beside the job as written."
+    )
 
     @property
     def bytes_sent(self) -> int:

@@ -1,14 +1,17 @@
 """What a party tells of its sizes for a plan: all, rounded, or nothing.
 
-Told are numbers of rows, of candidates and of locally frequent items and itemsets; never a name and never the count of
-one. Rounded, such numbers have two significant digits, which moves them by at most five per cent. Numbers of rows have
-three, and are tens: all thresholds follow from them, and the lists of unions double in length at some of these.
+Told are numbers of rows, of candidates, of items, of frequent and locally frequent itemsets, and of rules; never a name
+and never the count of one. Rounded, such numbers have two significant digits, which moves them by at most five per
+cent. Numbers of rows have three, and are tens: all thresholds follow from them, and the lists of unions double in
+length at some of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import floor, log10
 
+from crypto.protocols import joint_prf
 from crypto.protocols.union_lists import rung
 from jobs.plan.calibration import Speed
 from jobs.plan.plan import RowsPublic
@@ -40,6 +43,9 @@ def published_sizes(sizes: LocalSizes, rows_public: RowsPublic) -> plan.LocalSiz
         return plan.LocalSizes()
     exact = rows_public == "exact"
 
+    def numbers(told: Iterable[int]) -> Iterable[int]:
+        return told if exact else map(rounded, told)
+
     def told(size: SetEstimate) -> plan.SetSize:
         elements = size.elements if exact else rounded(size.elements)
         return plan.SetSize(
@@ -47,12 +53,17 @@ def published_sizes(sizes: LocalSizes, rows_public: RowsPublic) -> plan.LocalSiz
         )
 
     return plan.LocalSizes(
-        candidates=sizes.candidates if exact else map(rounded, sizes.candidates),
+        candidates=numbers(sizes.candidates),
         complete=sizes.complete,
         items=told(sizes.items),
         itemsets=None if sizes.itemsets is None else told(sizes.itemsets),
         closure=None if sizes.closure is None else told(sizes.closure),
         levels=map(told, sizes.levels),
+        frequent=numbers(sizes.frequent),
+        rules=numbers(sizes.rules),
+        mined=sizes.mined,
+        held=None if sizes.held is None else told(sizes.held),
+        held_rung=0 if sizes.held is None else joint_prf.rung(sizes.held.elements),
     )
 
 
@@ -67,4 +78,5 @@ def told_speed(speed: Speed) -> plan.Speed:
         candidate_s=speed.candidate_s,
         row_s=speed.row_s,
         row_pairs_s=speed.row_pairs_s,
+        transfer_s=speed.transfer_s,
     )

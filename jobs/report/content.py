@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from jobs.document import software_version
 from jobs.report import text
 from jobs.report.job_file import job_file
-from jobs.report.tables import MOST_ROWS, top
+from jobs.report.tables import MOST_ROWS, most_common, top
 from jobs.statement import statement
 from protos.v1.control_pb2 import Approval, Proposal, Release
 
@@ -65,7 +65,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
             ("specification", spec.digest.hex()),
         ],
         "parameters": spec.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"itemsets": {"catalogue"}}
+            mode="json", by_alias=True, exclude_none=True, exclude={"itemsets_": {"catalogue"}}
         ),
         "job_file": job_file(spec),
         "written": text.moment(written),
@@ -102,6 +102,8 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
     ]
     if spec.rules is not None:
         facts.append(("minimum confidence", str(spec.rules.min_confidence)))
+    if result.found is not None and not result.found.counted:
+        facts.append(("supports", "not disclosed: only which itemsets are frequent"))
     facts.append(("strategy", result.strategy))
     if result.simulated:
         kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
@@ -114,31 +116,42 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
 
 def _itemsets(result: Result) -> dict[str, Any] | None:
     table = result.itemsets_table
-    if table is None:
+    if table is None or result.found is None:
         return None
-    counted = [(entry["values"], entry["counts"]) for entry in table["length"].value_counts().to_pylist()]
-    most = max((number for _, number in counted), default=1)
+    numbers = [(entry["values"], entry["counts"]) for entry in table["length"].value_counts().to_pylist()]
+    counted = result.found.counted
     return {
+        "counted": counted,
         "total": len(table),
         "shown": min(len(table), MOST_ROWS),
-        "lengths": [(length, number, number / most) for length, number in sorted(counted)],
-        "top": top(table, "count", _TOP),
+        "lengths": _with_shares(sorted(numbers)),
+        "top": top(table, "count" if counted else "length", _TOP),
+        "common": [] if counted else _with_shares(most_common(table["itemset"], _TOP)),
     }
 
 
 def _rules(result: Result) -> dict[str, Any] | None:
     table = result.rules_table
-    if table is None:
+    if table is None or result.found is None:
         return None
-    measures = list(table.column_names[6:])
+    counted = result.found.counted
+    measures = list(table.column_names[6:]) if counted else []
     by = "lift" if "lift" in measures else "count"
     return {
+        "counted": counted,
         "total": len(table),
         "shown": min(len(table), MOST_ROWS),
         "measures": measures,
         "by": by,
-        "top": top(table, by, _TOP),
+        "top": top(table, by, _TOP) if counted else table.slice(0, _TOP).to_pylist(),
+        "common": [] if counted else _with_shares(most_common(table["consequent"], _TOP)),
     }
+
+
+def _with_shares(numbers: Sequence[tuple[Any, int]]) -> list[tuple[Any, int, float]]:
+    """What is counted, the number, and the number as a share of the greatest."""
+    most = max((number for _, number in numbers), default=1)
+    return [(what, number, number / most) for what, number in numbers]
 
 
 def _costs(result: Result) -> dict[str, dict[str, Bar]]:

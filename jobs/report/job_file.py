@@ -20,7 +20,7 @@ def job_file(spec: JobSpec) -> str:
     A public catalogue is not in it: the file that `universe` names must lie beside the job file.
     """
     contents = spec.model_dump(by_alias=True, exclude_none=True)
-    catalogue = contents["itemsets"].pop("catalogue", None)
+    catalogue = contents.get("itemsets", {}).pop("catalogue", None)
     parts = []
     if catalogue is not None:
         parts.append(f"# `universe` is the file of the public catalogue: {len(catalogue):,} items, one a line.\n")
@@ -46,6 +46,8 @@ def _value(value: Any) -> str:
             return written if _FLOAT.fullmatch(written) and not written.lstrip("-").isdigit() else f'"{written}"'
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{_key(key)} = {_value(each)}' for key, each in value.items())}}}"
         case _:
             # The escapes of JSON are escapes of TOML too.
             return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04X}", json.dumps(str(value), ensure_ascii=False))

@@ -18,6 +18,7 @@ _SHOWN: Final = 5
 def notebook(result: Result) -> str:
     """A fragment of HTML that loads nothing and takes its colours from where it stands."""
     itemsets, rules = result.itemsets_table, result.rules_table
+    counted = result.found is None or result.found.counted
     by = "lift" if rules is not None and "lift" in rules.column_names else "count"
     return render(
         "notebook.html.j2",
@@ -25,8 +26,9 @@ def notebook(result: Result) -> str:
         simulated=result.simulated,
         figures=figures(result),
         elsewhere=itemsets is None,
-        itemsets=[] if itemsets is None else top(itemsets, "count", _SHOWN, least_items=2),
-        rules=[] if rules is None else top(rules, by, _SHOWN),
+        counted=counted,
+        itemsets=[] if itemsets is None else top(itemsets, "count" if counted else "length", _SHOWN, least_items=2),
+        rules=[] if rules is None else top(rules, by, _SHOWN) if counted else rules.slice(0, _SHOWN).to_pylist(),
         by=by,
         statement=statement(result.spec).prose(),
     )

@@ -6,7 +6,6 @@ The page holds so many rows as a browser likes; the rest is in the files beside 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,7 +27,8 @@ def tables(result: Result) -> dict[str, Any] | None:
     """What the page's scripts show; None where there is no result here.
 
     Lists of items are given by their lengths and, one after the other, positions in `items`. Numbers that JSON cannot
-    say are null, which stands for infinity.
+    say are null, which stands for infinity. Where supports are not disclosed all counts are null, and there are no
+    measures. Columns of numbers are Arrow arrays, which `embedded` writes without a Python object for each.
     """
     found, rules = result.itemsets_table, result.rules_table
     if result.found is None or found is None:
@@ -36,19 +36,33 @@ def tables(result: Result) -> dict[str, Any] | None:
     names = pa.array(result.found.items, pa.string())
     data: dict[str, Any] = {
         "rows": result.n_rows,
+        "counted": result.found.counted,
         "items": [visible(item) for item in result.found.items],
-        "itemsets": _itemsets(_most_frequent(found, MOST_ROWS), names),
+        "itemsets": _itemsets(_most_frequent(_numbered(found, names), MOST_ROWS)),
         "rules": None,
     }
     if rules is not None:
-        data["rules"] = _rules(_most_frequent(rules, MOST_ROWS), names)
+        data["rules"] = _rules(_most_frequent(_numbered(rules, names), MOST_ROWS))
     return data
 
 
 def embedded(data: Any) -> str:
-    """JSON that can stand in a script element of HTML: nothing in it ends the element or begins a comment."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """JSON that can stand in a script element of HTML: nothing in it ends the element or begins a comment.
+
+    Args:
+        data: What `json.dumps` takes, and in dictionaries also Arrow arrays of numbers.
+    """
+    return _json(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _json(data: Any) -> str:
+    if isinstance(data, pa.Array):
+        numbers = pc.fill_null(pc.cast(data, pa.string()), "null")
+        together = pa.ListArray.from_arrays(pa.array([0, len(numbers)], pa.int32()), numbers)
+        return f"[{pc.binary_join(together, ',')[0].as_py()}]"
+    if isinstance(data, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_json(value)}" for name, value in data.items()) + "}"
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def top(table: pa.Table, by: str, number: int, least_items: int = 1) -> list[dict[str, Any]]:
@@ -60,48 +74,70 @@ def top(table: pa.Table, by: str, number: int, least_items: int = 1) -> list[dic
     return rows
 
 
+def most_common(column: pa.ChunkedArray, number: int) -> list[tuple[str, int]]:
+    """The items that are in most of a column's lists, and in how many; those of most lists first, then by name."""
+    counted = [(entry["values"], entry["counts"]) for entry in pc.list_flatten(column).value_counts().to_pylist()]
+    return sorted(counted, key=lambda entry: (-entry[1], entry[0]))[:number]
+
+
+def _numbered(table: pa.Table, names: pa.Array) -> pa.Table:
+    """The table with each item replaced by its position in `names`, by which lists are quicker to choose and write."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_list(column.type):
+            lists = column.combine_chunks()
+            offsets = pc.subtract(lists.offsets, lists.offsets[0])
+            positions = pa.ListArray.from_arrays(offsets, pc.index_in(lists.flatten(), value_set=names))
+            table = table.set_column(place, table.column_names[place], positions)
+    return table
+
+
 def _most_frequent(table: pa.Table, number: int) -> pa.Table:
-    """The rows of highest count, in the order of the table."""
-    if len(table) > number:
-        chosen = pc.select_k_unstable(table, number, [("count", "descending")])
-        table = table.take(chosen.take(pc.array_sort_indices(chosen)))
-    return table.combine_chunks()
+    """The rows of highest count, in the order of the table; the first ones where counts are not disclosed."""
+    surplus = len(table) - number
+    if surplus <= 0 or table["count"].null_count:
+        return table.slice(0, number)
+    shown = np.ones(len(table), bool)
+    shown[np.argpartition(table["count"].to_numpy(), surplus)[:surplus]] = False
+    return table.filter(pa.array(shown))
 
 
-def _itemsets(table: pa.Table, names: pa.Array) -> dict[str, Any]:
-    return {**_lists(table["itemset"], names), "count": table["count"].to_pylist()}
+def _itemsets(table: pa.Table) -> dict[str, Any]:
+    return {**_lists(table["itemset"]), "count": _counts(table["count"])}
 
 
-def _rules(table: pa.Table, names: pa.Array) -> dict[str, Any]:
+def _rules(table: pa.Table) -> dict[str, Any]:
     return {
-        "antecedent": _lists(table["antecedent"], names),
-        "consequent": _lists(table["consequent"], names),
-        "count": table["count"].to_pylist(),
-        "antecedentCount": table["antecedent_count"].to_pylist(),
-        "consequentCount": table["consequent_count"].to_pylist(),
+        "antecedent": _lists(table["antecedent"]),
+        "consequent": _lists(table["consequent"]),
+        "count": _counts(table["count"]),
+        "antecedentCount": _counts(table["antecedent_count"]),
+        "consequentCount": _counts(table["consequent_count"]),
         "measures": _measures(table),
     }
 
 
-def _measures(table: pa.Table) -> Mapping[str, list[float | None]]:
+def _counts(column: pa.ChunkedArray) -> pa.Array | None:
+    """The counts; None where they are not disclosed."""
+    return None if column.null_count else column.combine_chunks()
+
+
+def _measures(table: pa.Table) -> dict[str, pa.Array]:
+    if table["count"].null_count:
+        return {}
     return {name: _rounded(table[name].to_numpy()) for name in table.column_names[_FIRST_MEASURE:]}
 
 
-def _lists(column: pa.ChunkedArray, names: pa.Array) -> dict[str, list[int]]:
-    flat = pc.list_flatten(column).combine_chunks()
+def _lists(column: pa.ChunkedArray) -> dict[str, pa.Array]:
     return {
-        "lengths": pc.list_value_length(column).to_pylist(),
-        "items": pc.index_in(flat, value_set=names).to_numpy().tolist(),
+        "lengths": pc.list_value_length(column).combine_chunks(),
+        "items": pc.list_flatten(column).combine_chunks(),
     }
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float | None]:
-    """Each value with so many significant digits as anybody reads."""
+def _rounded(values: NDArray[np.float64]) -> pa.Array:
+    """Each value with so many significant digits as anybody reads; null where it is not finite."""
     finite = np.isfinite(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** np.clip(_DIGITS - 1 - np.floor(np.log10(np.abs(values))), 0, 300)
         short = np.where(finite & (values != 0), np.round(values * scale) / scale, 0.0)
-    if finite.all():
-        plain: list[float | None] = short.tolist()
-        return plain
-    return [value if here else None for value, here in zip(short.tolist(), finite.tolist(), strict=True)]
+    return pa.array(short, mask=~finite)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
+from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining
+from mining.joint.shared_rules import rules_learned, rules_openings
 
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
 
 def may_be_one_shot(task: HorizontalMining) -> bool:
     """Whether the run may take the one-shot strategy."""
-    return task.strategy != "level-wise" and task.allows(2)
+    chosen = task.strategy == "one-shot" or (task.strategy == "auto" and task.prefer != "disclosure")
+    return chosen and task.allows(2)
 
 
 def may_be_level_wise(task: HorizontalMining) -> bool:
@@ -28,11 +31,17 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     union_size = len(parties) * task.bound if task.bound else _MAX_UNION
     found = [
         Declared("rows", everyone, "number of transactions of all parties together", 1, "at the start"),
-        Declared("supports", learners, "sum over all parties of each candidate's count", sums, "once per batch"),
     ]
-    if outsiders:
-        found.append(Declared("frequent", outsiders, "whether each candidate is frequent", sums, "once per batch"))
-    if task.universe != "catalogue":
+    if task.disclose != "frequent":
+        which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"
+        found.append(Declared("supports", learners, f"sum over all parties of {which} count", sums, "once per batch"))
+    told = everyone if task.is_shared else outsiders
+    if told:
+        found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per batch"))
+    found += rules_openings(task, parties)
+    if task.universe == "hidden":
+        found += hidden_openings(task, parties)
+    elif task.universe != "catalogue":
         found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
     if task.thin and may_be_level_wise(task):
         what = "candidates that are locally frequent at some party"
@@ -52,17 +61,15 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
     lines = [
         Learned(parties, "result", "which itemsets are frequent"),
         Learned(parties, "size", "the number N of all transactions" + _if_two(parties, "; so each the other's number")),
-        Learned(
-            task.learners,
-            "count",
-            "the support of every candidate, frequent or not, summed over all parties"
-            + _if_two(parties, "; so the other's count of every candidate"),
-        ),
+        *_of_sums(task, parties),
     ]
-    if outsiders:
+    if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
-    if task.universe == "catalogue":
-        lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and the supports above"))
+    lines += rules_learned(task, parties)
+    if task.universe == "hidden":
+        lines += hidden_learned(task, parties)
+    elif task.universe == "catalogue":
+        lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and what is said above"))
     else:
         lines.append(Learned(parties, "membership", f"the names of {_items(task)}, not whose they are"))
         lines += _of_union(task, parties, "items")
@@ -77,6 +84,25 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
         )
         lines += _of_union(task, parties, "candidates")
     return tuple(lines)
+
+
+def _of_sums(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
+    if task.disclose == "candidates":
+        what = "the support of every candidate, frequent or not, summed over all parties"
+        return [
+            Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every candidate")),
+        ]
+    lines = [
+        Learned(parties, "membership", "of a candidate that is not frequent only that it is not: no sum, no bound")
+    ]
+    if task.disclose == "supports":
+        what = "the support of every frequent itemset, summed over all parties"
+        lines.append(
+            Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every frequent itemset"))
+        )
+    else:
+        lines.append(Learned(parties, "count", "no support of any itemset, not even whether it is just above c"))
+    return lines
 
 
 def _items(task: HorizontalMining) -> str:

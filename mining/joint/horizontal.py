@@ -1,8 +1,10 @@
 """Frequent itemsets over horizontally partitioned transactions: every party holds whole rows of its own.
 
-Rounds:     constant for the one-shot strategy; one secure sum per level for the level-wise one.
+Rounds:     constant for the one-shot strategy; one secure sum and one batched comparison per level for the level-wise
+            one.
 Output:     all itemsets whose support over all parties is at least c, exactly as if the rows were pooled.
-Adversary:  semi-honest parties. Sums are private against any n − 2 colluders.
+Adversary:  semi-honest parties. Sums are private against any n − 2 colluders; sums that stay shared, against any
+            colluders but both computing parties together, who learn the sum over the others.
 Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
 Source:     Kantarcioglu & Clifton, Privacy-preserving distributed mining of association rules on horizontally
             partitioned data, IEEE TKDE 16(9), 2004; Agrawal & Srikant, Fast algorithms for mining association rules,
@@ -13,19 +15,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
+from crypto.protocols.two_party import TwoParty, beside
 from link.session import Session
+from mining.counting import count_itemsets
 from mining.itemsets import Itemsets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level, level_wise
 from mining.joint.one_shot import one_shot
 from mining.joint.parameters import HorizontalMining, JointItemsets
+from mining.joint.shared_rules import decide_rules
 from mining.joint.strategy import choose
 from mining.joint.universe import FrequentItems, frequent_items
 from mining.transactions import Transactions
 
 
-async def mine(session: Session, data: Transactions, task: HorizontalMining, least_count: int = 1) -> JointItemsets:
+async def mine(
+    session: Session,
+    data: Transactions,
+    task: HorizontalMining,
+    least_count: int = 1,
+    stock: StockStore | None = None,
+) -> JointItemsets:
     """Runs this party's part.
 
     Args:
@@ -33,15 +45,29 @@ async def mine(session: Session, data: Transactions, task: HorizontalMining, lea
         data: This party's transactions; perhaps none.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for the least support of a frequent itemset.
+        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
+            or none does.
 
     Raises:
-        ConfigurationError: min_support does not fit the number of transactions, or there are too many candidates.
+        ConfigurationError: min_support does not fit the number of transactions, there are too many candidates, or
+            min_confidence has too many digits for so many transactions.
         InputDataError: No party has any transaction, or an item is not in the public catalogue.
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: What was opened cannot be sums of counts.
     """
+    if not task.is_shared or session.me not in task.compute:
+        return await _mine(session, data, task, least_count, None)
+    two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
+    # The computing parties agree upon what comparisons need while the first steps wait for messages.
+    found, _ = await beside(_mine(session, data, task, least_count, two_party), two_party.prepare())
+    return found
+
+
+async def _mine(
+    session: Session, data: Transactions, task: HorizontalMining, least_count: int, two_party: TwoParty | None
+) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    ballot = await Ballot.convene(session, secrets, task, data.n_rows, least_count)
+    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count)
     items = await frequent_items(ballot, data)
     strategy = choose(task, items.data.n_items, len(session.parties), ballot.min_count)
     longer: list[Level] | None = None
@@ -50,12 +76,21 @@ async def mine(session: Session, data: Transactions, task: HorizontalMining, lea
     if longer is None:
         strategy = "level-wise"
         longer = await level_wise(ballot, items)
-    return JointItemsets(ballot.n_rows, _assemble(items, longer, ballot.n_rows), strategy)
+    itemsets = _assemble(items, longer, ballot)
+    rules = None
+    if task.rules is not None:
+        itemsets = itemsets.canonical()
+        counts = await session.compute(count_itemsets, items.data, [sets for sets, _ in itemsets.levels])
+        rules = await decide_rules(ballot, itemsets, counts, task.rules)
+    if session.me not in task.learners:
+        return JointItemsets(ballot.n_rows, None, strategy)
+    return JointItemsets(ballot.n_rows, itemsets, strategy, rules)
 
 
-def _assemble(items: FrequentItems, longer: list[Level], n_rows: int) -> Itemsets | None:
-    if items.supports is None:
-        return None
+def _assemble(items: FrequentItems, longer: list[Level], ballot: Ballot) -> Itemsets:
+    """All frequent itemsets, with their supports where this party learns them."""
     singles = np.arange(items.data.n_items, dtype=np.int32)[:, None]
-    levels = [(singles, items.supports), *((sets, counts) for sets, counts in longer if counts is not None)]
-    return Itemsets(items.data.items, [level for level in levels if len(level[0])], n_rows)
+    levels = [(singles, items.supports), *longer]
+    counted = all(counts is not None for _, counts in levels)
+    filled = [(sets, np.zeros(len(sets), np.int64) if counts is None else counts) for sets, counts in levels]
+    return Itemsets(items.data.items, [level for level in filled if len(level[0])], ballot.n_rows, counted)

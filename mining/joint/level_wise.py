@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError, MalformedMessage
 from mining.candidates import join
 from mining.counting import SupportCounter
-from mining.joint.ballot import Ballot, Counts, Mask
+from mining.joint.ballot import Ballot
+from mining.joint.tally import Counts, Mask
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit

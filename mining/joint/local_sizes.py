@@ -2,10 +2,10 @@
 
 Three questions are answered by mining the own rows alone:
 
-How many candidates will all parties count together? Of each length as many as the own rows give at the job's relative
-threshold, less what is due to chance: among fewer rows more itemsets pass a threshold by luck. The rows are therefore
-also dealt among as many parts as the job has parties, and mined part by part; the excess, taken to shrink with the
-number of rows, is extrapolated to the rows of all parties.
+How many candidates will all parties count together, how many of them will be frequent, and how many rules will be
+examined? As many as the own rows give at the job's relative threshold, less what is due to chance: among fewer rows
+more itemsets pass a threshold by luck. The rows are therefore also dealt among as many parts as the job has parties,
+and mined part by part; the excess, taken to shrink with the number of rows, is extrapolated to the rows of all parties.
 
 What will this party put into a union? What reaches its local threshold, exactly as in the run.
 
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -26,21 +27,24 @@ from typing import Final
 import numpy as np
 
 from crypto.protocols.union_lists import length_class
+from link.errors import ConfigurationError
 from mining.candidates import join
 from mining.filters import maximal_sets
 from mining.itemsets import Itemsets
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.one_shot import index_width
-from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, RuleParameters
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
 from mining.pairs import n_pairs
+from mining.rule_growth import Family, RuleGrowth
 from mining.thresholds import local_threshold, minimum_count
 from mining.transactions import Transactions
 
 MOST_ITEMSETS: Final = 1 << 18  # that are mined for a plan at a time: about a second
 BUDGET_S: Final = 10.0  # beyond which the rows are no longer dealt and mined again
+_ALMOST: Final = 1e-9  # by which a product of floats may be off
 _SHORTER: Final = (4, 3, 2)  # lengths to fall back to where there are more itemsets
 
 
@@ -66,22 +70,46 @@ class LocalSizes:
     Attributes:
         candidates: Of 1, 2, 3, … items: what all parties would count if all were like this one. Those of one item are
             the frequent items.
+        frequent: Of 1, 2, 3, … items: how many itemsets would be frequent.
         complete: Whether longer candidates than these would not be expected.
-        items: For the union of items.
-        itemsets: For the union of the one-shot strategy; None where it was not asked for or is unbounded.
+        items: Those that are locally frequent.
+        held: All items that occur, where a universe of all items or a hidden one was asked for.
+        rules: How many rules would be examined, batch by batch, where that was asked for.
+        mined: Whether locally frequent itemsets were looked for, of which the rest tells.
+        itemsets: For the union of the one-shot strategy; None where it is unbounded.
         closure: The itemsets of two and more items for which these stand.
         levels: Of 2, 3, … items: for the unions that thin the candidates.
     """
 
     candidates: tuple[int, ...]
+    frequent: tuple[int, ...]
     complete: bool
     items: SetEstimate
+    held: SetEstimate | None = None
+    rules: tuple[int, ...] = ()
+    mined: bool = False
     itemsets: SetEstimate | None = None
     closure: SetEstimate | None = None
     levels: tuple[SetEstimate, ...] = ()
 
 
-def local_sizes(data: Transactions, task: HorizontalMining, n_parties: int, n_rows: int) -> LocalSizes:
+@dataclass(frozen=True)
+class _Expected:
+    """Candidates and frequent itemsets of 1, 2, … items, whether that is all of them, and batches of rules."""
+
+    candidates: tuple[int, ...]
+    frequent: tuple[int, ...]
+    complete: bool
+    rules: tuple[int, ...] = ()
+
+
+def local_sizes(
+    data: Transactions,
+    task: HorizontalMining,
+    n_parties: int,
+    n_rows: int,
+    variants: Sequence[HorizontalMining] = (),
+) -> LocalSizes:
     """Mines the own rows for a plan.
 
     Args:
@@ -89,11 +117,14 @@ def local_sizes(data: Transactions, task: HorizontalMining, n_parties: int, n_ro
         task: The public parameters.
         n_parties: Parties of the job.
         n_rows: Rows of all parties, as far as known; not fewer than the own are reckoned with.
+        variants: Other ways to do the same job, whose sizes are told too: they differ from the task in what they
+            disclose, in strategy, universe and thinning alone.
 
     Raises:
         ConfigurationError: min_support is a count above the number of transactions.
     """
     began = time.monotonic()
+    tasks = (task, *variants)
     n_rows = max(n_rows, data.n_rows, 1)
     least = minimum_count(task.min_support, n_rows)
     share = Fraction(task.min_support) if isinstance(task.min_support, Decimal) else Fraction(least, n_rows)
@@ -101,15 +132,19 @@ def local_sizes(data: Transactions, task: HorizontalMining, n_parties: int, n_ro
     parts = [_part(data, place, n_parties) for place in range(n_parties)]
     part_threshold = max(1, ceil(Fraction(threshold * parts[0].n_rows, max(data.n_rows, 1))))
 
-    candidates, complete = _candidates(data, share, task)
+    rules = next((each.rules for each in tasks if each.rules is not None), None)
+    expected = _expected(data, share, task, rules)
     if time.monotonic() - began < BUDGET_S / 4:
-        candidates = _without_chance(candidates, data.n_rows, n_rows, parts, share, task)
-    items = _items(data, task, threshold, parts, part_threshold)
-    if not task.thin and not _one_shot_is_likely(task, candidates[0]):
-        return LocalSizes(candidates, complete, items)
-    own = _locally_frequent(data, threshold, task)
+        expected = _without_chance(expected, data.n_rows, n_rows, parts, share, task, rules)
+    items = _items(data, threshold, parts, part_threshold)
+    held = _items(data, 1, parts, 1) if any(each.universe in ("all-items", "hidden") for each in tasks) else None
+    mined = any(each.thin or _one_shot_is_likely(each, expected.candidates[0]) for each in tasks)
+    known = LocalSizes(
+        expected.candidates, expected.frequent, expected.complete, items, held, expected.rules, mined=mined
+    )
+    own = _locally_frequent(data, threshold, task) if mined else None
     if own is None:
-        return LocalSizes(candidates, complete, items)
+        return known
     dealt = []
     if part_threshold > 1 and time.monotonic() - began < BUDGET_S / 2:
         dealt = [found for part in parts if (found := _locally_frequent(part, part_threshold, task)) is not None]
@@ -117,15 +152,15 @@ def local_sizes(data: Transactions, task: HorizontalMining, n_parties: int, n_ro
         SetEstimate(len(sets), 1, _novelty([_names(found, slice(place + 1, place + 2)) for found in dealt]))
         for place, (sets, _) in enumerate(own.levels[1:])
     )
-    held = [found if task.union == "all" else _maximal(found) for found in (own, *dealt)]
-    longest = max((sets.shape[1] for sets in _sets(held[0])), default=0)
+    carried = [found if task.union == "all" else _maximal(found) for found in (own, *dealt)]
+    longest = max((sets.shape[1] for sets in _sets(carried[0])), default=0)
     itemsets = SetEstimate(
-        sum(map(len, _sets(held[0]))),
-        length_class([bytes(longest * index_width(max(candidates[0], len(own.items))))]),
-        _novelty([_names(found, slice(1, None)) for found in held[1:]]),
+        sum(map(len, _sets(carried[0]))),
+        length_class([bytes(longest * index_width(max(expected.candidates[0], len(own.items))))]),
+        _novelty([_names(found, slice(1, None)) for found in carried[1:]]),
     )
     closure = SetEstimate(sum(map(len, _sets(own))), 1, _novelty([_names(found, slice(1, None)) for found in dealt]))
-    return LocalSizes(candidates, complete, items, itemsets, closure, levels)
+    return replace(known, itemsets=itemsets, closure=closure, levels=levels)
 
 
 def united(sizes: Sequence[int], novelty: float) -> int:
@@ -149,19 +184,23 @@ def _part(data: Transactions, place: int, parts: int) -> Transactions:
     return Transactions(data.items, offsets, data.indices[chosen])
 
 
-def _candidates(data: Transactions, share: Fraction, task: HorizontalMining) -> tuple[tuple[int, ...], bool]:
-    """Candidates of 1, 2, … items at the relative threshold, and whether that is all of them."""
+def _expected(data: Transactions, share: Fraction, task: HorizontalMining, rules: RuleParameters | None) -> _Expected:
+    """What these rows give at the relative threshold."""
     least = max(1, ceil(share * data.n_rows))
     for longest in (task.max_length, *_SHORTER):
         if longest is not None and task.max_length is not None and longest > task.max_length:
             continue
         try:
             found = frequent_itemsets(data, least, max_length=longest, limit=MOST_ITEMSETS)
-            return _joined(found, task, longest), longest == task.max_length
         except EnumerationLimit:
             continue
+        frequent = (len(found.items), *(len(sets) for sets, _ in found.levels[1:]))
+        batches = () if rules is None else _rule_batches(found.canonical(), rules)
+        return _Expected(_joined(found, task, longest), frequent, longest == task.max_length, batches)
     items = int(np.count_nonzero(data.item_counts() >= least))
-    return (items, n_pairs(items)) if task.allows(2) else (items,), not task.allows(2)
+    if not task.allows(2):
+        return _Expected((items,), (items,), complete=True)
+    return _Expected((items, n_pairs(items)), (items, min(n_pairs(items), MOST_ITEMSETS)), complete=False)
 
 
 def _joined(found: Itemsets, task: HorizontalMining, longest: int | None) -> tuple[int, ...]:
@@ -182,39 +221,57 @@ def _joined(found: Itemsets, task: HorizontalMining, longest: int | None) -> tup
     return tuple(counted)
 
 
+def _rule_batches(itemsets: Itemsets, rules: RuleParameters) -> tuple[int, ...]:
+    """How many rules are examined at a time where these supports decide; up to a limit."""
+    family = Family(itemsets)
+    growth = RuleGrowth(family, single=rules.consequent == "single", max_rules=MOST_ITEMSETS)
+    least = np.ceil(float(rules.min_confidence) * family.counts - _ALMOST)
+    batches = []
+    with suppress(ConfigurationError):
+        while (batch := growth.next_batch()) is not None:
+            batches.append(len(batch))
+            growth.keep(family.counts[batch.whole] >= least[batch.antecedent])
+    return tuple(batches)
+
+
 def _without_chance(
-    candidates: tuple[int, ...],
+    whole: _Expected,
     own_rows: int,
     n_rows: int,
     parts: Sequence[Transactions],
     share: Fraction,
     task: HorizontalMining,
-) -> tuple[int, ...]:
-    """The candidates less the excess of small samples, taken to be inversely proportional to the rows.
+    rules: RuleParameters | None,
+) -> _Expected:
+    """The numbers less the excess of small samples, taken to be inversely proportional to the rows.
 
     With an excess of b among r rows it is p·b among r / p; so what the parts have more than the whole is (p − 1)·b.
     """
     if len(parts) < 2 or share * parts[-1].n_rows <= 1:
-        return candidates
-    dealt = [_candidates(part, share, task)[0] for part in parts]
+        return whole
+    dealt = [_expected(part, share, task, rules) for part in parts]
     left = 1 - own_rows / n_rows
-    expected = []
-    for place, whole in enumerate(candidates):
-        each = sum(part[place] if place < len(part) else 0 for part in dealt) / len(parts)
-        excess = (each - whole) / (len(parts) - 1)
-        expected.append(max(0, round(whole - excess * left)))
-    if len(expected) > 1:  # which follow exactly
-        expected[1] = n_pairs(expected[0])
-    return tuple(expected)
+
+    def extrapolated(numbers: tuple[int, ...], of_parts: list[tuple[int, ...]]) -> list[int]:
+        found = []
+        for place, number in enumerate(numbers):
+            each = sum(part[place] if place < len(part) else 0 for part in of_parts) / len(parts)
+            found.append(max(0, round(number - left * (each - number) / (len(parts) - 1))))
+        return found
+
+    candidates = extrapolated(whole.candidates, [part.candidates for part in dealt])
+    if len(candidates) > 1:  # which follow exactly
+        candidates[1] = n_pairs(candidates[0])
+    frequent = extrapolated(whole.frequent, [part.frequent for part in dealt])
+    batches = extrapolated(whole.rules, [part.rules for part in dealt])
+    return _Expected(tuple(candidates), tuple(map(min, frequent, candidates)), whole.complete, tuple(batches))
 
 
-def _items(
-    data: Transactions, task: HorizontalMining, threshold: int, parts: Sequence[Transactions], part_threshold: int
-) -> SetEstimate:
-    least, part_least = (1, 1) if task.universe == "all-items" else (threshold, part_threshold)
-    held = np.flatnonzero(data.item_counts() >= least)
+def _items(data: Transactions, least: int, parts: Sequence[Transactions], part_least: int) -> SetEstimate:
+    """The items of so high a count."""
+    found = np.flatnonzero(data.item_counts() >= least)
     dealt = [frozenset(np.flatnonzero(part.item_counts() >= part_least).tolist()) for part in parts]
-    return SetEstimate(len(held), length_class([data.items[item].encode() for item in held]), _novelty(dealt))
+    return SetEstimate(len(found), length_class([data.items[item].encode() for item in found]), _novelty(dealt))
 
 
 def _locally_frequent(data: Transactions, threshold: int, task: HorizontalMining) -> Itemsets | None:

@@ -14,9 +14,10 @@ import numpy as np
 from link.errors import MalformedMessage
 from mining.counting import count_itemsets
 from mining.filters import downward_closure, maximal_sets
-from mining.joint.ballot import Ballot, Counts
+from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH
+from mining.joint.tally import Counts
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit

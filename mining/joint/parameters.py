@@ -8,9 +8,28 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from mining.itemsets import Itemsets
+    from mining.rules import Rules
+
+Disclose = Literal["candidates", "supports", "frequent"]
+EngineName = Literal["auto", "paillier", "ot", "replicated"]
+Prefer = Literal["balanced", "disclosure", "speed"]
+Universe = Literal["frequent-items", "hidden", "all-items", "catalogue"]
 
 MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
+
+
+@dataclass(frozen=True, slots=True)
+class RuleParameters:
+    """Which association rules are asked for.
+
+    Attributes:
+        min_confidence: Decimal in [0, 1]. Inclusive.
+        consequent: `single` for consequents of one item, `any` for all.
+    """
+
+    min_confidence: Decimal
+    consequent: Literal["any", "single"] = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,33 +38,45 @@ class HorizontalMining:
 
     Attributes:
         min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
-        learners: The parties that learn the candidates' sums; the others learn only which are frequent.
+        learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
+        compute: The two computing parties, who hold the shares of what stays hidden.
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
+        disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
+            that it is only told which are `frequent`.
         strategy: How candidates are found.
         prefer: What `auto` values.
         thin: Level-wise only: candidates of a level are first thinned to those that are locally frequent somewhere.
-        universe: Where level 1 gets its items from.
+        universe: Where level 1 gets its items from; `hidden` says the names of frequent items only.
         catalogue: The items of a public catalogue, distinct, in ascending order of UTF-8 bytes.
         union: Which locally frequent itemsets the union of the one-shot strategy carries.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
         max_candidates: The most candidates of one level, and of the one-shot strategy's closure.
         bound: The public size to which every set of a union is filled up; None: the next power of two, disclosed.
+        rules: The rules that are decided on shares, where no support is opened; otherwise they follow from supports.
     """
 
     min_support: int | Decimal
     learners: tuple[str, ...]
     merger: str
+    compute: tuple[str, str]
     max_length: int | None = None
+    disclose: Disclose = "supports"
     strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
-    prefer: Literal["disclosure", "speed"] = "disclosure"
+    prefer: Prefer = "balanced"
     thin: bool = False
-    universe: Literal["frequent-items", "all-items", "catalogue"] = "frequent-items"
+    universe: Universe = "frequent-items"
     catalogue: tuple[str, ...] | None = None
     union: Literal["maximal", "all"] = "maximal"
     lambda_: Decimal = Decimal("0.8")
     max_candidates: int = 5_000_000
     bound: int | None = None
+    rules: RuleParameters | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether sums stay shared between the computing parties until they have been compared."""
+        return self.disclose != "candidates"
 
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""
@@ -58,10 +89,13 @@ class JointItemsets:
 
     Attributes:
         n_rows: Transactions of all parties together.
-        itemsets: All frequent itemsets with their supports; None at a party that is not a learner.
+        itemsets: All frequent itemsets, with their supports if these were opened; None at a party that is not a
+            learner.
         strategy: The strategy that was taken.
+        rules: The rules that hold, at a learner, where they were decided on shares.
     """
 
     n_rows: int
     itemsets: Itemsets | None
     strategy: str
+    rules: Rules | None = None

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from crypto.protocols.secure_sum import word_for
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
+from crypto.protocols.two_party_costs import (
+    comparison_senders,
+    comparison_traffic,
+    open_bits_traffic,
+    shared_sum_traffic,
+)
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from link.traffic import Traffic
+from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
+from mining.joint.hidden_universe import SUPPORTS, VOTE
 from mining.joint.parameters import HorizontalMining
+from mining.joint.shared_rules import RuleSteps, receivers, rule_steps
+from mining.joint.tally import SumRange
+from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
 
@@ -21,27 +33,37 @@ class MiningSizes:
     Attributes:
         n_rows: Transactions of all parties.
         universe: Items that are summed at level 1.
-        items: The union of items; None with a public catalogue.
+        items: The union of items; None with a public catalogue, or a hidden universe.
+        hidden: The lists of a hidden universe.
         one_shot: The union of itemsets, where the one-shot strategy is tried and every enumeration is bounded.
         closure: Itemsets of two and more items that the one-shot strategy sums.
         candidates: Level-wise, of 2, 3, … items: how many are counted.
         thinned: Level-wise and thinned, for each of these: the union, whose elements are what is summed.
         tried: Whether the one-shot strategy is tried, with or without success.
+        frequent: Of 1, 2, 3, … items: how many itemsets are frequent.
+        rules: Rules that are decided on shares, batch by batch.
     """
 
     n_rows: int
     universe: int
     items: UnionSizes | None
+    hidden: HiddenSizes | None = None
     one_shot: UnionSizes | None = None
     closure: int = 0
     candidates: tuple[int, ...] = ()
     thinned: tuple[UnionSizes, ...] = ()
     tried: bool = False
+    frequent: tuple[int, ...] = ()
+    rules: tuple[int, ...] = ()
+
+    def frequent_of(self, length: int) -> int:
+        """How many itemsets of this length are frequent."""
+        return self.frequent[length - 1] if length <= len(self.frequent) else 0
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A secure sum that is opened to all."""
+    """A secure sum of one value that is opened to all."""
 
     lane: str
     label: str
@@ -57,54 +79,132 @@ class Union:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """What a hidden universe takes beside the ballot."""
+
+    sizes: HiddenSizes
+
+
+@dataclass(frozen=True)
 class Vote:
-    """A `Ballot.decide`."""
+    """A `Ballot.decide`, but for the supports of what is frequent where sums stay shared."""
 
     lane: str
     candidates: int
 
 
-Step = Sum | Union | Vote
+@dataclass(frozen=True)
+class Supports:
+    """A `Ballot.supports`: the sums of itemsets that are frequent, opened to the learners."""
+
+    lane: str
+    itemsets: int
 
 
-def steps(sizes: MiningSizes) -> list[Step]:
-    """The sums and unions of `horizontal.mine`, one after the other."""
+@dataclass(frozen=True)
+class RulesOnShares:
+    """A `decide_rules`."""
+
+    lane: str
+    steps: RuleSteps
+
+
+Step = Sum | Union | Hidden | Vote | Supports | RulesOnShares
+
+
+def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
+    """What `horizontal.mine` does, one after the other; nothing of what is empty."""
     found: list[Step] = [Sum("rows", "rows")]
     if sizes.items is not None:
         found.append(Union("items", "items", sizes.items))
-    found.append(Vote("level-1", sizes.universe))
+    if sizes.hidden is not None:
+        found += [Hidden(sizes.hidden), *_decided(task, VOTE, sizes.hidden.positions.elements, 0)]
+        if task.disclose != "frequent":
+            found.append(Supports(SUPPORTS, sizes.frequent_of(1)))
+    else:
+        found += _decided(task, "level-1", sizes.universe, sizes.frequent_of(1))
     if sizes.tried:
         found.append(Sum("bounded", "enumeration_bounded"))
     if sizes.one_shot is not None:
-        return [*found, Union("itemsets", "itemsets", sizes.one_shot), Vote("one-shot", sizes.closure)]
-    for place, candidates in enumerate(sizes.candidates):
-        name = f"level-{place + 2}"
-        if place < len(sizes.thinned):
-            found.append(Union(f"{name}/thin", "candidates", sizes.thinned[place]))
-            candidates = sizes.thinned[place].elements
-        found.append(Vote(name, candidates))
+        found.append(Union("itemsets", "itemsets", sizes.one_shot))
+        found += _decided(task, "one-shot", sizes.closure, sum(sizes.frequent[1:]))
+    else:
+        for place, candidates in enumerate(sizes.candidates):
+            name = f"level-{place + 2}"
+            if place < len(sizes.thinned):
+                found.append(Union(f"{name}/thin", "candidates", sizes.thinned[place]))
+                candidates = sizes.thinned[place].elements
+            found += _decided(task, name, candidates, sizes.frequent_of(place + 2))
+    if task.rules is not None and any(sizes.frequent[1:]):
+        decided = rule_steps(sizes.frequent, sizes.n_rows, task.rules)
+        found.append(RulesOnShares("rules", replace(decided, batches=sizes.rules if decided.sums else ())))
+    return found
+
+
+def _decided(task: HorizontalMining, lane: str, candidates: int, frequent: int) -> list[Vote | Supports]:
+    found: list[Vote | Supports] = [Vote(lane, candidates)] if candidates else []
+    if task.disclose == "supports" and frequent:
+        found.append(Supports(f"{lane}/supports", frequent))
     return found
 
 
 def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: MiningSizes) -> None:
     """Enters `horizontal.mine` on the lane of this path."""
+    if task.is_shared:
+        begun = traffic.rounds
+        two_party_traffic(traffic, f"{lane}/two-party", task.compute)
+        traffic.rounds = begun  # it goes beside the keys and the number of rows, which take as many rounds
     agreement_traffic(traffic, f"{lane}/keys")
-    word_bytes = word_for(sizes.n_rows).itemsize
-    for step in steps(sizes):
-        path = f"{lane}/{step.lane}"
+    for step in steps(task, sizes):
         match step:
-            case Sum(label=label):
-                sum_traffic(traffic, path, values=1, word_bytes=_WORD_BYTES, label=label)
-            case Union(label=label, sizes=union):
-                union_traffic(traffic, path, union, merger=task.merger, label=label)
-            case Vote(candidates=candidates) if candidates:
-                _vote_traffic(traffic, path, candidates, word_bytes, task.learners)
-            case _:
-                pass  # nothing is sent where there is nothing to decide
+            case Sum(name, label):
+                sum_traffic(traffic, f"{lane}/{name}", values=1, word_bytes=_WORD_BYTES, label=label)
+            case Union(name, label, union):
+                union_traffic(traffic, f"{lane}/{name}", union, merger=task.merger, label=label)
+            case Hidden(hidden):
+                hidden_traffic(traffic, lane, task, hidden)
+            case Vote(name, candidates) if task.is_shared:
+                _compared_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
+            case Vote(name, candidates):
+                _opened_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
+            case Supports(name, itemsets):
+                _supports_traffic(traffic, f"{lane}/{name}", task, itemsets, sizes.n_rows)
+            case RulesOnShares(name, rules):
+                _rules_traffic(traffic, f"{lane}/{name}", task, rules)
 
 
-def _vote_traffic(traffic: Traffic, lane: str, candidates: int, word_bytes: int, learners: Sequence[str]) -> None:
-    sum_traffic(traffic, lane, values=candidates, word_bytes=word_bytes, label="supports", to=learners)
-    outsiders = [party for party in traffic.parties if party not in learners]
-    traffic.open(learners[0], outsiders, lane, "frequent", candidates, candidates)
+def capped_sums(task: HorizontalMining, n_parties: int, n_rows: int) -> SumRange:
+    """In what words candidates' counts are summed where sums stay shared."""
+    return SumRange.capped(minimum_count(task.min_support, n_rows), n_parties, n_rows)
+
+
+def _supports_traffic(traffic: Traffic, lane: str, task: HorizontalMining, itemsets: int, n_rows: int) -> None:
+    word_bytes = word_for(n_rows).itemsize
+    sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
+
+
+def _opened_traffic(traffic: Traffic, lane: str, task: HorizontalMining, candidates: int, n_rows: int) -> None:
+    _supports_traffic(traffic, lane, task, candidates, n_rows)
+    outsiders = [party for party in traffic.parties if party not in task.learners]
+    traffic.open(task.learners[0], outsiders, lane, "frequent", candidates, candidates)
     traffic.rounds += bool(outsiders)
+
+
+def _compared_traffic(traffic: Traffic, lane: str, task: HorizontalMining, candidates: int, n_rows: int) -> None:
+    capped, holders = capped_sums(task, len(traffic.parties), n_rows), task.compute
+    begun = traffic.rounds
+    shared_sum_traffic(traffic, f"{lane}/sum", values=candidates, word_bytes=capped.word.itemsize, holders=holders)
+    if len(comparison_senders(holders, candidates, capped.width)) == 1:
+        traffic.rounds = begun  # the second holder begins the comparison, and has its share from the start
+    comparison_traffic(traffic, f"{lane}/comparison", holders, number=candidates, width=capped.width)
+    open_bits_traffic(traffic, lane, "frequent", holders, number=candidates)
+
+
+def _rules_traffic(traffic: Traffic, lane: str, task: HorizontalMining, rules: RuleSteps) -> None:
+    holders, told = task.compute, receivers(task, traffic.parties)
+    if rules.sums:
+        shared_sum_traffic(traffic, f"{lane}/sum", values=rules.sums, word_bytes=rules.word_bytes, holders=holders)
+    for examined, number in zip(accumulate(rules.batches, initial=0), rules.batches, strict=False):
+        name = f"{lane}/from {examined}"
+        comparison_traffic(traffic, f"{name}/comparison", holders, number=number, width=rules.width)
+        open_bits_traffic(traffic, name, "rules", holders, number=number, to=told)

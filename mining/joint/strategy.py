@@ -10,6 +10,7 @@ from mining.pairs import n_pairs
 
 # Seconds on one core of a machine of 2024, where only their ratio matters.
 _PER_SUM = 5e-7  # counting, masking, moving and adding one candidate's count, per party
+_PER_COMPARISON = 1.5e-6  # of one candidate's sum that stays shared, both computing parties together
 _PER_MULTIPLICATION = 4e-5  # one scalar multiplication of ristretto255
 _MAXIMAL_PER_ITEM = 4  # maximal itemsets in the union per frequent item: 3 to 6 on the public benchmark data
 
@@ -17,10 +18,11 @@ _MAXIMAL_PER_ITEM = 4  # maximal itemsets in the union per frequent item: 3 to 6
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:
     """The strategy for itemsets of two and more items.
 
-    Level-wise opens sums of candidates that follow from the output; the union of the one-shot strategy also tells which
+    Level-wise decides on candidates that follow from the output; the union of the one-shot strategy also tells which
     itemsets are locally frequent somewhere. So level-wise is taken unless its second level is over the job's limit, or
-    speed is preferred and its sums are expected to cost more than a union. One-shot is no choice where the local
-    threshold of a small party may fall to 1: every subset of its rows would be frequent there.
+    speed is preferred and its sums are expected to cost more than a union. Where disclosure is preferred, a level over
+    the limit ends the job. One-shot is no choice either where the local threshold of a small party may fall to 1: every
+    subset of its rows would be frequent there.
 
     Args:
         task: The public parameters.
@@ -32,11 +34,11 @@ def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int)
         return task.strategy
     smallest_threshold = 1 + int((1 - Fraction(task.lambda_)) * (min_count - 1) / n_parties)
     pairs = n_pairs(n_items)
-    if smallest_threshold < 2 or not task.allows(2):
+    if smallest_threshold < 2 or not task.allows(2) or task.prefer == "disclosure":
         return "level-wise"
     if pairs > task.max_candidates:
         return "one-shot"
     union_size = _MAXIMAL_PER_ITEM * n_items
     one_shot_s = n_parties * (n_parties + 1) * union_size * _PER_MULTIPLICATION
-    level_wise_s = n_parties * pairs * _PER_SUM
+    level_wise_s = pairs * (n_parties * _PER_SUM + task.is_shared * _PER_COMPARISON)
     return "one-shot" if task.prefer == "speed" and one_shot_s < level_wise_s else "level-wise"

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from link.errors import InputDataError, MalformedMessage
-from mining.joint.ballot import Ballot, Counts
+from link.errors import InputDataError
+from mining.joint.ballot import Ballot
+from mining.joint.hidden_universe import hidden_items
+from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.tally import Counts
 from mining.transactions import Transactions
 
 
@@ -30,18 +33,15 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
+    `hidden`: the same under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
-    items = await _universe(ballot, data)
-    frequent, supports = await ballot.decide("level-1", _counts(data, items))
-    kept = tuple(item for item, keep in zip(items, frequent, strict=True) if keep)
-    rows = await ballot.session.compute(data.onto, kept)
-    return FrequentItems(rows, supports)
-
-
-def _counts(data: Transactions, items: tuple[str, ...]) -> Counts:
-    """This party's counts of the universe's items; it may have none of one."""
-    known = dict(zip(data.items, data.item_counts().tolist(), strict=True))
-    return np.array([known.get(item, 0) for item in items], np.int64)
+    if ballot.task.universe == "hidden":
+        items, supports = await hidden_items(ballot, data)
+        return FrequentItems(await ballot.session.compute(data.onto, items), supports)
+    universe = await _universe(ballot, data)
+    frequent, supports = await ballot.decide("level-1", counts_of(data, universe))
+    kept = tuple(item for item, keep in zip(universe, frequent, strict=True) if keep)
+    return FrequentItems(await ballot.session.compute(data.onto, kept), supports)
 
 
 async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
@@ -52,18 +52,8 @@ async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
         _check_catalogued(ballot.session.me, data, task.catalogue)
         return task.catalogue
     least = 1 if task.universe == "all-items" else ballot.threshold
-    names = [data.items[i].encode() for i in np.flatnonzero(data.item_counts() >= least)]
-    if any(len(name) > MAX_ITEM_BYTES for name in names):
-        raise InputDataError(
-            f"the dataset of {ballot.session.me} has an item name of more than {MAX_ITEM_BYTES} bytes; shorten it"
-        )
-    union = await ballot.union("items", names, "items", MAX_ITEM_BYTES)
-    try:
-        return tuple(name.decode() for name in union)
-    except UnicodeDecodeError:
-        raise MalformedMessage(
-            "the union of items holds a name that is not UTF-8; check the versions of all nodes"
-        ) from None
+    names = encoded(ballot.session.me, [data.items[i] for i in np.flatnonzero(data.item_counts() >= least)])
+    return decoded(await ballot.union("items", names, "items", MAX_ITEM_BYTES))
 
 
 def _check_catalogued(me: str, data: Transactions, catalogue: tuple[str, ...]) -> None:

@@ -334,8 +334,11 @@ class StartRequest(_message.Message):
     JOB_ID_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
     APPROVALS_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
     job_id: _builtins.bytes
     attempt: _builtins.int
+    seed: _builtins.bytes
+    """32 fresh random bytes for this party alone, where the coordinator deals randomness; else empty"""
     @_builtins.property
     def approvals(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignedApproval]:
         """of all parties; each party checks them all before it begins"""
@@ -346,10 +349,11 @@ class StartRequest(_message.Message):
         job_id: _builtins.bytes = ...,
         attempt: _builtins.int = ...,
         approvals: _abc.Iterable[Global___SignedApproval] | None = ...,
+        seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approvals", b"approvals", "attempt", b"attempt", "job_id", b"job_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approvals", b"approvals", "attempt", b"attempt", "job_id", b"job_id", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -407,6 +411,7 @@ class JobEvent(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     ERROR_PARTY_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
+    DEAL_FIELD_NUMBER: _builtins.int
     state: Global___JobState.ValueType
     step: _builtins.str
     done: _builtins.int
@@ -424,6 +429,10 @@ class JobEvent(_message.Message):
     def approval(self) -> Global___SignedApproval:
         """with APPROVED"""
 
+    @_builtins.property
+    def deal(self) -> Global___DealRequest:
+        """while the party waits for what the coordinator deals"""
+
     def __init__(
         self,
         *,
@@ -439,14 +448,96 @@ class JobEvent(_message.Message):
         error_message: _builtins.str = ...,
         error_party: _builtins.str = ...,
         approval: Global___SignedApproval | None = ...,
+        deal: Global___DealRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "deal", b"deal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "done", b"done", "error_code", b"error_code", "error_message", b"error_message", "error_party", b"error_party", "rounds", b"rounds", "seconds", b"seconds", "state", b"state", "step", b"step", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "deal", b"deal", "done", b"done", "error_code", b"error_code", "error_message", b"error_message", "error_party", b"error_party", "rounds", b"rounds", "seconds", b"seconds", "state", b"state", "step", b"step", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JobEvent: _TypeAlias = JobEvent  # noqa: Y015
+
+@_typing.final
+class DealRequest(_message.Message):
+    """What a party asks the dealer for: sizes, never a value. The answer follows from these and the seeds of both parties."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LABEL_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    label: _builtins.bytes
+    """32 bytes that name the product"""
+    rows: _builtins.int
+    first: _builtins.int
+    """columns of the first party of the job"""
+    second: _builtins.int
+    """columns of the second"""
+    def __init__(
+        self,
+        *,
+        label: _builtins.bytes = ...,
+        rows: _builtins.int = ...,
+        first: _builtins.int = ...,
+        second: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "label", b"label", "rows", b"rows", "second", b"second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DealRequest: _TypeAlias = DealRequest  # noqa: Y015
+
+@_typing.final
+class DealtPart(_message.Message):
+    """A piece of the answer; pieces come in order, one call each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    job_id: _builtins.bytes
+    label: _builtins.bytes
+    """of the request"""
+    offset: _builtins.int
+    """bytes before this piece"""
+    data: _builtins.bytes
+    """of first × second words of 32 bits, the lowest byte first"""
+    def __init__(
+        self,
+        *,
+        job_id: _builtins.bytes = ...,
+        label: _builtins.bytes = ...,
+        offset: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "job_id", b"job_id", "label", b"label", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DealtPart: _TypeAlias = DealtPart  # noqa: Y015
+
+@_typing.final
+class DealtTaken(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DealtTaken: _TypeAlias = DealtTaken  # noqa: Y015
 
 @_typing.final
 class ResultRequest(_message.Message):

@@ -61,6 +61,11 @@ class ControlStub:
                 request_serializer=protos_dot_v1_dot_control__pb2.WatchRequest.SerializeToString,
                 response_deserializer=protos_dot_v1_dot_control__pb2.JobEvent.FromString,
                 _registered_method=True)
+        self.Deal = channel.unary_unary(
+                '/comine.v1.Control/Deal',
+                request_serializer=protos_dot_v1_dot_control__pb2.DealtPart.SerializeToString,
+                response_deserializer=protos_dot_v1_dot_control__pb2.DealtTaken.FromString,
+                _registered_method=True)
         self.Result = channel.unary_stream(
                 '/comine.v1.Control/Result',
                 request_serializer=protos_dot_v1_dot_control__pb2.ResultRequest.SerializeToString,
@@ -107,6 +112,12 @@ class ControlServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Deal(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Result(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -146,6 +157,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=protos_dot_v1_dot_control__pb2.WatchRequest.FromString,
                     response_serializer=protos_dot_v1_dot_control__pb2.JobEvent.SerializeToString,
+            ),
+            'Deal': grpc.unary_unary_rpc_method_handler(
+                    servicer.Deal,
+                    request_deserializer=protos_dot_v1_dot_control__pb2.DealtPart.FromString,
+                    response_serializer=protos_dot_v1_dot_control__pb2.DealtTaken.SerializeToString,
             ),
             'Result': grpc.unary_stream_rpc_method_handler(
                     servicer.Result,
@@ -294,6 +310,33 @@ class Control:
             '/comine.v1.Control/Watch',
             protos_dot_v1_dot_control__pb2.WatchRequest.SerializeToString,
             protos_dot_v1_dot_control__pb2.JobEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Deal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/comine.v1.Control/Deal',
+            protos_dot_v1_dot_control__pb2.DealtPart.SerializeToString,
+            protos_dot_v1_dot_control__pb2.DealtTaken.FromString,
             options,
             channel_credentials,
             insecure,

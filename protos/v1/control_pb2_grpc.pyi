@@ -41,6 +41,7 @@ class ControlStub:
     Propose: _grpc.UnaryUnaryMultiCallable[_control_pb2.SignedProposal, _control_pb2.Decision]
     Start: _grpc.UnaryUnaryMultiCallable[_control_pb2.StartRequest, _control_pb2.Started]
     Watch: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.JobEvent]
+    Deal: _grpc.UnaryUnaryMultiCallable[_control_pb2.DealtPart, _control_pb2.DealtTaken]
     Result: _grpc.UnaryStreamMultiCallable[_control_pb2.ResultRequest, _control_pb2.ResultPart]
     Cancel: _grpc.UnaryUnaryMultiCallable[_control_pb2.CancelRequest, _control_pb2.Cancelled]
 
@@ -54,6 +55,7 @@ class ControlAsyncStub(ControlStub):
     Propose: _aio.UnaryUnaryMultiCallable[_control_pb2.SignedProposal, _control_pb2.Decision]  # type: ignore[assignment]
     Start: _aio.UnaryUnaryMultiCallable[_control_pb2.StartRequest, _control_pb2.Started]  # type: ignore[assignment]
     Watch: _aio.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.JobEvent]  # type: ignore[assignment]
+    Deal: _aio.UnaryUnaryMultiCallable[_control_pb2.DealtPart, _control_pb2.DealtTaken]  # type: ignore[assignment]
     Result: _aio.UnaryStreamMultiCallable[_control_pb2.ResultRequest, _control_pb2.ResultPart]  # type: ignore[assignment]
     Cancel: _aio.UnaryUnaryMultiCallable[_control_pb2.CancelRequest, _control_pb2.Cancelled]  # type: ignore[assignment]
 
@@ -94,6 +96,13 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.WatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_control_pb2.JobEvent], _abc.AsyncIterator[_control_pb2.JobEvent]]: ...
+
+    @_abc_1.abstractmethod
+    def Deal(
+        self,
+        request: _control_pb2.DealtPart,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.DealtTaken, _abc.Awaitable[_control_pb2.DealtTaken]]: ...
 
     @_abc_1.abstractmethod
     def Result(

@@ -60,6 +60,7 @@ class Speed(_message.Message):
     CANDIDATE_S_FIELD_NUMBER: _builtins.int
     ROW_S_FIELD_NUMBER: _builtins.int
     ROW_PAIRS_S_FIELD_NUMBER: _builtins.int
+    TRANSFER_S_FIELD_NUMBER: _builtins.int
     multiply_s: _builtins.float
     """one group multiplication, all cores at work"""
     embed_s: _builtins.float
@@ -76,6 +77,8 @@ class Speed(_message.Message):
     """one row encoded anew and packed"""
     row_pairs_s: _builtins.float
     """the pairs of one row of ten items counted"""
+    transfer_s: _builtins.float
+    """one random oblivious transfer of an extension, both halves on one core"""
     def __init__(
         self,
         *,
@@ -87,10 +90,11 @@ class Speed(_message.Message):
         candidate_s: _builtins.float = ...,
         row_s: _builtins.float = ...,
         row_pairs_s: _builtins.float = ...,
+        transfer_s: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_s", b"byte_s", "candidate_s", b"candidate_s", "embed_s", b"embed_s", "frame_byte_s", b"frame_byte_s", "frame_s", b"frame_s", "multiply_s", b"multiply_s", "row_pairs_s", b"row_pairs_s", "row_s", b"row_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_s", b"byte_s", "candidate_s", b"candidate_s", "embed_s", b"embed_s", "frame_byte_s", b"frame_byte_s", "frame_s", b"frame_s", "multiply_s", b"multiply_s", "row_pairs_s", b"row_pairs_s", "row_s", b"row_s", "transfer_s", b"transfer_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -141,19 +145,28 @@ class LocalSizes(_message.Message):
     ITEMSETS_FIELD_NUMBER: _builtins.int
     CLOSURE_FIELD_NUMBER: _builtins.int
     LEVELS_FIELD_NUMBER: _builtins.int
+    FREQUENT_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    MINED_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    HELD_RUNG_FIELD_NUMBER: _builtins.int
     complete: _builtins.bool
     """whether longer candidates are told too"""
+    mined: _builtins.bool
+    """whether locally frequent itemsets were looked for; then without `itemsets`: too many"""
+    held_rung: _builtins.int
+    """size class of `held` among joint pseudonyms, before it is rounded"""
     @_builtins.property
     def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """of 1, 2, 3, … items: what all parties would count if all were like this one"""
 
     @_builtins.property
     def items(self) -> Global___SetSize:
-        """for the union of items"""
+        """those that are locally frequent"""
 
     @_builtins.property
     def itemsets(self) -> Global___SetSize:
-        """for the union of the one-shot strategy; absent where that is not to be expected"""
+        """for the union of the one-shot strategy; absent where there are too many"""
 
     @_builtins.property
     def closure(self) -> Global___SetSize:
@@ -162,6 +175,18 @@ class LocalSizes(_message.Message):
     @_builtins.property
     def levels(self) -> _containers.RepeatedCompositeFieldContainer[Global___SetSize]:
         """of 2, 3, … items: for the unions that thin the candidates"""
+
+    @_builtins.property
+    def frequent(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of 1, 2, 3, … items: how many itemsets would be frequent"""
+
+    @_builtins.property
+    def held(self) -> Global___SetSize:
+        """all items that occur; absent where nobody has asked for a universe of all of them"""
+
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """how many rules would be examined, batch by batch"""
 
     def __init__(
         self,
@@ -172,10 +197,15 @@ class LocalSizes(_message.Message):
         itemsets: Global___SetSize | None = ...,
         closure: Global___SetSize | None = ...,
         levels: _abc.Iterable[Global___SetSize] | None = ...,
+        frequent: _abc.Iterable[_builtins.int] | None = ...,
+        held: Global___SetSize | None = ...,
+        mined: _builtins.bool = ...,
+        rules: _abc.Iterable[_builtins.int] | None = ...,
+        held_rung: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["closure", b"closure", "items", b"items", "itemsets", b"itemsets"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closure", b"closure", "held", b"held", "items", b"items", "itemsets", b"itemsets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "closure", b"closure", "complete", b"complete", "items", b"items", "itemsets", b"itemsets", "levels", b"levels"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "closure", b"closure", "complete", b"complete", "frequent", b"frequent", "held", b"held", "held_rung", b"held_rung", "items", b"items", "itemsets", b"itemsets", "levels", b"levels", "mined", b"mined", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

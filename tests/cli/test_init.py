@@ -122,9 +122,28 @@ def test_a_database(comine: Comine, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "more", "expected"),
+    [
+        ("id,age\n1,50\n2,60\n", [], {"format": "csv"}),
+        ("patient_id;age\n1;50\n", [], {"format": "csv", "separator": ";", "id": "patient_id"}),
+        ("ward,bed,age\n1,2,50\n1,3,60\n", ["--id", "ward", "--id", "bed"], {"id": ["ward", "bed"]}),
+    ],
+)
+def test_a_table(comine: Comine, tmp_path: Path, text: str, more: list[str], expected: dict[str, object]) -> None:
+    (tmp_path / "data").write_text(text)
+    ran = comine("init", "north", "--source", "data", "--kind", "table", *more)
+    assert ran.code == 0, ran.err
+    assert "with 1 columns" in ran.err
+    dataset = tomllib.loads((tmp_path / "party.toml").read_text())["dataset"][0]
+    assert ({"kind": "table"} | expected).items() <= dataset.items()
+    assert PartyConfig.load(tmp_path / "party.toml").dataset[0].kind == "table"
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["North"], "cannot be a name"),
+        (["north", "--kind", "graph"], "[dataset.0] kind: "),
         (["all"], "cannot be a name"),
         (["north", "--source", "missing.dat"], "missing.dat"),
         (["north", "--source", "data", "--format", "wide"], "nothing was written"),

@@ -10,6 +10,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,17 @@ import jsonschema
 import pytest
 
 from coordinator.store import JobFolder
+from jobs.result import digest, pack
 from jobs.schema import generate
 from link.authority import write_identity
 from link.errors import PolicyDenied
+from mining.miner import frequent_itemsets
+from mining.rules import association_rules
+from mining.transactions import Transactions
 from protos.v1 import control_pb2 as control
 from tests.cli.conftest import Comine
 from tests.unit.coordinator.nodes import Script, World, world
+from tests.unit.jobs.results import uncounted
 
 JOB = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "d"\n[itemsets]\nmin_support = 2\n'
 RUN = ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")
@@ -59,6 +66,27 @@ def test_a_job_and_a_doctor_that_finds_all_well(comine: Comine, tmp_path: Path) 
         assert (ran.code, ran.out) == (0, "")
         assert (tmp_path / "out/itemsets.csv").read_text().splitlines()[1] == '"[""bread""]",1,5,0.5555555555555556'
         assert json.loads(comine(*RUN, "--json").out)["n_rows"] == 9
+
+
+def test_a_result_without_supports_is_shown_as_what_it_is(comine: Comine, tmp_path: Path) -> None:
+    pair = frequent_itemsets(Transactions.from_rows([["bread", "milk"]] * 9), 2)
+    rules = association_rules(pair, Decimal(1))
+    hidden = replace(rules, itemsets=uncounted(pair))
+    table = pack(hidden.itemsets, hidden)
+    changes = {"release": lambda r: setattr(r, "result_digest", digest(table)), "table": table}
+    with nodes(tmp_path, north=changes, south=changes):
+        more = '\ndisclose = "frequent"\n[rules]\nmin_confidence = 1.0\n'
+        (tmp_path / "job.toml").write_text(JOB.rstrip().replace('"itemsets"', '"rules"') + more)
+        assert comine(*RUN).code == 0
+    ran = comine("job", "result", "w")
+    assert ran.code == 0
+    assert "3 frequent itemsets and 2 rules, supports not disclosed, of 9 transactions of 2 parties" in ran.err
+    assert ran.out.splitlines()[1] == '"[""bread""]","[""milk""]",,,,,,,,'
+    contents = json.loads(comine("job", "result", "w", "--json").out)
+    jsonschema.validate(contents, json.loads(generate("result")))
+    assert contents["counted"] is False
+    assert {row["count"] for row in contents["itemsets"]} == {None}
+    assert (tmp_path / "out/itemsets.csv").read_text().splitlines()[1] == '"[""bread""]",1,,'
 
 
 def test_a_refusal_exits_30_and_leaves_nothing(comine: Comine, tmp_path: Path) -> None:

@@ -92,6 +92,20 @@ def test_rules_meet_the_exact_confidence(comine: Comine, baskets: list[str], tmp
     }
 
 
+def test_rules_without_any_support_are_the_same_rules(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    sides = []
+    for disclose in ("supports", "frequent"):
+        write_job(tmp_path, task="rules", more=f'disclose = "{disclose}"\n[rules]\nmin_confidence = 0.6')
+        ran = comine("simulate", "job.toml", *baskets, "--out", disclose)
+        assert ran.code == 0
+        with (tmp_path / disclose / "rules.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        sides.append([(row.pop("antecedent"), row.pop("consequent")) for row in rows])
+    assert sides[0] == sides[1] != []
+    assert {cell for row in rows for cell in row.values()} == {""}
+    assert "rules, supports not disclosed, of 9 transactions" in ran.err
+
+
 def test_a_seed_repeats_the_run(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
     accounts = []
     for out in ("first", "second"):

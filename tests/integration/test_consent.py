@@ -274,7 +274,7 @@ def test_a_released_result_outlives_the_node_and_is_gone_after_its_hour(
             trust = Trust(nodes.authority.certificate_pem)
             release = verify(header, trust=trust, party="north", job_id=job_id)
             assert digest(table) == release.result_digest
-            assert {frozenset(items): count for items, count in unpack(table)} == expected
+            assert {frozenset(items): count for items, count in unpack(table).itemsets} == expected
             await nodes.nodes["north"].stop()
             monkeypatch.setattr(party.tables, "KEEP_S", 0.0)
             await nodes.restart("north")
@@ -429,7 +429,7 @@ def test_excluded_items_are_as_if_they_were_nowhere(tmp_path: Path, strategy: st
             job_id, ends = await nodes.run(weekly(itemsets=itemsets))
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             _, table = await nodes.clients["north"].result(job_id)
-            found = unpack(table)
+            found = unpack(table).itemsets
             assert {frozenset(items): count for items, count in found} == brute_force(pooled, 36)
             assert found.n_rows == 180
 

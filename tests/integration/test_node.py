@@ -58,7 +58,7 @@ def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, r
                 assert bool(table) == (spec.to_coordinator and name in spec.learners)
                 if table:
                     assert digest(table) == release.result_digest
-                    assert {frozenset(items): count for items, count in unpack(table)} == expected
+                    assert {frozenset(items): count for items, count in unpack(table).itemsets} == expected
                 folder = tmp_path / "state" / name / "results" / job_id.hex()
                 assert (folder / "itemsets.csv").is_file() == (name in recipients or "all" in recipients)
 

@@ -31,6 +31,11 @@ DATA: dict[str, Rows] = {
     "east": [["a", "c"], ["a", "b", "c", "f"]] * 5,
 }
 VARIANTS = {
+    "candidates": {"strategy": "level-wise", "disclose": "candidates"},
+    "candidates, one learner": {"strategy": "one-shot", "disclose": "candidates", "learners": ("south",)},
+    "frequent": {"strategy": "level-wise", "disclose": "frequent"},
+    "frequent, one-shot": {"strategy": "one-shot", "disclose": "frequent"},
+    "other computing parties": {"strategy": "level-wise", "compute": ("east", "south"), "learners": ("north",)},
     "level-wise": {"strategy": "level-wise"},
     "one-shot": {"strategy": "one-shot"},
     "one-shot, all": {"strategy": "one-shot", "union": "all"},
@@ -78,8 +83,9 @@ def test_only_declared_labels_are_opened(variant: str) -> None:
         assert number <= declared[label].maximum
 
 
-def test_a_party_that_is_no_learner_gets_no_sum() -> None:
-    task = task_for(DATA, Decimal("0.2"), strategy="level-wise", learners=("south",))
+@pytest.mark.parametrize("disclose", ["candidates", "supports"])
+def test_a_party_that_is_no_learner_gets_no_sum(disclose: str) -> None:
+    task = task_for(DATA, Decimal("0.2"), strategy="level-wise", learners=("south",), disclose=disclose)
     for frame in transcript(DATA, task):
         if frame.type == Opening.DESCRIPTOR.full_name and opening(frame).label == "supports":
             assert frame.receiver == "south"
@@ -89,9 +95,21 @@ def test_a_party_that_is_no_learner_gets_no_sum() -> None:
 def test_the_statement_speaks_of_every_union_and_two_parties(variant: str) -> None:
     two = {p: DATA[p] for p in ("north", "south")}
     lines = [line.what for line in learned(task_for(two, Decimal("0.2"), **VARIANTS[variant]), tuple(two))]
-    assert any("the other's count of every candidate" in line for line in lines)
+    assert any("the other's count of every frequent itemset" in line for line in lines)
     assert any("the other's number" in line for line in lines)
     assert any("whether the other's local enumeration is bounded" in line for line in lines) == (variant == "one-shot")
+
+
+def test_with_two_parties_an_opened_sum_tells_the_others_count_and_the_statement_says_so() -> None:
+    two = ("north", "south")
+
+    def lines(disclose: str) -> str:
+        task = task_for({party: DATA[party] for party in two}, Decimal("0.2"), disclose=disclose)
+        return " ".join(line.what for line in learned(task, two))
+
+    assert "the other's count of every candidate" in lines("candidates")
+    assert "the other's count of every frequent itemset" in lines("supports")
+    assert "the other's count" not in lines("frequent")
 
 
 @pytest.mark.parametrize("others_agree", [True, False])
@@ -112,7 +130,7 @@ def test_a_party_that_disagrees_learns_whether_all_others_agree(
     async def role(session):
         secrets = await agree(session.lane("keys"))
         task = task_for(DATA, Decimal("0.2"), strategy="one-shot")
-        return await ballot.Ballot(session, secrets, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
+        return await ballot.Ballot(session, secrets, None, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
 
     monkeypatch.setattr(ballot, "secure_sum", sum_of)
     line = Declared("enumeration_bounded", frozenset(agreed), "a bit", 1, "now")
@@ -122,7 +140,7 @@ def test_a_party_that_disagrees_learns_whether_all_others_agree(
 
 def views(data: Mapping[str, Rows], runs: int) -> tuple[set[tuple[object, ...]], bytes]:
     """Of party north over many runs: the shapes of its view, and all shares it received."""
-    task = task_for(DATA, Decimal("0.2"), **VARIANTS["catalogue"])
+    task = task_for(DATA, Decimal("0.2"), **VARIANTS["catalogue"], disclose="candidates")
     shapes, shares = set(), b""
     for seed in range(runs):
         received = [f for f in transcript(data, task, seed) if f.receiver == "north"]

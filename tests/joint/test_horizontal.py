@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crypto.protocols.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
-from mining.joint import ballot
+from mining.joint import ballot, tally
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
@@ -26,7 +26,9 @@ ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", "
 
 def task_for(data: Mapping[str, Rows], min_support: int | Decimal, **parameters: object) -> HorizontalMining:
     parties = tuple(data)
-    return replace(HorizontalMining(min_support, learners=parties, merger=parties[0]), **parameters)  # type: ignore[arg-type]
+    return replace(
+        HorizontalMining(min_support, learners=parties, merger=parties[0], compute=parties[:2]), **parameters
+    )  # type: ignore[arg-type]
 
 
 def run(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0, **world: object) -> dict[str, JointItemsets]:
@@ -60,7 +62,9 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
         data,
         min_support,
         strategy=draw(st.sampled_from(["auto", "level-wise", "one-shot"])),
-        prefer=draw(st.sampled_from(["disclosure", "speed"])),
+        disclose=draw(st.sampled_from(["candidates", "supports"])),
+        compute=tuple(draw(st.permutations(parties)))[:2],
+        prefer=draw(st.sampled_from(["balanced", "disclosure", "speed"])),
         thin=draw(st.booleans()),
         universe=draw(st.sampled_from(["frequent-items", "all-items"])),
         union=draw(st.sampled_from(["maximal", "all"])),
@@ -138,7 +142,8 @@ def test_sums_that_no_counts_have_are_no_result(
             values = values + values.dtype.type(wrong % (1 << 8 * values.itemsize))
         return await secure_sum(session, secrets, values, **options)
 
-    monkeypatch.setattr(ballot, "secure_sum", sum_of)
+    for module in (ballot, tally):
+        monkeypatch.setattr(module, "secure_sum", sum_of)
     with pytest.raises(ProtocolViolation, match="add up to what no counts can"):
         run(data, task_for(data, 2, strategy=strategy))
 
@@ -154,7 +159,7 @@ def test_a_first_learner_that_tells_no_bits_is_named() -> None:
                 frame.body = message.SerializeToString()
 
     with pytest.raises(MalformedMessage, match="y told something else") as caught:
-        run(data, task_for(data, 2, learners=("y",)), observe=observe)
+        run(data, task_for(data, 2, learners=("y",), disclose="candidates"), observe=observe)
     assert caught.value.party == "y"
 
 

@@ -66,10 +66,21 @@ def check(spec: JobSpec, data: Mapping[str, Transactions]) -> None:
         assert compared["rounds"]["ratio"] == pytest.approx(1, rel=0.2)
 
 
-@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
-def test_the_demo(strategy: str) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strategy": "level-wise"},
+        {"strategy": "one-shot"},
+        {"strategy": "level-wise", "disclose": "candidates"},
+        {"strategy": "level-wise", "universe": "hidden"},
+        {"prefer": "disclosure", "disclose": "frequent"},
+    ],
+    ids=lambda settings: ", ".join(settings.values()),
+)
+def test_the_demo(settings: dict[str, str]) -> None:
     contents = tomllib.loads(JOB, parse_float=Decimal)
-    contents["itemsets"]["strategy"] = strategy
+    contents["itemsets"].update(settings)
+    del contents["rules"]["measures"]  # which a job without numbers cannot have
     data = {name: Transactions.from_rows(rows) for name, rows in households().items()}
     check(JobSpec.of(contents, "the demo", Path()), data)
 

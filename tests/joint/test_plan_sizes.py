@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.params import STANDARD_128
+from crypto.protocols import joint_prf
+from crypto.protocols.joint_prf_costs import PrfSizes
 from crypto.protocols.union_costs import UnionSizes
 from crypto.protocols.union_lists import ListSizes, common_fakes, room_for_common_fakes
 from jobs.parameters import horizontal_mining
 from jobs.run import PartyRun
+from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
 from link.traffic import Traffic, greeting, receipts
+from mining.joint.hidden_sizes import HiddenSizes
+from mining.joint.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
+from protos.v1.joint_prf_pb2 import PrfAnnouncement
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize, UnionAnnouncement, UnionSize
 from tests.joint.oracle import Rows
@@ -33,24 +41,26 @@ class Seen:
     blocks: dict[str, int] = field(default_factory=dict)
     merged: dict[str, int] = field(default_factory=dict)
     elements: dict[str, int] = field(default_factory=dict)
-    sums: dict[str, int] = field(default_factory=dict)
+    opened: dict[tuple[str, str], int] = field(default_factory=dict)
+    classes: dict[str, int] = field(default_factory=dict)
 
     def observe(self, frame: Frame) -> None:
         lane = frame.lane.removeprefix("/task/")
         union = lane.split("/union/")[0]
-        if frame.type == UnionAnnouncement.DESCRIPTOR.full_name:
-            announced = UnionAnnouncement.FromString(frame.body)
-            self.rungs.setdefault(union, {})[frame.sender] = announced.rung
-            self.blocks[union] = max(announced.blocks, self.blocks.get(union, 1))
-        elif frame.type == MergedSize.DESCRIPTOR.full_name:
-            self.merged[union] = MergedSize.FromString(frame.body).tuples
-        elif frame.type == UnionSize.DESCRIPTOR.full_name:
-            self.elements[union] = UnionSize.FromString(frame.body).elements
-        elif (
-            frame.type == Opening.DESCRIPTOR.full_name
-            and (opening := Opening.FromString(frame.body)).label == "supports"
-        ):
-            self.sums[lane] = opening.number
+        match frame.type.removeprefix("comine.v1."):
+            case "UnionAnnouncement":
+                announced = UnionAnnouncement.FromString(frame.body)
+                self.rungs.setdefault(union, {})[frame.sender] = announced.rung
+                self.blocks[union] = max(announced.blocks, self.blocks.get(union, 1))
+            case "MergedSize":
+                self.merged[union] = MergedSize.FromString(frame.body).tuples
+            case "UnionSize":
+                self.elements[union] = UnionSize.FromString(frame.body).elements
+            case "PrfAnnouncement":
+                self.classes[frame.sender] = PrfAnnouncement.FromString(frame.body).rung
+            case "Opening":
+                opening = Opening.FromString(frame.body)
+                self.opened[lane, opening.label] = opening.number
 
     def union(self, name: str, bound: int | None) -> UnionSizes | None:
         if name not in self.merged:
@@ -60,57 +70,114 @@ class Seen:
         lists = ListSizes(self.blocks[name], capacity, room)
         return UnionSizes(lists, bound is None, self.merged[name], self.elements[name])
 
+    def hidden(self, bound: int | None) -> HiddenSizes | None:
+        """The second union's bound is the number of frequent items."""
+        positions = self.union("positions", bound)
+        if positions is None:
+            return None
+        lengths = {party: bound or joint_prf.capacity(self.classes[party]) for party in positions.lists.capacity}
+        prf = PrfSizes(lengths, bound is None, withstood(len(lengths)))
+        return HiddenSizes(prf, positions, self.union("items", self.elements.get("items")))
 
-def compare(data: Mapping[str, Rows], bound: int | None, **options: Any) -> None:
-    spec, seen, executor = job(data, bound=bound, **options), Seen(), ThreadExecutor(2)
+    def decided(self, lane: str) -> int:
+        """The candidates of a ballot: where sums stay shared, as many as bits are opened."""
+        return self.opened.get((lane, "frequent"), self.opened.get((lane, "supports"), 0))
+
+    def rules(self) -> tuple[int, ...]:
+        lanes = {lane: number for (lane, label), number in self.opened.items() if label == "rules"}
+        return tuple(lanes[lane] for lane in sorted(lanes, key=lambda lane: int(lane.removeprefix("rules/from "))))
+
+    def sizes(self, n_rows: int, frequent: tuple[int, ...], bound: int | None) -> MiningSizes:
+        levels = [f"level-{length}" for length in range(2, 30)]
+        levels = [level for level in levels if self.decided(level) or f"{level}/thin" in self.merged]
+        hidden = self.hidden(bound)
+        return MiningSizes(
+            n_rows=n_rows,
+            universe=self.decided("level-1"),
+            items=None if hidden is not None else self.union("items", bound),
+            hidden=hidden,
+            one_shot=self.union("itemsets", bound),
+            closure=self.decided("one-shot"),
+            candidates=tuple(self.decided(level) for level in levels),
+            thinned=tuple(union for level in levels if (union := self.union(f"{level}/thin", bound)) is not None),
+            tried="itemsets" in self.merged,
+            frequent=frequent,
+            rules=self.rules(),
+        )
+
+
+def compare(
+    data: Mapping[str, Rows],
+    bound: int | None,
+    *,
+    rules: dict[str, str] | None = None,
+    compute: tuple[str, str] | None = None,
+    **options: Any,
+) -> None:
+    contents = json.loads(job(data, bound=bound, **options).canonical())
+    contents["trust"]["compute"] = compute
+    if rules is not None:
+        contents["job"]["task"], contents["rules"] = "rules", rules
+    spec, seen, executor = JobSpec.of(contents, "the test", Path()), Seen(), ThreadExecutor(2)
     try:
         runs = asyncio.run(run_job(spec, data, executor, observe=seen.observe))
     finally:
         executor.close()
-    levels = [f"level-{length}" for length in range(2, 30)]
-    levels = [level for level in levels if level in seen.sums or f"{level}/thin" in seen.merged]
-    sizes = MiningSizes(
-        n_rows=sum(map(len, data.values())),
-        universe=seen.sums.get("level-1", 0),
-        items=seen.union("items", bound),
-        one_shot=seen.union("itemsets", bound),
-        closure=seen.sums.get("one-shot", 0),
-        candidates=tuple(seen.sums.get(level, 0) for level in levels),
-        thinned=tuple(union for level in levels if (union := seen.union(f"{level}/thin", bound)) is not None),
-        tried="itemsets" in seen.merged,
-    )
+    ended = [run for run in runs.values() if isinstance(run, PartyRun)]
+    assert len(ended) == len(data), runs
+    found = next(run.outcome.itemsets for run in ended if run.outcome.itemsets is not None)
+    frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
+    sizes = seen.sizes(sum(map(len, data.values())), frequent, bound)
     certificates = {name: len(identity.certificate_pem) for name, identity in identities(spec.job.parties).items()}
     traffic = Traffic(spec.job.parties)
     greeting(traffic, STANDARD_128.suite, certificates)
     mining_traffic(traffic, "/task", horizontal_mining(spec), sizes)
     receipts(traffic, STANDARD_128.suite, certificates)
-    rounds = 0
-    for name, run in runs.items():
-        assert isinstance(run, PartyRun)
+    for name, run in zip(runs, ended, strict=True):
         signatures = 4 * (len(data) - 1)  # of which each may have a byte more or less than reckoned
         assert traffic.bytes_sent(name) == pytest.approx(run.costs.bytes_sent, abs=signatures)
         assert traffic.bytes_received(name) == pytest.approx(run.costs.bytes_received, abs=signatures)
-        rounds = max(rounds, run.costs.rounds)
-    # A chain is one shorter where a union is begun by who was the last to hear something.
-    assert rounds <= traffic.rounds <= rounds + len(seen.merged)
+    rounds = max(run.costs.rounds for run in ended)
+    # A chain is one shorter where a step is begun by who need not wait: for the last word of a union, for a sum of which
+    # it holds the other share, for supports that only others learn.
+    shorter = len(seen.merged) + bool(sizes.hidden) + len(seen.opened)
+    assert rounds <= traffic.rounds <= rounds + shorter
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+WAYS = STRATEGIES | {"hidden": {"strategy": "level-wise", "universe": "hidden"}}
+MODES: dict[str, dict[str, Any]] = {
+    "candidates": {"disclose": "candidates"},
+    "supports": {"disclose": "supports"},
+    "frequent": {"disclose": "frequent"},
+    "rules": {"disclose": "frequent", "rules": {"min_confidence": "0.7"}},
+    "others compute": {"disclose": "supports", "compute": ("east", "north")},
+}
+RECIPIENTS = [("all",), ("north",), ("east", "south"), ("coordinator",)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("strategy", WAYS)
 @pytest.mark.parametrize("bound", [8, None])
-@pytest.mark.parametrize("recipients", [("all",), ("north",), ("coordinator",)])
-def test_every_strategy(strategy: str, bound: int | None, recipients: tuple[str, ...]) -> None:
-    compare(DATA, bound, recipients=recipients, **STRATEGIES[strategy])
+def test_every_strategy(strategy: str, mode: str, bound: int | None) -> None:
+    compare(DATA, bound, **WAYS[strategy], **MODES[mode])
 
 
-@settings(max_examples=6)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("recipients", RECIPIENTS)
+def test_whoever_learns_the_result(recipients: tuple[str, ...], mode: str) -> None:
+    compare(DATA, 8, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
+
+
+@settings(max_examples=8)
 @given(
     st.lists(
-        st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1, max_size=12), min_size=2, max_size=4
+        st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1, max_size=12), min_size=2, max_size=5
     ),
-    st.sampled_from(sorted(set(STRATEGIES) - {"catalogue"})),
+    st.sampled_from(sorted(set(WAYS) - {"catalogue"})),
+    st.sampled_from(sorted(set(MODES) - {"others compute"})),
     st.sampled_from(["0.1", "0.3", "0.6"]),
 )
-def test_any_data(rows: list[list[set[str]]], strategy: str, min_support: str) -> None:
-    names = ("north", "south", "east", "west")
+def test_any_data(rows: list[list[set[str]]], strategy: str, mode: str, min_support: str) -> None:
+    names = ("north", "south", "east", "west", "centre")
     data = {name: [sorted(row) for row in own] for name, own in zip(names, rows, strict=False)}
-    compare(data, None, min_support=min_support, **STRATEGIES[strategy])
+    compare(data, None, min_support=min_support, **WAYS[strategy], **MODES[mode])

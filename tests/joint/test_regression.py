@@ -65,6 +65,13 @@ FROZEN = {
 }
 
 
+VARIANTS = {
+    **{name: {**variant, "disclose": "candidates"} for name, variant in STRATEGIES.items()},
+    "supports": {"strategy": "level-wise"},
+    "frequent": {"strategy": "level-wise", "disclose": "frequent"},
+}
+
+
 def wire(frames: list[Frame], runs: dict[str, PartyRun | BaseException]) -> Wire:
     rounds = set()
     for run in runs.values():
@@ -93,10 +100,10 @@ def _without(frame: Frame, *fields: str) -> Frame:
     return plain
 
 
-@pytest.mark.parametrize("variant", STRATEGIES)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_wire_is_as_it_was(variant: str) -> None:
     frames: list[Frame] = []
-    runs = run_still(run_job(job(**STRATEGIES[variant]), DATA, InlineExecutor(), seed=1, observe=frames.append))
+    runs = run_still(run_job(job(**VARIANTS[variant]), DATA, InlineExecutor(), seed=1, observe=frames.append))
     found = wire(frames, runs)
     assert found == FROZEN.get(variant), HOW_TO_UPDATE.format(
         variant=variant, head=found.head, rounds=found.rounds, sent=found.sent
@@ -108,17 +115,17 @@ def test_threads_change_nothing_on_the_wire(workers: int) -> None:
     frames: list[Frame] = []
     executor = ThreadExecutor(workers)
     try:
-        runs = asyncio.run(run_job(job(**STRATEGIES["one-shot"]), DATA, executor, seed=1, observe=frames.append))
+        runs = asyncio.run(run_job(job(**VARIANTS["one-shot"]), DATA, executor, seed=1, observe=frames.append))
     finally:
         executor.close()
     assert wire(frames, runs) == FROZEN["one-shot"]
 
 
-@pytest.mark.parametrize("variant", STRATEGIES)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_reported_costs_are_those_of_the_frames(variant: str) -> None:
     """A session estimates the lengths of a frame's numbers: at most some bytes a frame."""
     frames: list[Frame] = []
-    runs = run_still(run_job(job(**STRATEGIES[variant]), DATA, InlineExecutor(), observe=frames.append))
+    runs = run_still(run_job(job(**VARIANTS[variant]), DATA, InlineExecutor(), observe=frames.append))
     for party, run in runs.items():
         assert isinstance(run, PartyRun)
         out, into = ([f for f in frames if getattr(f, end) == party] for end in ("sender", "receiver"))
@@ -128,7 +135,7 @@ def test_reported_costs_are_those_of_the_frames(variant: str) -> None:
 
 def test_another_seed_gives_another_transcript() -> None:
     frames: list[Frame] = []
-    runs = run_still(run_job(job(**STRATEGIES["catalogue"]), DATA, InlineExecutor(), seed=2, observe=frames.append))
+    runs = run_still(run_job(job(**VARIANTS["catalogue"]), DATA, InlineExecutor(), seed=2, observe=frames.append))
     found = wire(frames, runs)
     assert found.head != FROZEN["catalogue"].head
     assert (found.rounds, found.sent) == (FROZEN["catalogue"].rounds, FROZEN["catalogue"].sent)

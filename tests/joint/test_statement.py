@@ -32,6 +32,10 @@ from tests.simulation.whole_job import DATA, STRATEGIES, job, run_job
 from tests.unit.party import nodes
 
 VARIANTS: dict[str, dict[str, Any]] = {
+    "all candidates' sums": {"strategy": "level-wise", "disclose": "candidates"},
+    "no sums": {"strategy": "level-wise", "disclose": "frequent"},
+    "no sums, one-shot": {"strategy": "one-shot", "disclose": "frequent"},
+    "one learner, all candidates' sums": {"strategy": "one-shot", "disclose": "candidates", "recipients": ("south",)},
     **STRATEGIES,
     "one-shot, all": {"strategy": "one-shot", "union": "all"},
     "all items": {"strategy": "level-wise", "universe": "all-items"},

@@ -69,9 +69,9 @@ def test_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "rows", "corrections"),
-    [("multiply", 2 * 64 * 8, 2 * 344), ("dot_product", 8, 8), ("to_additive", 8, 8)],
+    [("multiply", 2 * 64 * 5.375, 2 * 344), ("dot_product", 5.375, 8), ("to_additive", 5.375, 8)],
 )
-def test_traffic_an_element_is_as_it_was(name: str, rows: int, corrections: int) -> None:
+def test_traffic_an_element_is_as_it_was(name: str, rows: float, corrections: int) -> None:
     size = 1024
     numbers, bits = shares_of(np.zeros(size, np.uint64)), np.zeros(size, np.bool_)
     words = dict(zip(HOLDERS, share_bits(np.zeros(size, np.uint64), 1, HOLDERS, Randomness.from_seed(1)), strict=True))
@@ -122,3 +122,9 @@ def test_lengths_must_agree() -> None:
     with pytest.raises(MalformedMessage, match="b sent") as caught:
         run_two(part)
     assert caught.value.party == B
+
+
+def test_factors_in_short_words_are_refused() -> None:
+    shares, short = shares_of([1, 2]), shares_of([1, 2], word=np.uint32)
+    with pytest.raises(TypeError, match="64 bits"):
+        run_two(lambda lane, two: multiply(lane, two, shares[lane.me], short[lane.me]))

@@ -22,7 +22,7 @@ from crypto.protocols.two_party import TwoParty
 from link.disclosure import Declared
 from link.errors import InternalError, MalformedMessage, UndeclaredDisclosure, UnexpectedMessage
 from link.session import Session
-from protos.v1.link_pb2 import Frame
+from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import MaskedOperands
 from tests.protocols.two_party_world import HOLDERS, A, B, assert_uniform, payload_of, run_two, shares_of
@@ -243,6 +243,26 @@ def test_only_receivers_learn_what_is_opened(to: tuple[str, ...] | None) -> None
             assert opened_values.tolist() == numbers.tolist()
         else:
             assert opened_words is None is opened_values
+
+
+@pytest.mark.parametrize("word", [np.uint8, np.uint16, np.uint32])
+def test_values_in_short_words_are_opened_in_as_many_bytes(word: type[np.unsignedinteger[Any]]) -> None:
+    top = int(np.iinfo(word).max)
+    numbers = [0, 1, top, top - 1]
+    values = shares_of(numbers, word=word)
+    frames: list[Frame] = []
+
+    async def part(lane: Session, parties: TwoParty) -> Any:
+        share = values[lane.me]
+        return await open_values(lane, share, label="values", holders=HOLDERS, number=4, word=word)
+
+    lines = [Declared("values", frozenset(HOLDERS), "test", 4, "now")]
+    for opened in run_two(part, declared=lines, frames=frames).values():
+        assert opened.dtype == word
+        assert opened.tolist() == numbers
+    assert {len(Opening.FromString(frame.body).values) for frame in frames} == {4 * np.dtype(word).itemsize}
+    with pytest.raises(ValueError, match="none of 4 values in uint64"):
+        run_two(lambda lane, two: open_values(lane, values[lane.me], label="values", holders=HOLDERS, number=4))
 
 
 def test_nothing_is_opened_that_the_statement_does_not_name() -> None:

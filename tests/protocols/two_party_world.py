@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, share
+from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.two_party import TwoParty
 from link.disclosure import Declared
 from link.session import Session
@@ -24,8 +25,10 @@ ERROR = 1e-6  # of every statistical test
 Part = Callable[[Session, TwoParty], Awaitable[Any]]
 
 
-def shares_of(values: Sequence[int] | NDArray[np.uint64], seed: int = 0) -> dict[str, AdditiveShare]:
-    vector = np.array(values, np.uint64)
+def shares_of(
+    values: Sequence[int] | NDArray[np.uint64], seed: int = 0, word: type[np.unsignedinteger[Any]] = np.uint64
+) -> dict[str, AdditiveShare]:
+    vector = np.array(values, np.uint64).astype(word)
     return dict(zip(HOLDERS, share(vector, HOLDERS, Randomness.from_seed(b"shares %d" % seed)), strict=True))
 
 
@@ -37,7 +40,7 @@ def run_two(
     others: Sequence[str] = (),
     declared: Iterable[Declared] = (),
     transport: Literal["memory", "grpc"] = "memory",
-    field_bits: int = 2,
+    field_bits: int = DEFAULT_FIELD_BITS,
 ) -> dict[str, Any]:
     """Both holders' results; the frames are those of the lane "/work" and below."""
 

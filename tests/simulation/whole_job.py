@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.ot_stock import StockStore
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -78,6 +79,7 @@ async def run_job(
     wrap: Wrap = lambda party, transport: transport,
     observe: Callable[[Frame], None] | None = None,
     patience_s: float = 20,
+    stocks: Mapping[str, StockStore] | None = None,
 ) -> dict[str, PartyRun | BaseException]:
     """Runs every party to its end, whatever happens to the others; its run, or what it raised."""
     parties, source = spec.job.parties, Randomness.from_seed(seed)
@@ -101,6 +103,7 @@ async def run_job(
                     random=source.derive(party),
                     executor=executor,
                     progress=ignore,
+                    stock=None if stocks is None else stocks[party],
                 )
                 for party in parties
             ),

@@ -32,20 +32,30 @@ MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
 TASKS = sorted(page.stem for page in (ROOT / "docs" / "tasks").glob("*.md"))
 EXPECTED_TASKS = {
     *("itemsets", "rules", "simulate", "three-organisations", "loading-data", "run-a-party", "plan", "run-jobs"),
-    *("across-machines", "write-a-policy", "certificates", "audit", "containers"),
+    *("vertical", "models", "across-machines", "write-a-policy", "certificates", "audit", "containers"),
 }
 PROTOCOL_PAGES = {
     "secure_sum": "secure-sum",
     "ring_sum": "ring-sum",
     "set_union": "set-union",
+    "joint_prf": "joint-pseudonyms",
+    "alignment": "alignment",
     "base_ot": "base-ot",
     "oblivious_transfer": "oblivious-transfer",
     "ot_extension": "ot-extension",
+    "ot_stock": "ot-stock",
     "comparison": "comparison",
+    "argmin": "argmin",
     "and_triples": "shares",
     "shared_bits": "shares",
     "multiplication": "shares",
+    "paillier_dot": "paillier",
     "conversion": "shares",
+    "ot_matrix": "ot-matrix",
+    "replicated": "replicated",
+    "replicated_counts": "replicated",
+    "dealer": "dealer",
+    "shared_products": "shared-products",
 }
 HELPERS = {
     "pairwise",
@@ -53,11 +63,26 @@ HELPERS = {
     "union_lists",
     "union_costs",
     "union_disclosure",
+    "joint_prf_costs",
+    "alignment_costs",
+    "alignment_disclosure",
     "layers",
     "extension_seeds",
     "ot_checked",
     "two_party",
+    "two_party_costs",
+    "carry_chain",
     "digit_comparison",
+    "digit_tables",
+    "table_transfers",
+    "stages",
+    "extension_sums",
+    "vector_transfers",
+    "chunk_counts",
+    "lifting",
+    "product_chains",
+    "product_costs",
+    "paillier_arrangement",
 }  # parts of protocols that have pages
 
 
@@ -124,7 +149,7 @@ def test_error_pages_quote_what_comine_says(code: str) -> None:
 def test_every_protocol_has_a_page() -> None:
     modules = {path.stem for path in (ROOT / "crypto" / "protocols").glob("*.py")} - {"__init__"}
     assert modules - HELPERS == set(PROTOCOL_PAGES)
-    for page in (*PROTOCOL_PAGES.values(), "joint-itemsets"):
+    for page in (*PROTOCOL_PAGES.values(), "joint-models", "joint-itemsets"):
         assert (ROOT / "docs" / "protocols" / f"{page}.md").is_file(), page
 
 

@@ -27,6 +27,8 @@ class Lists {
 const data = JSON.parse(document.getElementById("data").textContent);
 document.getElementById("data").remove();
 
+const counted = data.counted;  // whether supports are disclosed; where not, all counts are null
+
 const itemsets = { sets: new Lists(data.itemsets), count: data.itemsets.count };
 
 const rules = data.rules && {
@@ -34,8 +36,8 @@ const rules = data.rules && {
   consequent: new Lists(data.rules.consequent),
   count: data.rules.count,
   measures: data.rules.measures,
-  confidence: data.rules.count.map((count, rule) => count / data.rules.antecedentCount[rule]),
-  lift: data.rules.count.map(
+  confidence: counted && data.rules.count.map((count, rule) => count / data.rules.antecedentCount[rule]),
+  lift: counted && data.rules.count.map(
     (count, rule) => (count / data.rules.antecedentCount[rule]) * (data.rows / data.rules.consequentCount[rule])),
 };
 

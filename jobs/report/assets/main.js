@@ -15,7 +15,11 @@ function whenNear(place, task) {
 
 if (itemsets.sets.number) whenNear(document.getElementById("itemsets-table"), itemsetsTable);
 
-if (rules && rules.count.length) {
+if (rules && rules.antecedent.number && !counted) {
+  whenNear(document.getElementById("rules-table"), () => rulesTable(() => true));
+}
+
+if (rules && rules.antecedent.number && counted) {
   whenNear(document.getElementById("scatter"), async () => {
     let refilter = () => {};
     const plot = scatter(document.getElementById("scatter"), () => refilter());

@@ -1,10 +1,30 @@
-// What goes together: pairs of items, or items that rules lead to, as a network or as a matrix.
+// What goes together: pairs of items, or items that rules lead to, as a network or as a matrix. Where supports are not
+// disclosed, the count of an item or a pair is in how many itemsets it is, that of a link how many rules make it.
 
 const MATRIX_ITEMS = 24;
 const LABEL = 22;
 
+/** All pairs of items that are frequent together, with the number of itemsets that hold both. */
+function pairsInItemsets() {
+  const alone = new Map();
+  const pairs = new Map();
+  for (let row = 0; row < itemsets.sets.number; row++) {
+    const items = itemsets.sets.at(row);
+    for (let i = 0; i < items.length; i++) {
+      alone.set(items[i], (alone.get(items[i]) || 0) + 1);
+      for (let j = i + 1; j < items.length; j++) {
+        const key = items[i] * data.items.length + items[j];
+        const pair = pairs.get(key);
+        if (pair) pair.count++; else pairs.set(key, { a: items[i], b: items[j], count: 1 });
+      }
+    }
+  }
+  return { alone, pairs: [...pairs.values()] };
+}
+
 /** All pairs of items that are frequent together, with count and lift. */
 function allPairs() {
+  if (!counted) return pairsInItemsets();
   const alone = new Map();
   const pairs = [];
   for (let row = 0; row < itemsets.sets.number; row++) {
@@ -19,8 +39,24 @@ function allPairs() {
   return { alone, pairs };
 }
 
+/** Links from each item of a rule's antecedent to each of its consequent, with the number of such rules. */
+function linksInRules(number) {
+  const links = new Map();
+  for (let rule = 0; rule < rules.antecedent.number; rule++) {
+    for (const a of rules.antecedent.at(rule)) {
+      for (const b of rules.consequent.at(rule)) {
+        const key = a * data.items.length + b;
+        const link = links.get(key);
+        if (link) link.count++; else links.set(key, { a, b, count: 1 });
+      }
+    }
+  }
+  return [...links.values()].sort((x, y) => y.count - x.count).slice(0, number);
+}
+
 /** Links from each item of a rule's antecedent to each of its consequent. */
 function ruleLinks(by, number) {
+  if (!counted) return linksInRules(number);
   const values = by === "lift" ? rules.lift : rules.count;
   const order = Array.from(rules.count.keys()).sort((x, y) => values[y] - values[x]).slice(0, number);
   const links = new Map();
@@ -46,7 +82,7 @@ function pairsChart() {
     return;
   }
   const linked = form.querySelector("#pairs-links");
-  linked.hidden = !(rules && rules.count.length);
+  linked.hidden = !(rules && rules.antecedent.number);
   const chosen = () => Object.fromEntries(new FormData(form));
   const ranked = (by, number) => pairs.slice().sort((x, y) => y[by] - x[by] || y.count - x.count).slice(0, number);
 
@@ -58,24 +94,30 @@ function pairsChart() {
     return network(links === "rules" && !linked.hidden ? ruleLinks(by, Number(number)) : ranked(by, Number(number)), by, links === "rules" && !linked.hidden);
   };
 
-  const pairHint = ({ a, b, count, lift }, arrow) => hint(
-    element("p", "", chips([a]), arrow, chips([b])),
-    [["count", formatCount(count)], ["support", formatPercent(supportOf(count))], ["lift", formatMeasure(lift)]]);
+  const itemLines = (count) => (counted ? [["count", formatCount(count)], ["support", formatPercent(supportOf(count))]] : [["itemsets", formatCount(count)]]);
+  const pairHint = ({ a, b, count, lift }, directed) => hint(
+    element("p", "", chips([a]), directed ? " ⇒ " : " + ", chips([b])),
+    counted ? [...itemLines(count), ["lift", formatMeasure(lift)]] : [[directed ? "rules" : "itemsets", formatCount(count)]]);
+  const which = (by) => (counted ? `of highest ${by}` : "in most itemsets");
 
   const network = (links, by, directed) => {
     const items = [...new Set(links.flatMap(({ a, b }) => [a, b]))];
     const room = Math.sqrt((holder.clientWidth * holder.clientHeight) / items.length);  // each item's share, as a length
     const most = Math.max(...items.map((item) => alone.get(item) || 1));
     const strongest = Math.max(...links.map((link) => link[by]));
-    caption.textContent = directed
-      ? `The rules of highest ${by}: an arrow goes from each item of the if side to each of the then side. Larger circles: more frequent items. Drag to move.`
-      : `The ${formatCount(links.length)} pairs of highest ${by}, of ${formatCount(pairs.length)}. Thicker lines: higher ${by}; larger circles: more frequent items. Drag to move.`;
+    const larger = counted ? "more frequent items" : "items in more itemsets";
+    if (directed) {
+      const links = counted ? `The rules of highest ${by}` : "The links of most rules";
+      caption.textContent = `${links}: an arrow goes from each item of the if side to each of the then side. Larger circles: ${larger}. Drag to move.`;
+    } else {
+      caption.textContent = `The ${formatCount(links.length)} pairs ${which(by)}, of ${formatCount(pairs.length)}. Thicker lines: ${counted ? `higher ${by}` : "more itemsets"}; larger circles: ${larger}. Drag to move.`;
+    }
     return {
       tooltip: {
         ...tooltip(),
         formatter: ({ dataType, data: shown }) => dataType === "edge"
-          ? pairHint(shown.link, directed ? " ⇒ " : " + ")
-          : hint(element("p", "", chips([shown.item])), [["count", formatCount(alone.get(shown.item) || 0)], ["support", formatPercent(supportOf(alone.get(shown.item) || 0))]]),
+          ? pairHint(shown.link, directed)
+          : hint(element("p", "", chips([shown.item])), itemLines(alone.get(shown.item) || 0)),
       },
       series: [{
         type: "graph",
@@ -121,11 +163,11 @@ function pairsChart() {
     })));
     const values = inside.map(scaled);
     const far = Math.max(...values.map(Math.abs), 0.1);
-    caption.textContent = `The ${items.length} items with the pairs of highest ${by}, the most frequent first. An empty cell: not frequent together.`;
+    caption.textContent = `The ${items.length} items with the pairs ${which(by)}, ${counted ? "the most frequent" : "those in most itemsets"} first. An empty cell: not frequent together.`;
     const labels = items.map((item) => shortened(data.items[item], narrow() ? 10 : LABEL));
     const side = { type: "category", data: labels, axisTick: { show: false }, axisLine: { show: false }, splitArea: { show: false } };
     return {
-      tooltip: { ...tooltip(), formatter: ({ data: shown }) => pairHint(shown.pair, " + ") },
+      tooltip: { ...tooltip(), formatter: ({ data: shown }) => pairHint(shown.pair, false) },
       grid: { left: 8, right: 12, top: 8, bottom: 62, containLabel: true },
       xAxis: { ...side, axisLabel: { rotate: 60, color: colour("soft"), interval: 0, fontSize: narrow() ? 9 : 12 } },
       yAxis: { ...side, inverse: true, axisLabel: { color: colour("soft"), interval: 0, fontSize: narrow() ? 9 : 12 } },

@@ -37,7 +37,7 @@ function numberColumn(title, valueOf, format, responsive) {
   };
 }
 
-function table(holder, number, columns, by) {
+function table(holder, number, columns, by, dir = "desc") {
   const rows = Array.from({ length: number }, (_, row) => ({ row }));
   for (const column of columns) {
     // A button, so that the keyboard reaches it; its click rises to the head, which sorts.
@@ -54,7 +54,7 @@ function table(holder, number, columns, by) {
     layout: "fitColumns",
     responsiveLayout: narrow() ? "hide" : false,
     maxHeight: "34rem",
-    initialSort: [{ column: by, dir: "desc" }],
+    initialSort: [{ column: by, dir }],
     placeholder: "No row is left by these filters.",
   });
 }
@@ -84,17 +84,21 @@ function itemsetsTable() {
   const columns = [
     listColumn("Itemset", (row) => chips(sets.at(row)), 4),
     numberColumn("Length", (row) => sets.length(row), formatCount, 3),
-    numberColumn("Count", (row) => count[row], formatCount, 1),
-    numberColumn("Support", (row) => supportOf(count[row]), formatPercent, 0),
+    ...(counted
+      ? [
+        numberColumn("Count", (row) => count[row], formatCount, 1),
+        numberColumn("Support", (row) => supportOf(count[row]), formatPercent, 0),
+      ]
+      : []),
   ];
-  const shown = table(holder, sets.number, columns, "Count");
+  const shown = table(holder, sets.number, columns, counted ? "Count" : "Length");
   shown.on("tableBuilt", () => {
     filtered(document.getElementById("itemsets-filters"), shown, sets.number, "itemsets", (fields) => {
       const wanted = itemsNamed(fields.text.value);
       const length = fields.long.value;
-      const support = least(fields.support, 100);
+      const support = counted ? least(fields.support, 100) : 0;
       return ({ row }) =>
-        supportOf(count[row]) >= support
+        (!counted || supportOf(count[row]) >= support)
         && (length === "" || (length.endsWith("+") ? sets.length(row) >= parseInt(length, 10) : sets.length(row) === Number(length)))
         && wanted.every((items) => sets.some(row, items));
     });
@@ -114,19 +118,25 @@ function rulesTable(inside) {
         listColumn("If", (row) => chips(antecedent.at(row)), 3),
         listColumn("Then", (row) => chips(consequent.at(row)), 2),
       ]),
-    numberColumn("Count", (row) => count[row], formatCount, 5),
-    numberColumn("Support", (row) => supportOf(count[row]), formatPercent, 4),
+    ...(counted
+      ? [
+        numberColumn("Count", (row) => count[row], formatCount, 5),
+        numberColumn("Support", (row) => supportOf(count[row]), formatPercent, 4),
+      ]
+      : []),
     ...names.map((name) => numberColumn(
       title(name), (row) => measures[name][row], formatMeasure, name === "lift" || names.length === 1 ? 1 : 3)),
   ];
+  const total = antecedent.number;
   const by = names.includes("lift") ? "Lift" : "Count";
-  const shown = table(document.getElementById("rules-table"), count.length, columns, by);
+  const order = counted ? [by] : [columns[0].field, "asc"];  // the order of the result's files
+  const shown = table(document.getElementById("rules-table"), total, columns, ...order);
   return new Promise((built) => {
     shown.on("tableBuilt", () => {
-      built(filtered(form, shown, count.length, "rules", (fields) => {
+      built(filtered(form, shown, total, "rules", (fields) => {
         const wanted = itemsNamed(fields.text.value);
         const side = fields.side.value;
-        const support = least(fields.support, 100);
+        const support = counted ? least(fields.support, 100) : 0;
         const limits = names
           .map((name) => [measures[name], least(fields[`measure-${name}`])])
           .filter(([, limit]) => limit > -Infinity);
@@ -134,7 +144,7 @@ function rulesTable(inside) {
           (side !== "consequent" && antecedent.some(row, items)) || (side !== "antecedent" && consequent.some(row, items));
         return ({ row }) =>
           inside(row)
-          && supportOf(count[row]) >= support
+          && (!counted || supportOf(count[row]) >= support)
           && limits.every(([values, limit]) => values[row] === null || values[row] >= limit)
           && wanted.every((items) => has(row, items));
       }));

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coordinator import lifecycle, talks
 from coordinator.runner import run_job
 from jobs.findings import Result
-from jobs.result import pack
+from jobs.result import digest, pack
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import (
@@ -25,8 +27,12 @@ from link.errors import (
     VersionMismatch,
 )
 from mining.itemsets import Itemsets
+from mining.rules import Rules
 from protos.v1 import control_pb2 as control
 from tests.unit.coordinator.nodes import SPEC, TABLE, World, world
+
+WITHOUT_COUNTS = Itemsets(("bread",), [(np.array([[0]], np.int32), np.zeros(1, np.int64))], 9, counted=False)
+NO_RULES = Rules(WITHOUT_COUNTS, *[np.empty(0, np.int64)] * 3)
 
 
 def run(spec: JobSpec = SPEC, **changes: dict[str, Any]) -> tuple[Result | ComineError, World]:
@@ -111,9 +117,27 @@ def test_a_table_that_was_not_signed_is_refused() -> None:
     assert error.party == "north"
 
 
-def test_a_signed_table_that_cannot_be_read_is_refused() -> None:
-    from jobs.result import digest
+@pytest.mark.parametrize(
+    ("disclose", "rules", "table"),
+    [
+        ("supports", None, pack(WITHOUT_COUNTS)),
+        ("frequent", None, TABLE),
+        ("frequent", None, pack(WITHOUT_COUNTS, NO_RULES)),
+        ("frequent", {"min_confidence": 0.5}, pack(WITHOUT_COUNTS)),
+    ],
+)
+def test_a_signed_table_of_another_kind_is_refused(disclose: str, rules: Any, table: bytes) -> None:
+    contents = SPEC.model_dump(mode="json", by_alias=True, exclude_none=True)
+    contents["itemsets"]["disclose"] = disclose
+    if rules is not None:
+        contents["job"]["task"], contents["rules"] = "rules", rules
+    release = {"release": lambda r: setattr(r, "result_digest", digest(table)), "table": table}
+    error, _ = run(JobSpec.of(contents, "the test", Path()), north=release, south=release)
+    assert isinstance(error, ProtocolViolation)
+    assert error.message == "north sent a result of another kind than the job asks for"
 
+
+def test_a_signed_table_that_cannot_be_read_is_refused() -> None:
     cut = TABLE[:-3]
     release = {"release": lambda r: setattr(r, "result_digest", digest(cut)), "table": cut}
     error, _ = run(north=release, south=release)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from crypto.primitives.correlation_robust import hash_rows
+from crypto.primitives.correlation_robust import hash_rows, hash_words
 
 
 def plainly(row: bytes, tweak: int) -> bytes:
@@ -47,3 +48,18 @@ def test_a_domain_is_the_upper_half_of_the_tweak() -> None:
     hashed = hash_rows(rows, 9, 2**64 - 3)
     upper = (2**64 - 3) << 64
     assert [row.tobytes() for row in hashed] == [plainly(row.tobytes(), upper + 9 + j) for j, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("word", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("number", [0, 1, 127, 300, 40_001])
+def test_words_are_the_first_bits_of_hashed_rows(word: type[np.unsignedinteger[Any]], number: int) -> None:
+    generator = np.random.default_rng(number)
+    rows, offsets = (generator.integers(0, 2**63, (size, 2), np.uint64) for size in (number, 3))
+    offsets[1] = 0
+    kept = rows.copy()
+    for words in (1, 2):
+        hashed = hash_words(rows, 2**40, 2**63, offsets, word, words)
+        assert hashed.shape == (3, words, number)
+        for offset, found in zip(offsets, hashed, strict=True):
+            assert (found == hash_rows(rows ^ offset, 2**40, 2**63).T[:words].astype(word)).all()
+    assert (rows == kept).all()

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 MISUSES = """
 import numpy as np
+from crypto.primitives.replicated_sharing import ReplicatedShare
 from crypto.primitives.shamir import ShamirShare
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
@@ -18,6 +19,9 @@ from crypto.protocols.and_triples import Triples
 from crypto.protocols.comparison import at_least
 from crypto.protocols.conversion import to_additive
 from crypto.protocols.multiplication import multiply
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.replicated import matrix_product
+from crypto.protocols.replicated import to_additive as of_two
 from crypto.protocols.shared_bits import conjunction
 from crypto.protocols.two_party import TwoParty
 from link.session import Session
@@ -41,6 +45,24 @@ def shares(a: AdditiveShare, x: XorShare, s: ShamirShare) -> None:
     a * a  # wrong
     x & x  # wrong
     a.values = np.zeros(1, np.uint64)  # wrong
+
+def replicated(a: AdditiveShare, r: ReplicatedShare) -> None:
+    r + r; r - r
+    r + a  # wrong
+    a + r  # wrong
+    r + 1  # wrong
+    r[0]  # wrong
+    r * r  # wrong
+    r.local_product(a)  # wrong
+    r.own = np.zeros((1, 1), np.uint32)  # wrong
+
+async def three(session: Session, two: TwoParty, keys: PairwiseSecrets, a: AdditiveShare, r: ReplicatedShare) -> None:
+    product: ReplicatedShare = await matrix_product(session, keys, r, r)
+    numbers: AdditiveShare = await of_two(session, two, product)
+    await matrix_product(session, keys, r, a)  # wrong
+    await matrix_product(session, keys, r.own, r)  # wrong
+    await of_two(session, two, numbers)  # wrong
+    await at_least(session, two, product, 5, 20)  # wrong
 
 async def protocols(session: Session, two: TwoParty, t: Triples, a: AdditiveShare, x: XorShare, s: ShamirShare) -> None:
     bits: XorShare = await at_least(session, two, a, 5, 20)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -113,4 +115,35 @@ def test_mismatches_are_refused() -> None:
 
 def test_a_share_shows_only_its_length() -> None:
     shown = share(vector([123456789]), NAMES, Randomness.from_os())[0]
-    assert repr(shown) == str(shown) == "<AdditiveShare of length 1>"
+    assert repr(shown) == str(shown) == "<AdditiveShare of length 1 modulo 2^64>"
+
+
+@pytest.mark.parametrize("word", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_sharing_in_any_word(word: type[np.unsignedinteger[Any]]) -> None:
+    top = int(np.iinfo(word).max)
+    values = np.array([0, 1, top, top // 2], word)
+    shares = share(values, NAMES, Randomness.from_os())
+    assert {part.word for part in shares} == {word}
+    assert shares[0].word_bits == 8 * values.itemsize
+    found = reconstruct(shares)
+    assert found.dtype == word
+    assert found.tolist() == values.tolist()
+    doubled = reconstruct([(part + part).plus_public(-1) for part in shares])
+    assert doubled.tolist() == [(2 * int(v) - 1) % (top + 1) for v in values]
+    assert reconstruct([part.plus_public(values).times_public(values) for part in shares]).tolist() == [
+        2 * int(v) ** 2 % (top + 1) for v in values
+    ]
+
+
+def test_shares_of_different_words_do_not_mix() -> None:
+    random = Randomness.from_os()
+    long, short = (share(np.array([1, 2], word), NAMES, random) for word in (np.uint64, np.uint16))
+    with pytest.raises(TypeError, match="modulo 2\\^64 and 2\\^16"):
+        long[0] + short[0]
+    with pytest.raises(TypeError, match="2\\^64 and 2\\^16"):
+        reconstruct([long[0], long[1], short[2]])
+    with pytest.raises(TypeError, match="own word"):
+        short[0].plus_public(np.array([1, 2], np.uint64))
+    for dtype in (np.int64, np.float64, np.bool_):
+        with pytest.raises(TypeError, match="uint8, uint16, uint32 or uint64"):
+            AdditiveShare(np.zeros(2, dtype), "a", ("a", "b"))  # type: ignore[arg-type]

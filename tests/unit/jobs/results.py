@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jobs.findings import Receipt, Result
 from jobs.plan import Plan
 from jobs.spec import JobSpec
 from link.costs import Costs
+from mining.itemsets import Itemsets
 from mining.miner import frequent_itemsets
+from mining.rules import association_rules
 from mining.transactions import Transactions
 from protos.v1.control_pb2 import Approval, Proposal, Release, SignedApproval, SignedProposal
 
@@ -26,9 +32,10 @@ def made(
     rows: Sequence[Sequence[str]] = ROWS,
     name: str = "<b>weekly</b>",
     min_confidence: str = "0.5",
+    counted: bool = True,
     **more: Any,
 ) -> Result:
-    """A result over `rows`; `more` goes into the `Result`."""
+    """A result over `rows`, without supports where it is not to be `counted`; `more` goes into the `Result`."""
     contents = {
         "job": {
             "name": name,
@@ -37,10 +44,16 @@ def made(
             "dataset": "baskets",
             "recipients": ["north"] if elsewhere else ["coordinator"],
         },
-        "itemsets": {"min_support": min_count},
+        "itemsets": {"min_support": min_count, "disclose": "supports" if counted else "frequent"},
     }
     if rules:
         contents["rules"] = {"min_confidence": min_confidence}
+    found = frequent_itemsets(Transactions.from_rows(rows), min_count).canonical()
+    decided = None
+    if not counted:
+        of_supports = association_rules(found, Decimal(min_confidence))
+        found = uncounted(found)
+        decided = replace(of_supports, itemsets=found) if rules else None
     parties = {party: Costs(10, 20, 3, 0.25) for party in PARTIES}
     return Result(
         spec=JobSpec.of(contents, "the test", Path()),
@@ -50,9 +63,17 @@ def made(
         strategy="level-wise",
         parties=parties,
         receipts={party: _receipt(party) for party in PARTIES},
-        found=None if elsewhere else frequent_itemsets(Transactions.from_rows(rows), min_count).canonical(),
+        found=None if elsewhere else found,
+        decided=None if elsewhere else decided,
         **more,
     )
+
+
+def uncounted(itemsets: Itemsets) -> Itemsets:
+    """The same itemsets, canonical, as they are where no support is disclosed."""
+    ordered = itemsets.canonical()
+    levels = [(sets, np.zeros(len(sets), np.int64)) for sets, _ in ordered.levels]
+    return Itemsets(ordered.items, levels, ordered.n_rows, counted=False)
 
 
 def _receipt(party: str) -> Receipt:

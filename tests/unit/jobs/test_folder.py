@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 from pathlib import Path
 
@@ -37,6 +39,30 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     jsonschema.validate(contents, json.loads(generate("result")))
     assert contents["n_itemsets"] == len(pq.read_table(out / "itemsets.parquet")) == 7
     assert contents["parties"]["north"] == {"bytes_sent": 10, "bytes_received": 20, "rounds": 3, "seconds": 0.25}
+
+
+@pytest.mark.parametrize("rules", [False, True])
+def test_supports_that_are_not_disclosed_are_empty_cells(tmp_path: Path, rules: bool) -> None:
+    write_result_folder(tmp_path / "known", made(rules=rules))
+    write_result_folder(out := tmp_path / "out", made(rules=rules, counted=False))
+    for name, sides in (("itemsets", 2), ("rules", 2)) if rules else (("itemsets", 2),):
+        known, hidden = ((folder / f"{name}.csv").read_text() for folder in (tmp_path / "known", out))
+        right = list(csv.DictReader(io.StringIO(known)))
+        found = list(csv.DictReader(io.StringIO(hidden)))
+        assert hidden.splitlines()[0] == known.splitlines()[0]
+        columns = list(right[0])
+        assert [[row[c] for c in columns[:sides]] for row in found] == [
+            [row[c] for c in columns[:sides]] for row in right
+        ]
+        assert {row[c] for row in found for c in columns[sides:]} == {""}
+        table, before = (pq.read_table(folder / f"{name}.parquet") for folder in (out, tmp_path / "known"))
+        assert table.schema == before.schema
+        assert {table[c].null_count for c in columns[sides:]} == {len(table)} == {len(before)}
+    contents = json.loads((out / "result.json").read_text())
+    jsonschema.validate(contents, json.loads(generate("result")))
+    assert contents["counted"] is False
+    assert (contents["n_itemsets"], contents["n_rules"] is None) == (7, not rules)
+    assert json.loads((tmp_path / "known" / "result.json").read_text())["counted"] is True
 
 
 def test_a_coordinator_that_is_no_recipient_gets_no_tables(tmp_path: Path) -> None:
@@ -108,6 +134,9 @@ def test_tables_as_frames() -> None:
     frame = result.itemsets()
     assert list(frame.columns) == ["itemset", "length", "count", "support"]
     assert frame["itemset"][0] == ["<i>"]
+    hidden = made(rules=True, counted=False)
+    assert hidden.itemsets()["count"].isna().all()
+    assert hidden.rules()["lift"].isna().all()
     assert list(result.rules().columns[:3]) == ["antecedent", "consequent", "count"]
     with pytest.raises(ConfigurationError, match="no rules"):
         made().rules()

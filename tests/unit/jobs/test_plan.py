@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crypto.protocols import joint_prf
 from jobs.parameters import horizontal_mining
 from jobs.plan import Plan
 from jobs.plan.estimate import estimate
@@ -76,12 +77,16 @@ def test_rounded_rows_have_three_digits_and_are_tens(n_rows: int) -> None:
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=5), st.integers(0, 1 << 30))
 def test_what_is_published(candidates: list[int], elements: int) -> None:
     held = SetEstimate(elements, 2, 0.123456)
-    sizes = LocalSizes(tuple(candidates), True, held, held, held, (held,))
+    numbers = tuple(candidates)
+    sizes = LocalSizes(numbers, numbers, True, held, held, numbers, True, held, held, (held,))
     exact, near = published_sizes(sizes, "exact"), published_sizes(sizes, "rounded")
-    assert list(exact.candidates) == candidates
-    assert list(near.candidates) == [rounded(number) for number in candidates]
-    for told in (near.items, near.itemsets, near.closure, near.levels[0]):
-        assert (told.elements, told.novelty) == (rounded(elements), 0.12)
+    for told in (exact.candidates, exact.frequent, exact.rules):
+        assert list(told) == candidates
+    for told in (near.candidates, near.frequent, near.rules):
+        assert list(told) == [rounded(number) for number in candidates]
+    for size in (near.items, near.held, near.itemsets, near.closure, near.levels[0]):
+        assert (size.elements, size.novelty) == (rounded(elements), 0.12)
+    assert joint_prf.capacity(near.held_rung) >= elements
     assert published_sizes(sizes, "hidden").ByteSize() == 0
     assert [published_rows(43_651, how) for how in ("exact", "rounded", "hidden")] == [43_651, 43_700, None]
 

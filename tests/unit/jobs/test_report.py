@@ -65,6 +65,10 @@ def some_results() -> list[Any]:
         pytest.param(made(rules=True, elsewhere=True), id="result elsewhere"),
         pytest.param(made(rules=True, rows=[HOSTILE[:5], HOSTILE[5:9]]).of_simulation(7), id="hostile"),
         pytest.param(made(rules=True, plan=plan(), **consents()), id="all there is"),
+        pytest.param(made(counted=False), id="which itemsets are frequent"),
+        pytest.param(made(rules=True, counted=False, plan=plan(), **consents()), id="which rules hold"),
+        pytest.param(made(rules=True, min_count=4, counted=False), id="none found, no supports"),
+        pytest.param(made(rules=True, rows=[HOSTILE[:5], HOSTILE[5:9]], counted=False), id="hostile, no supports"),
     ]
 
 
@@ -106,13 +110,19 @@ def test_the_data_are_the_tables(result: Result) -> None:
     assert data is not None
     expected = [[visible(item) for item in row] for row in result.itemsets_table["itemset"].to_pylist()]
     assert sets_of(data["itemsets"], data["items"]) == expected
-    assert data["itemsets"]["count"] == result.itemsets_table["count"].to_pylist()
+    assert result.found is not None
+    assert data["counted"] == result.found.counted
+    counts = result.itemsets_table["count"].to_pylist()
+    assert data["itemsets"]["count"] == (counts if result.found.counted else None) or not counts
     if result.rules_table is None:
         assert data["rules"] is None
         return
     for side in ("antecedent", "consequent"):
         expected = [[visible(item) for item in row] for row in result.rules_table[side].to_pylist()]
         assert sets_of(data["rules"][side], data["items"]) == expected
+    if not result.found.counted and len(result.rules_table):
+        assert data["rules"]["count"] is data["rules"]["antecedentCount"] is data["rules"]["consequentCount"] is None
+        assert data["rules"]["measures"] == {}
     for name, values in data["rules"]["measures"].items():
         whole = [None if abs(value) == float("inf") else value for value in result.rules_table[name].to_pylist()]
         assert values == [None if value is None else pytest.approx(value, rel=1e-5) for value in whole]
@@ -176,6 +186,34 @@ def test_what_does_not_fit_the_page_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     counts = result.itemsets_table["count"].to_pylist()
     assert sorted(page.data["itemsets"]["count"]) == sorted(counts)[-3:]
     assert f"This page holds the 3 of highest count; all {len(counts)} are in itemsets.csv." in page.text
+
+
+def test_supports_that_are_not_disclosed_are_nowhere_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = page_of(made(rules=True, counted=False))
+    text = " ".join(page.text.split())
+    assert "Supports are not disclosed: the job tells which itemsets are frequent, and no count." in text
+    assert "Confidences are not disclosed" in text
+    assert "supports not disclosed: only which itemsets are frequent" in text
+    assert "length itemsets share of the most 1 3 2 3 3 1" in text
+    assert "Items in most itemsets item itemsets share of the most <i> 4 a 4 b 4" in text
+    assert "Items to which most rules lead" in text
+    assert "The longest" not in text  # all are shown
+    headings = page.text.split("Frequent itemsets")[1].split("What it cost")[0]
+    assert not any(word in headings for word in ("None", "nan", "support", "confidence (", "lift", "∞", "%"))
+    fields = {attributes.get("name") for name, attributes in page.elements if name == "input"}
+    assert not {"support", "measure-confidence", "measure-lift"} & fields
+    assert "scatter" not in {attributes.get("id") for _, attributes in page.elements}
+    fragment = " ".join(taken_apart(made(rules=True, counted=False)._repr_html_()).text.split())
+    assert "Supports are not disclosed by this job" in fragment
+    assert "Longest itemsets of two items and more itemset <i>ab" in fragment
+    assert "The first rules" in fragment
+    assert "None" not in fragment
+    for module in (jobs.report.tables, jobs.report.content):
+        monkeypatch.setattr(module, "MOST_ROWS", 3)
+    page = page_of(made(rules=True, counted=False))
+    assert page.data is not None
+    assert len(page.data["itemsets"]["lengths"]) == len(page.data["rules"]["antecedent"]["lengths"]) == 3
+    assert "This page holds the first 3; all 7 are in itemsets.csv." in page.text
 
 
 def test_consents_are_told() -> None:
@@ -252,8 +290,7 @@ def test_a_result_names_itself() -> None:
 
 def test_the_page_packs_tightly() -> None:
     """A number for each item of each itemset, its length and its count, and each name once."""
-    data = tables(made())
-    assert data is not None
+    data = json.loads(embedded(tables(made())))
     assert data["itemsets"] == {
         "lengths": [1, 1, 1, 2, 2, 2, 3],
         "items": [0, 1, 2, 0, 1, 0, 2, 1, 2, 0, 1, 2],

@@ -88,6 +88,7 @@ def test_everything_is_drawn_without_a_complaint(tmp_path: Path, width: int) -> 
         pytest.param(made(rules=True, rows=[["a"]]), id="one item"),
         pytest.param(made(rules=True, elsewhere=True), id="result elsewhere"),
         pytest.param(made(rows=ROWS), id="itemsets only"),
+        pytest.param(made(rules=True, rows=ROWS, counted=False), id="no supports"),
     ],
 )
 def test_pages_with_less_in_them_work_too(tmp_path: Path, result: Result) -> None:
@@ -142,6 +143,43 @@ def test_tables_sort_and_filter(tmp_path: Path) -> None:
     total = len(result.rules_table)
     assert found["rules"] == f"{len(rules)} of {total} rules"
     assert found["certain"] == f"{len(certain)} of {total} rules"
+
+
+def test_a_page_without_supports_sorts_filters_and_draws(tmp_path: Path) -> None:
+    result = made(rules=True, rows=ROWS, counted=False)
+    found = driven(
+        tmp_path,
+        result,
+        """
+        const first = rows("itemsets-table")[0];
+        enter("itemsets-filters", "text", "milk, bre");
+        enter("rules-filters", "side", "consequent");
+        enter("rules-filters", "text", "beer");
+        await pause(600);
+        const told = [left("itemsets-filters"), left("rules-filters")];
+        const captions = [document.getElementById("pairs-caption").textContent];
+        for (const [name, value] of [["links", "rules"], ["view", "matrix"]]) {
+          document.querySelector(`#pairs-choices [name=${name}][value=${value}]`).click();
+          await pause(300);
+          captions.push(document.getElementById("pairs-caption").textContent);
+        }
+        return { first, told, captions };
+        """,
+    )
+    assert result.itemsets_table is not None
+    assert result.rules_table is not None
+    sets, rules = result.itemsets_table["itemset"].to_pylist(), result.rules_table["consequent"].to_pylist()
+    both = [items for items in sets if {"milk", "bread"} <= set(items)]
+    assert all(item in found["first"] for item in ("milk", "bread"))
+    assert found["told"] == [
+        f"{len(both)} of {len(sets)} itemsets",
+        f"{sum('beer' in items for items in rules)} of {len(rules)} rules",
+    ]
+    assert [caption.split(":")[0].split(",")[0] for caption in found["captions"]] == [
+        "The 5 pairs in most itemsets",
+        "The links of most rules",
+        "The 4 items with the pairs in most itemsets",
+    ]
 
 
 def test_network_and_matrix_take_turns(tmp_path: Path) -> None:

@@ -57,6 +57,21 @@ def test_it_reads_again_as_the_same_job(given: dict[str, Any]) -> None:
     assert JobSpec.of(with_decimals, "the report", Path()).digest == spec.digest
 
 
+COLUMNS = TEXTS.filter(lambda name: "=" not in name)
+CUTS = st.lists(st.decimals(-999, 999, places=2) | st.integers(-9, 9).map(Decimal), min_size=1, unique=True).map(sorted)
+
+
+@given(st.dictionaries(COLUMNS, CUTS, max_size=3), st.booleans(), st.booleans())
+def test_a_vertical_job_reads_again_as_the_same_job(cuts: dict[str, list[Decimal]], trim: bool, mines: bool) -> None:
+    job = {"name": "columns", "parties": ["north", "south"], "dataset": "people", "partition": "vertical"}
+    contents: dict[str, Any] = {"job": {**job, "task": "itemsets" if mines else "align"}, "align": {"trim": trim}}
+    if mines:
+        contents["itemsets"] = {"min_support": 2, "cuts": cuts, "quantiles": {"pay, yearly": 4}, "engine": "ot"}
+    spec = JobSpec.of(contents, "the test", Path())
+    again = JobSpec.of(tomllib.loads(job_file(spec), parse_float=Decimal), "the report", Path())
+    assert again.digest == spec.digest
+
+
 def test_a_catalogue_is_named_not_written(tmp_path: Path) -> None:
     (tmp_path / "catalogue.txt").write_text("milk\nbread\n")
     job = tmp_path / "job.toml"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from hypothesis import strategies as st
 from mining.candidates import join
 from mining.joint import local_sizes as module
 from mining.joint.local_sizes import local_sizes, united
-from mining.joint.parameters import HorizontalMining
+from mining.joint.parameters import HorizontalMining, RuleParameters
 from mining.miner import frequent_itemsets
 from mining.pairs import n_pairs
+from mining.rule_growth import Family, RuleGrowth
 from mining.thresholds import local_threshold, minimum_count
 from mining.transactions import Transactions
 
@@ -25,7 +28,7 @@ rows = st.lists(st.sets(st.sampled_from("abcdefghij"), max_size=7), min_size=1, 
 
 def task(min_support: str | int = "0.2", **others: Any) -> HorizontalMining:
     support = min_support if isinstance(min_support, int) else Decimal(min_support)
-    return HorizontalMining(support, ("north", "south"), "north", **others)
+    return HorizontalMining(support, ("north", "south"), "north", ("north", "south"), **others)
 
 
 @given(rows, st.sampled_from(["0.1", "0.25", "0.5"]), st.sampled_from([None, 1, 2, 3]))
@@ -38,6 +41,7 @@ def test_who_holds_all_rows_knows_the_candidates(data: list[set[str]], support: 
     while len(expected) > 1 and not expected[-1]:
         expected.pop()
     assert list(found.candidates) == expected
+    assert list(found.frequent) == [items, *(len(sets) for sets, _ in pooled.levels[1:longest])]
     assert found.complete
 
 
@@ -50,12 +54,46 @@ def test_sets_are_those_of_the_run(data: list[set[str]], parties: int, more: int
     least = minimum_count(Decimal("0.2"), n_rows)
     threshold = local_threshold(Decimal("0.2"), len(data), least, parties, given_task.lambda_, n_rows)
     counts = transactions.item_counts()
-    assert found.items.elements == np.count_nonzero(counts >= (1 if everything else threshold))
+    assert found.items.elements == np.count_nonzero(counts >= threshold)
+    assert found.held == (None if not everything else replace(found.held or found.items, elements=len(counts)))
     own = frequent_itemsets(transactions, threshold)
     assert found.itemsets is not None
     assert found.itemsets.elements == sum(len(sets) for sets, _ in own.levels[1:])
     assert [level.elements for level in found.levels] == [len(sets) for sets, _ in own.levels[1:]]
     assert all(0 <= each.novelty <= 1 for each in (found.items, found.itemsets, *found.levels))
+
+
+@settings(max_examples=30)
+@given(rows, st.sampled_from(["0.1", "0.3"]), st.sampled_from(["0", "0.5", "0.6", "1"]), st.booleans())
+def test_who_holds_all_rows_knows_which_rules_are_examined(
+    data: list[set[str]], support: str, confidence: str, single: bool
+) -> None:
+    transactions = Transactions.from_rows(data)
+    asked = RuleParameters(Decimal(confidence), "single" if single else "any")
+    found = local_sizes(transactions, task(support, disclose="frequent", rules=asked), 2, transactions.n_rows)
+    family = Family(frequent_itemsets(transactions, minimum_count(Decimal(support), len(data))).canonical())
+    growth, examined = RuleGrowth(family, single=single), []
+    while (batch := growth.next_batch()) is not None:
+        examined.append(len(batch))
+        least = [Fraction(confidence) * int(count) for count in family.counts[batch.antecedent]]
+        growth.keep(
+            np.array([int(both) >= count for both, count in zip(family.counts[batch.whole], least, strict=True)])
+        )
+    assert list(found.rules) == examined
+
+
+def test_the_variants_of_a_job_are_told_with_it() -> None:
+    data = Transactions.from_rows([list("abcdef"), list("abc"), list("ab")] * 20)
+    alone = local_sizes(data, task(), 2, 120)
+    assert (alone.mined, alone.held, alone.levels, alone.rules) == (False, None, (), ())
+    for variant in (task(thin=True), task(strategy="one-shot")):
+        found = local_sizes(data, task(), 2, 120, [variant])
+        assert found.mined
+        assert found == local_sizes(data, variant, 2, 120)
+    hidden = local_sizes(data, task(), 2, 120, [task(universe="hidden")])
+    assert hidden == replace(alone, held=hidden.held)
+    assert hidden.held is not None
+    assert hidden.held.elements == 6
 
 
 @given(st.lists(st.integers(0, 1000), max_size=6), st.floats(0, 1))

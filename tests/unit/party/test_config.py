@@ -43,6 +43,23 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
     assert load(tmp_path, contents).datasets["baskets"].source == expected.format(folder=tmp_path)
 
 
+def table_toml(more: str) -> str:
+    contents = party_toml("north", dataset=more)
+    return contents.replace('"transactions"', '"table"').replace('"basket"', '"csv"')
+
+
+def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
+    assert load(tmp_path, table_toml("")).datasets["baskets"].id == ("id",)
+    assert load(tmp_path, table_toml('id = "patient"')).datasets["baskets"].id == ("patient",)
+    assert load(tmp_path, table_toml('id = ["ward", "bed"]')).datasets["baskets"].id == ("ward", "bed")
+    for more, sentence in [
+        ('id = ["a", "a"]', "names a column twice"),
+        ('item = "article"', "item means nothing with"),
+    ]:
+        with pytest.raises(ConfigurationError, match=sentence):
+            load(tmp_path, table_toml(more))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -52,7 +69,10 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
         ('listen = "127.0.0.1:7101"', 'listen = "127.0.0.1:70000"', "HOST:PORT"),
         ("[tls]", "max_running = 0\n[tls]", "[party] max_running: "),
         ('key = "pki/north.key"', "", "[tls] key: is missing"),
-        ('kind = "transactions"', 'kind = "table"', '"table" is not available in this version'),
+        ('kind = "transactions"', 'kind = "table"', 'kind = "table" is read from csv, parquet or sql, not from format'),
+        ('format = "basket"', 'format = "long"\nid = ["a", "b"]', 'several columns of ids need kind = "table"'),
+        ('format = "basket"', 'format = "long"\nid = []', "[dataset.0] id: must be the name of a column, or a list"),
+        ('format = "basket"', 'format = "long"\nid = 7', "[dataset.0] id: must be the name of a column, or a list"),
         ('kind = "transactions"', 'kind = "graph"', "[dataset.0] kind: "),
         ('format = "basket"', 'format = "xml"', "[dataset.0] format: "),
         ('format = "basket"', 'format = "sql"', "needs a query"),
@@ -73,7 +93,7 @@ def test_databases(tmp_path: Path, source: str, expected: str) -> None:
             "tasks = []",
             "[policy] tasks: names nothing, so no job could ever run; name",
         ),
-        ('tasks = ["itemsets", "rules"]', 'tasks = ["align"]', "[policy.tasks] 0: "),
+        ('tasks = ["itemsets", "rules"]', 'tasks = ["sum"]', "[policy.tasks] 0: "),
         ('approve = "auto"', 'approve = "auto"\npeers = []', "names nothing"),
         ('approve = "auto"', 'approve = "auto"\ndatasets = ["sales"]', "no [[dataset]] has that name"),
         ('approve = "auto"', 'approve = "auto"\nmin_support = 5', "must be a fraction above 0 and at most 1"),

@@ -56,6 +56,19 @@ def started(days_ago: float, *parties: str, **changes: Any) -> Earlier:
     return Earlier(bytes(32), NOW - days_ago * DAY, named, "0.01", "SUCCEEDED", **changes)
 
 
+def test_rules_about_itemsets_say_nothing_to_a_task_without_them() -> None:
+    align = {"task": "align", "partition": "vertical", "name": "a", "parties": ["north", "south"], "dataset": "baskets"}
+    spec = JobSpec.of({"job": align}, "job.toml", Path())
+    strict = policy(tasks=["align"], min_support=Decimal("0.5"), min_count=10, max_length=2, withhold=("a*",))
+    assert judge(strict, spec) == "auto"
+    assert {"min_support", "min_count", "max_length", "withhold"}.isdisjoint(
+        v.rule for v in verdicts(strict, case(spec))
+    )
+    check_rows(strict, spec, me="north", n_rows=10**9)
+    with pytest.raises(PolicyDenied, match="not the task 'align'"):
+        judge(policy(), spec)
+
+
 def test_a_policy_without_rules_allows() -> None:
     assert judge(policy(), job()) == "auto"
     assert judge(policy(), job(itemsets={"min_support": 1})) == "auto"
@@ -102,6 +115,18 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         job(),
         {},
         "max_candidates of at most 1000 .rule max_candidates., and the job has 5000000",
+    ),
+    (
+        {"disclose": ["frequent"]},
+        job(),
+        {},
+        "allows disclose = 'frequent' only, and the job has 'supports' .rule disclose.",
+    ),
+    (
+        {"compute": ["north", "east"]},
+        job(),
+        {},
+        "does not trust 'south' to be a computing party, only 'north' and 'east' .rule compute.; set .trust. compute",
     ),
     ({"max_deadline": "29m"}, job(), {}, "a deadline of at most 29m .rule max_deadline., and the job has 30m"),
     ({"max_union_bound": 64}, job(), {}, "bound of at most 64 .rule max_union_bound., and the job has none"),

@@ -9,6 +9,8 @@ import pytest
 
 from link.errors import InputDataError
 from link.executor import ThreadExecutor
+from mining.tables import Table
+from mining.transactions import Transactions
 from party.config import DatasetSection
 from party.sources import Sources
 
@@ -51,7 +53,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path, executor: ThreadExecutor) 
         status = path.stat()
         path.write_text("milk\nbread wine\neggs\n")  # as many bytes as before
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-        assert "wine" in (await kept.load("baskets")).items
+        changed = await kept.load("baskets")
+        assert isinstance(changed, Transactions)
+        assert "wine" in changed.items
         assert first.n_rows == 2
 
     asyncio.run(test())
@@ -62,6 +66,27 @@ def test_a_missing_file_is_told_at_the_start_and_at_the_job(tmp_path: Path, exec
     assert kept.missing() == ["baskets"]
     with pytest.raises(InputDataError, match=r"absent\.dat"):
         asyncio.run(kept.load("baskets"))
+
+
+def test_a_table_is_read_and_known_by_its_digest(tmp_path: Path, executor: ThreadExecutor) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("ward,bed,age\n1,2,50\n1,3,60\n")
+    section = {"name": "people", "kind": "table", "source": str(path), "format": "csv", "id": ["ward", "bed"]}
+
+    async def test() -> None:
+        kept = Sources([DatasetSection.model_validate(section)], executor)
+        first = await kept.load("people")
+        assert isinstance(first, Table)
+        assert (first.n_rows, first.column_names) == (2, ("age",))
+        digest = await kept.digest("people", first)
+        path.write_text('"ward","bed","age"\n1,2,50\n1,3,60\n\n')
+        again = await kept.load("people")
+        assert again is not first
+        assert await kept.digest("people", again) == digest
+        path.write_text("ward,bed,age\n1,2,50\n1,3,61\n")
+        assert await kept.digest("people", await kept.load("people")) != digest
+
+    asyncio.run(test())
 
 
 def test_a_database_is_read_for_every_job(tmp_path: Path, executor: ThreadExecutor) -> None:

@@ -326,6 +326,30 @@ def test_a_changed_table_is_found(original: tuple[World, bytes], tmp_path: Path,
     assert all(name in finding.what for finding in findings)
 
 
+@pytest.mark.parametrize("rules", [None, {"min_confidence": "0.5"}])
+def test_a_result_without_supports_is_held_against_what_was_signed(tmp_path: Path, rules: dict[str, str] | None):
+    (tmp_path / "world").mkdir()
+    world, spec = World(tmp_path / "world"), weekly(disclose="frequent", rules=rules)
+    job, ends = world.run(spec)
+    world.stop()
+    folder = world.write_result(tmp_path / "result", spec, job, ends)
+    assert check_result(folder, world.trust, {}) == []
+    tables = [folder / "itemsets.csv"] if rules is None else [folder / "itemsets.csv", folder / "rules.csv"]
+    for table in tables:
+        text = table.read_text()
+        head, _, *more = text.splitlines(keepends=True)
+        table.write_text("".join([head, *more]))
+        findings = check_result(folder, world.trust, {})
+        assert findings
+        assert all(table.name in finding.what for finding in findings)
+        table.write_text(text)
+    itemsets = tables[0]
+    itemsets.write_text(itemsets.read_text().replace(",,", ",7,0.1"))  # a count that nobody has signed
+    findings = check_result(folder, world.trust, {})
+    assert len(findings) == len(PARTIES)
+    assert all("not hold the itemsets" in finding.what for finding in findings)
+
+
 def test_a_release_that_no_log_tells_of(original: tuple[World, bytes], tmp_path: Path):
     world, _ = original
     path = rewritten(world, tmp_path, lambda event: None if event.event == "released" else event)

@@ -48,17 +48,18 @@ def rows(seed: int, number: int = 40) -> list[list[str]]:
 DATA = {party: rows(seed) for seed, party in enumerate(PARTIES)}
 
 
-def weekly(deadline: str = "30s", **itemsets: Any) -> JobSpec:
+def weekly(deadline: str = "30s", rules: Mapping[str, Any] | None = None, **itemsets: Any) -> JobSpec:
     contents = {
         "job": {
             "name": "weekly",
-            "task": "itemsets",
+            "task": "itemsets" if rules is None else "rules",
             "parties": list(PARTIES),
             "dataset": "baskets",
             "recipients": ["coordinator"],
             "deadline": deadline,
         },
         "itemsets": {"min_support": "0.2", **itemsets},
+        **({} if rules is None else {"rules": rules}),
     }
     return JobSpec.of(contents, "the test", Path())
 
@@ -124,7 +125,7 @@ class World:
             log = self.logs[party]
             if isinstance(end, PartyRun):
                 found = end.outcome.itemsets
-                signed = b"" if found is None else digest(pack(found))
+                signed = b"" if found is None else digest(pack(found, end.outcome.rules))
                 release = release_of(end, job_id=job, party=party, result_digest=signed)
                 self.headers[party] = header = sign(release, self.identities[party])
                 log.append(
@@ -152,6 +153,7 @@ class World:
                     for party, header in self.headers.items()
                 },
                 learner.outcome.itemsets,
+                learner.outcome.rules,
                 proposal=self.proposal,
                 approvals=self.approvals,
             ),

@@ -1,0 +1,81 @@
+"""What an alignment opens, and what else its parties learn: lines of the job's statement, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from crypto.protocols import joint_prf, union_disclosure
+from crypto.protocols.alignment import EPSILON_COMMON
+from link.disclosure import Declared, Learned
+
+Mode = Literal["intersection", "cardinality", "union"]
+
+
+def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None, label: str) -> list[Declared]:
+    """The statement's lines for what an alignment opens.
+
+    Args:
+        mode: Which way of aligning.
+        parties: All parties of the job.
+        merger: The party that compares.
+        bound: The job's bound; None where size classes are announced.
+        label: As given to the alignment.
+    """
+    receivers, most = frozenset(parties) - {merger}, bound or joint_prf.MAX_ELEMENTS
+    size = "how many identifiers all parties hold"
+    match mode:
+        case "cardinality":
+            return [Declared(label, receivers, size, 1, "at the end of the alignment")]
+        case "union":
+            what = "pseudonyms of the identifiers that some party holds, among random ones"
+            return [Declared(label, receivers, what, len(parties) * most, "at the end of the alignment")]
+        case _ if len(parties) == 2:
+            what = "place by place of the other's shuffled list, whether both hold what stands there"
+            return [Declared(label, receivers, what, most, "at the end of the alignment")]
+        case _:
+            what = "hashes of the identifiers that all parties hold"
+            return [
+                Declared(f"{label}-size", receivers, size, 1, "after the comparison"),
+                Declared(label, receivers, what, most, "at the end of the alignment"),
+            ]
+
+
+def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) -> list[Learned]:
+    """Who learns what in an alignment of semi-honest parties.
+
+    Args:
+        mode: Which way of aligning.
+        parties: All parties of the job.
+        merger: The party that compares.
+        bound: The job's bound; None where size classes are announced.
+    """
+    everyone = tuple(parties)
+    lines = joint_prf.leakage(everyone, bound)
+    if mode == "union":
+        two = "; with two parties the other's identifiers among random ones are those that are not one's own"
+        what = "at which positions its own rows are; not who else has a row there" + (two if len(everyone) == 2 else "")
+        return [
+            Learned(everyone, "result", what),
+            *lines,
+            *union_disclosure.leakage(everyone, merger, bound=bound, fill="union"),
+        ]
+    what = (
+        "which of its own rows all parties hold" if mode == "intersection" else "how many identifiers all parties hold"
+    )
+    lines.insert(0, Learned(everyone, "result", what))
+    if len(everyone) > 2:
+        lines += _of_merger(merger)
+    return lines
+
+
+def _of_merger(merger: str) -> list[Learned]:
+    pairs = (
+        "for every two other parties the number of identifiers that exactly these two hold, plus the pair's number of "
+        f"common fakes (ε = {EPSILON_COMMON})"
+    )
+    groups = (
+        f"for every group of parties with {merger} in it, or of three or more, the number of identifiers that exactly "
+        "these hold"
+    )
+    return [Learned((merger,), "count", pairs), Learned((merger,), "count", groups)]

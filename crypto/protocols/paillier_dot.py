@@ -1,0 +1,378 @@
+"""Dot products of two parties' private columns of bits by Paillier encryption: in how many rows both of a pair are set.
+
+For a list of pairs (i, j) of columns, A of the key's holder and B of the evaluator, the result is Σ_t A[t, i]·B[t, j].
+
+    1. The key's holder packs its columns' bits into plaintexts, several rows to one where there is room (`slots`), and
+       sends their encryptions, from a pool made beforehand.
+    2. The evaluator, for each of its columns, multiplies the ciphertexts of the rows where the column is set:
+       encryptions of all products with that column. It adds a random mask over the *whole* plaintext, and makes the
+       ciphertext fresh with a uniform n-th residue. The key's holder decrypts.
+    3. What the holder has and the evaluator's masks, negated, are shares of the products.
+
+What becomes of the shares:
+    "opened"   the evaluator opens the masks of the products asked for to the key's holder, by `Session.open`;
+               products that were not asked for stay masked.
+    "shared"   they stay, as additive shares modulo 2^64.
+    "doubled"  they stay, modulo 2^k, as shares of 2·product + β with an unknown bit β: for comparison with a
+               threshold and nothing else, in slots a third as wide.
+
+Rounds: 2; one more for every 32 MB of encrypted rows beyond the first 64.
+Output: as above.
+Bytes, for keys of b bits, N rows, ρ rows to a plaintext and g groups of columns: b/4 · g · ⌈N/ρ⌉ from the key's holder,
+    b/4 · g for each of the evaluator's columns from the evaluator, 8 more a pair if it opens.
+
+Adversary: semi-honest. The evaluator sees ciphertexts, private by the decisional composite residuosity assumption and
+    what the pool's source assumes besides. The key's holder sees uniform n-th residues and masked plaintexts: these
+    are within (2ρ − 1)·2^-40 of a distribution without the products for each reply, or ("each" in `slots`) 2^-40 a
+    slot. A key's holder with a malformed modulus, or who sends other plaintexts than bits, learns more than products
+    of bits; an evaluator that deviates can spoil products, or learn from the end of a job whether an altered one was
+    refused.
+Collusion: two parties; the two together have everything.
+Leakage: the number of rows and the pairs, which are public. The *time* in which the evaluator answers grows with the
+    number of ones in its columns.
+
+Source: Goethals, Laur, Lipmaa and Mielikäinen, "On Private Scalar Product Computation for Privacy-Preserving Data
+Mining", ICISC 2004, protocol 3; Paillier, EUROCRYPT 1999; Damgård, Jurik and Nielsen 2010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import gmpy2
+import numpy as np
+from gmpy2 import mpz
+
+from crypto.primitives.columns import Columns, check_columns
+from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, encrypt, values_of, with_plaintext
+from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey, PublicKey
+from crypto.primitives.paillier.pool import ZeroPool
+from crypto.primitives.paillier.selection import SelectionWanted, check_and_select
+from crypto.primitives.paillier.workers import Workers, in_order
+from crypto.primitives.paillier.zeros import UniformZeros
+from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.slots import Words
+from crypto.primitives.xor_sharing import XorShare
+from crypto.protocols.comparison import Thresholds, at_least, width_for
+from crypto.protocols.ot_matrix import Pairs
+from crypto.protocols.paillier_arrangement import Arrangement, Chunk, in_pieces, joined
+from crypto.protocols.two_party import TwoParty, beside
+from link.disclosure import Declared
+from link.errors import MalformedMessage
+from link.session import Session
+from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
+
+WINDOW: Final = 32  # messages of rows of which the evaluator tells that it has taken them
+_REPLIES_AT_ONCE: Final = 16  # ciphertexts in a piece of work: a tenth to half a second
+
+
+def declared(label: str, holder: str, maximum: int, *, when: str) -> Declared:
+    """The statement's line for products opened under `label` to the key's holder."""
+    return Declared(label, frozenset([holder]), "rows in which both columns of a pair are set", maximum, when)
+
+
+# -- opened to the key's holder ----------------------------------------------------------------------------------------
+async def hold_opened(
+    session: Session,
+    evaluator: str,
+    key: PrivateKey,
+    pool: ZeroPool,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    label: str,
+    workers: Workers | None = None,
+) -> Words:
+    """The key holder's part: the products.
+
+    Args:
+        session: The lane to talk on, fresh for this call.
+        evaluator: The other party.
+        key: This party's key.
+        pool: Encryptions of zero under it; what is missing is made on the spot.
+        columns: This party's own.
+        rows: Length of the columns, public.
+        pairs: A column of the key's holder and one of the evaluator each, at least one; public.
+        label: A label of the job's statement, for at least one value a pair.
+        workers: Where encryptions of zero are made; the session's own by default.
+
+    Returns:
+        One number a pair, in their order.
+
+    Raises:
+        ValueError: A pair names a column that this party does not have, the columns are too short, or there are more
+            rows than slots can count.
+        MalformedMessage: The evaluator's reply or masks are not as they must be.
+    """
+    arrangement = Arrangement.of(rows, pairs, "opened", key.public.bits)
+    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
+    masks = await session.receive_opened(evaluator, label, np.uint64, (len(pairs),))  # <- 2
+    products = arrangement.without_masks(masked, masks)
+    if products.max() > rows:
+        raise MalformedMessage(f"{evaluator} opened masks that are not those of its products", party=evaluator)
+    return products
+
+
+async def evaluate_opened(
+    session: Session,
+    holder: str,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    label: str,
+    key_bits: int = DEFAULT_BITS,
+    workers: Workers | None = None,
+) -> None:
+    """The evaluator's part, which learns nothing.
+
+    Args:
+        session: The lane to talk on, fresh for this call.
+        holder: The key's holder.
+        columns: This party's own.
+        rows: As at the holder.
+        pairs: As at the holder.
+        label: As at the holder.
+        key_bits: Size of the holder's key, public.
+        workers: Where ciphertexts are multiplied: several processes use several cores; the session's own by default.
+
+    Raises:
+        ValueError: As for `hold_opened`.
+        MalformedMessage: The holder's key is none of that size, or its rows are no ciphertexts under it.
+        UndeclaredDisclosure: The statement does not allow the opening; no masks have left.
+    """
+    arrangement = Arrangement.of(rows, pairs, "opened", key_bits)
+    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
+    await session.open(label, masks, [holder])  # -> 2
+
+
+# -- left as shares ----------------------------------------------------------------------------------------------------
+async def hold_shared(
+    session: Session,
+    evaluator: str,
+    key: PrivateKey,
+    pool: ZeroPool,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    workers: Workers | None = None,
+) -> AdditiveShare:
+    """The key holder's shares modulo 2^64, one a pair; arguments and errors as for `hold_opened`.
+
+    The holders of the shares are the key's holder and the evaluator, in this order.
+    """
+    arrangement = Arrangement.of(rows, pairs, "shared", key.public.bits)
+    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
+    return AdditiveShare(arrangement.of_pairs(masked), session.me, (session.me, evaluator))
+
+
+async def evaluate_shared(
+    session: Session,
+    holder: str,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    key_bits: int = DEFAULT_BITS,
+    workers: Workers | None = None,
+) -> AdditiveShare:
+    """The evaluator's shares modulo 2^64, one a pair; arguments and errors as for `evaluate_opened`."""
+    arrangement = Arrangement.of(rows, pairs, "shared", key_bits)
+    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
+    return AdditiveShare(np.negative(masks), session.me, (holder, session.me))
+
+
+# -- for comparison only -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class DoubledShare:
+    """A share of 2·product + β modulo 2^width, one a pair; nothing but comparison may be made of it, since β tells.
+
+    Attributes:
+        rows: No product exceeds it.
+    """
+
+    rows: int
+    _share: AdditiveShare
+
+    async def reach(self, session: Session, parties: TwoParty, threshold: Thresholds) -> XorShare:
+        """Shares of [product ≥ threshold], as 2·product + β ≥ 2·threshold says the same; both holders call this.
+
+        Args:
+            session: The lane to talk on, fresh for this call.
+            parties: This party's half of the agreement between the key's holder and the evaluator, in this order.
+            threshold: Public: one number for all, or a uint64 array of one for each pair, from 0 to `rows`.
+
+        Returns:
+            One bit a pair.
+        """
+        doubled = 2 * threshold if isinstance(threshold, int) else threshold * np.uint64(2)
+        return await at_least(session, parties, self._share, doubled, width_for(2 * self.rows + 1))
+
+    def __repr__(self) -> str:
+        return f"<DoubledShare of length {self._share.size}>"
+
+
+async def hold_doubled(
+    session: Session,
+    evaluator: str,
+    key: PrivateKey,
+    pool: ZeroPool,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    workers: Workers | None = None,
+) -> DoubledShare:
+    """The key holder's shares for comparison; arguments and errors as for `hold_opened`."""
+    arrangement = Arrangement.of(rows, pairs, "doubled", key.public.bits)
+    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
+    return DoubledShare(rows, AdditiveShare(arrangement.of_pairs(masked), session.me, (session.me, evaluator)))
+
+
+async def evaluate_doubled(
+    session: Session,
+    holder: str,
+    columns: Columns,
+    rows: int,
+    pairs: Pairs,
+    *,
+    key_bits: int = DEFAULT_BITS,
+    workers: Workers | None = None,
+) -> DoubledShare:
+    """The evaluator's shares for comparison; arguments and errors as for `evaluate_opened`."""
+    arrangement = Arrangement.of(rows, pairs, "doubled", key_bits)
+    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
+    return DoubledShare(rows, AdditiveShare(np.negative(masks), session.me, (holder, session.me)))
+
+
+# -- the two roles -----------------------------------------------------------------------------------------------------
+async def _hold(
+    session: Session,
+    evaluator: str,
+    arrangement: Arrangement,
+    key: PrivateKey,
+    pool: ZeroPool,
+    columns: Columns,
+    workers: Workers,
+) -> Words:
+    """The masked slots of all replies, shape (replies, slots)."""
+    check_columns(columns, arrangement.rows, arrangement.used[0])
+    if pool.key != key.public:
+        raise TypeError("encryptions of zero are taken from a pool under the key itself")
+
+    def encrypted(chunk: Chunk, zeros: list[mpz]) -> bytes:
+        return encrypt(key.public, arrangement.plaintexts(chunk, columns), zeros).to_bytes()
+
+    await session.send(evaluator, PaillierKey(modulus=key.public.to_bytes()))  # -> 1
+    random, taken = session.randomness("encryptions of zero"), session.lane("taken")
+    chunks = arrangement.chunks()
+    for number, chunk in enumerate(chunks):
+        if number >= 2 * WINDOW and number % WINDOW == 0:
+            await taken.recv(evaluator, RowsTaken)
+        zeros = await pool.draw(chunk.ciphertexts, random, workers)
+        rows = await session.compute(encrypted, chunk, zeros)
+        await session.send(evaluator, EncryptedRows(data=rows))  # -> 1
+        session.progress("encrypting", number + 1, len(chunks))
+
+    shape = (arrangement.replies, arrangement.ciphertext_bytes)
+    replies = await session.recv_array(evaluator, MaskedProducts, np.uint8, shape)  # <- 2
+    try:
+        ciphertexts = await session.compute(Ciphertexts.from_bytes, key.public, replies.tobytes())
+    except ValueError as error:
+        raise MalformedMessage(
+            f"{evaluator} sent products that are not as they must be: {error}", party=evaluator
+        ) from None
+    pieces = in_pieces(len(ciphertexts), _REPLIES_AT_ONCE)
+    plaintexts = await session.map(lambda piece: key.decrypt(ciphertexts[piece]), pieces)
+    return arrangement.layout.unpack(joined(plaintexts))
+
+
+async def _evaluate(
+    session: Session, holder: str, arrangement: Arrangement, columns: Columns, workers: Workers
+) -> Words:
+    """The pairs' masks, modulo 2^width."""
+    check_columns(columns, arrangement.rows, arrangement.used[1])
+    layout, bits = arrangement.layout, arrangement.ciphertext_bytes * 4
+    message = await session.recv(holder, PaillierKey)  # <- 1
+    try:
+        key = await session.compute(PublicKey.from_bytes, message.modulus, bits)
+    except ValueError as error:
+        raise MalformedMessage(f"{holder} sent a key that cannot be one: {error}", party=holder) from None
+
+    products, zeros = await beside(
+        _products(session, holder, arrangement, columns, key, workers),
+        _uniform_zeros(session, key, arrangement.replies),
+    )
+    masks, slots = layout.masks(arrangement.replies, session.randomness("masks"))
+
+    def masked(piece: slice) -> list[mpz]:
+        """Rows of one plaintext brought together, each in its place; then fresh, and under the mask."""
+        first, *others = (of_row[piece] for of_row in products)
+        for other in others:
+            shifted = gmpy2.powmod_base_list(first, mpz(1) << layout.block_bits, key.n_squared)
+            first = [a * b % key.n_squared for a, b in zip(shifted, other, strict=True)]
+        fresh = (with_plaintext(key, zero, mask) for zero, mask in zip(zeros[piece], masks[piece], strict=True))
+        return [a * b % key.n_squared for a, b in zip(first, fresh, strict=True)]
+
+    replies = joined(await session.map(masked, in_pieces(arrangement.replies, _REPLIES_AT_ONCE)))
+    data = np.frombuffer(bytes_of(key, replies), np.uint8)
+    await session.send_array(holder, MaskedProducts, data)  # -> 2
+    return arrangement.of_pairs(slots)
+
+
+async def _products(
+    session: Session, holder: str, arrangement: Arrangement, columns: Columns, key: PublicKey, workers: Workers
+) -> list[list[mpz]]:
+    """Per row of a plaintext the products of selected ciphertexts, column by column, and group by group for each."""
+    chunks, taken = arrangement.chunks(), session.lane("taken")
+
+    async def pieces() -> AsyncIterator[SelectionWanted]:
+        for number, chunk in enumerate(chunks):
+            size = chunk.ciphertexts * key.ciphertext_bytes
+            rows = await session.recv(holder, EncryptedRows, partial(_check_size, size=size))  # <- 1
+            selection = await session.compute(arrangement.selection, chunk, columns)
+            yield SelectionWanted(int(key.n), rows.data, chunk.groups, selection)
+            if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
+                await taken.send(holder, RowsTaken())
+
+    number = len(arrangement.used[1]) * arrangement.layout.rows
+    products, done = [mpz(1)] * (arrangement.groups * number), 0
+    try:
+        async with aclosing(in_order(workers, check_and_select, pieces())) as results:
+            async for data in results:
+                parts = values_of(key, data)
+                products = [a * b % key.n_squared for a, b in zip(products, parts, strict=True)]
+                session.progress("multiplying", done := done + 1, len(chunks))
+    except ValueError as error:
+        raise MalformedMessage(f"{holder} sent rows that are not as they must be: {error}", party=holder) from None
+    # group, row, column -> row, column, group
+    count = len(arrangement.used[1])
+    return [
+        [
+            products[group * number + row * count + column]
+            for column in range(count)
+            for group in range(arrangement.groups)
+        ]
+        for row in range(arrangement.layout.rows)
+    ]
+
+
+async def _uniform_zeros(session: Session, key: PublicKey, count: int) -> list[mpz]:
+    """For the replies, made while rows come in."""
+    source = UniformZeros(key)
+    pieces = [
+        (piece.stop - piece.start, session.randomness("uniform residues"))
+        for piece in in_pieces(count, _REPLIES_AT_ONCE)
+    ]
+    return joined(await session.map(lambda piece: source.make(*piece), pieces))
+
+
+def _check_size(message: EncryptedRows, size: int) -> None:
+    if len(message.data) != size:
+        raise ValueError(f"{size} bytes of ciphertexts were expected, not {len(message.data)}")

@@ -1,0 +1,133 @@
+"""Other ways to do a job: what each costs, and what it discloses more or less than the job as it is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.parameters import horizontal_mining
+from jobs.plan.figures import Figures
+from jobs.plan.plan import Alternative
+from jobs.spec import JobSpec
+from jobs.statement import Statement, statement
+from mining.joint.disclosure import may_be_level_wise
+from mining.joint.parameters import HorizontalMining
+from mining.measure_names import DEFAULT_MEASURES
+from protos.v1.plan_pb2 import PartyEstimate
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The job with some settings changed.
+
+    Attributes:
+        name: What it is about.
+        change: The lines of the job file that choose it.
+        spec: The changed job.
+    """
+
+    name: str
+    change: tuple[str, ...]
+    spec: JobSpec
+
+
+def variants(spec: JobSpec) -> list[Variant]:
+    """One change at a time, and two that go all the way: to the least disclosure, and to the most speed.
+
+    They differ in nothing that the parties' own rows hang on, so one answer of a party serves them all.
+    """
+    written = spec.itemsets
+    changes: list[tuple[str, dict[str, Any]]] = [
+        (f'disclose = "{disclose}"', {"disclose": disclose}) for disclose in ("candidates", "supports", "frequent")
+    ]
+    if written.catalogue is None:
+        changes += [(f'universe = "{universe}"', {"universe": universe}) for universe in ("hidden", "frequent-items")]
+    task = horizontal_mining(spec)
+    if may_be_level_wise(task) and task.strategy != "one-shot":
+        changes.append((f"{'not ' * written.thin}thinned", {"thin": not written.thin}))
+    if task.allows(2):
+        changes += [(f'strategy = "{name}"', {"strategy": name}) for name in ("level-wise", "one-shot")]
+    free = {"strategy": "auto"} if written.catalogue is not None else {"strategy": "auto", "universe": "auto"}
+    changes.append(("least disclosure", {**free, "thin": False, "prefer": "disclosure", "disclose": "frequent"}))
+    changes.append(("most speed", {**free, "prefer": "speed"}))
+    found: dict[HorizontalMining, Variant] = {}
+    for name, change in changes:
+        variant = _changed(spec, name, change)
+        found.setdefault(horizontal_mining(variant.spec), variant)
+    found.pop(task, None)
+    return list(found.values())
+
+
+def alternatives(
+    spec: JobSpec, written: Figures, answers: Mapping[str, PartyEstimate], latency_s: float
+) -> list[Alternative]:
+    """The variants that differ from the job as it is written in cost or statement.
+
+    Args:
+        spec: The job.
+        written: Its figures.
+        answers: What each of its parties tells of it, in the order of the job.
+        latency_s: Seconds that a message is expected to take from party to party.
+    """
+    here, found = statement(spec), []
+    for variant in variants(spec):
+        figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s)
+        there = statement(variant.spec)
+        if there == here and figures.bytes_sent == written.bytes_sent:
+            continue
+        known = figures.found is not None
+        found.append(
+            Alternative(
+                name=variant.name,
+                change=list(variant.change),
+                strategy=figures.found.strategy if figures.found is not None else None,
+                rounds=figures.traffic.rounds if known else None,
+                seconds=figures.seconds if known else None,
+                bytes_sent=figures.bytes_sent if known else None,
+                adds=_less(there.prose(), here.prose()),
+                drops=_less(here.prose(), there.prose()),
+                in_short=_in_short(here, there, spec.job.parties),
+            )
+        )
+    return found
+
+
+def _in_short(here: Statement, there: Statement, parties: tuple[str, ...]) -> str:
+    """In a line what the other statement says more and less than the first."""
+    drops, adds = (
+        _less(_clauses(one, parties), _clauses(other, parties)) for one, other in ((here, there), (there, here))
+    )
+    if drops and adds:
+        return f"no longer: {'; '.join(drops)}. Instead: {'; '.join(adds)}."
+    if drops or adds:
+        return f"{'no longer' if drops else 'also'}: {'; '.join(drops or adds)}."
+    return "the same is disclosed."
+
+
+def _clauses(declared: Statement, parties: tuple[str, ...]) -> list[str]:
+    """The statement's lines without who learns them, where these are all parties; a protocol's own lines as one."""
+    found = [f"collusion: {clause}" for clause in declared.collusion.split("; ")]
+    for line in declared.learned:
+        about, _, rest = line.what.partition(": ")
+        if rest and about.startswith("of the "):
+            found.append(f"{about}: sizes and what is shared")
+        else:
+            found.append(line.what if line.who == parties else f"to {' and '.join(line.who)}: {line.what}")
+    return list(dict.fromkeys(found))
+
+
+def _less(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    return [line for line in one if line not in other]
+
+
+def _changed(spec: JobSpec, name: str, change: Mapping[str, Any]) -> Variant:
+    """The job with these settings of `[itemsets]`, and what they ask of others."""
+    change = {key: value for key, value in change.items() if getattr(spec.itemsets, key) != value}
+    lines = [f"[itemsets] {key} = {json.dumps(value)}" for key, value in change.items()]
+    update: dict[str, Any] = {"itemsets_": spec.itemsets.model_copy(update=change)}
+    if spec.rules is not None and change.get("disclose") == "frequent" and spec.rules.measures != DEFAULT_MEASURES:
+        update["rules"] = spec.rules.model_copy(update={"measures": DEFAULT_MEASURES})
+        lines.append("[rules] without measures")
+    return Variant(name, tuple(lines), spec.model_copy(update=update))

@@ -1,0 +1,85 @@
+"""On what a plan's figures rest, and what whoever runs the job should think of, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.plan.expected import Expected
+from jobs.spec import JobSpec
+from protos.v1.plan_pb2 import PartyEstimate
+
+
+def assumptions(
+    spec: JobSpec, found: Expected | None, answers: Mapping[str, PartyEstimate], latency_s: float
+) -> list[str]:
+    """On what the figures rest.
+
+    Args:
+        spec: The job.
+        found: What is expected of it.
+        answers: What each of its parties tells.
+        latency_s: Seconds that a message is expected to take from party to party.
+    """
+    told = [name for name, answer in answers.items() if answer.HasField("sizes")]
+    hidden = [name for name in answers if name not in told]
+    lines = []
+    if found is None:
+        lines.append(
+            f"None of {_and(list(answers))} publishes its sizes: the figures are what the job costs at least, and "
+            "what the job's own limits allow at most."
+        )
+    elif hidden:
+        lines.append(
+            f"{_and(hidden)} {'hides its' if len(hidden) == 1 else 'hide their'} sizes: the figures take "
+            f"{'it' if len(hidden) == 1 else 'them'} to be like the others; the job's own limits allow more."
+        )
+    rounded = [name for name in told if answers[name].rows_public == "rounded"]
+    if rounded:
+        lines.append(f"The sizes of {_and(rounded)} are rounded: counts to two significant digits, rows to three.")
+    if found is not None:
+        lines += _of_candidates(spec, found, [name for name in told if not answers[name].sizes.complete])
+    if spec.itemsets.disclose != "candidates":
+        lines.append(
+            f"{_and(spec.compute)} agree anew on what their comparisons need; if they have kept it from an earlier "
+            "job, that is saved."
+        )
+    lines.append(
+        f"A message takes {1000 * latency_s:.1f} ms between parties, as between them and the coordinator; the width "
+        "of the network is taken to be no hindrance."
+    )
+    lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")
+    return lines
+
+
+def advice(spec: JobSpec) -> list[str]:
+    """What the job discloses without need, by the number of its parties."""
+    if len(spec.job.parties) > 2 or spec.itemsets.disclose == "frequent":
+        return []
+    one, other = spec.job.parties
+    which = "every candidate" if spec.itemsets.disclose == "candidates" else "every frequent itemset"
+    return [
+        f"With two parties a sum that is opened tells each the other's count: {one} and {other} learn each other's "
+        f'counts of {which}. [itemsets] disclose = "frequent" opens no sum, and tells only which itemsets are frequent.'
+    ]
+
+
+def _of_candidates(spec: JobSpec, found: Expected, short: Sequence[str]) -> list[str]:
+    lines = [
+        "How many candidates there are is what each party's own rows let expect, the middle of them by number of "
+        "rows; where the parties' rows differ much in kind, it may be far off."
+    ]
+    if short and found.sizes.one_shot is None:
+        lines.append(
+            f"{_and(short)} did not look at long candidates, of which there are very many: the job costs more."
+        )
+    if found.beyond is not None:
+        lines.append(
+            f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there "
+            "the job would end with an error; raise min_support, set max_length, or raise max_candidates."
+        )
+    return lines
+
+
+def _and(names: Sequence[str]) -> str:
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last

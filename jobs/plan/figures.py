@@ -1,0 +1,65 @@
+"""The figures of one way to do a job: what is expected of it, what it moves and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crypto.params import STANDARD_128
+from jobs.plan.expected import Expected, expected
+from jobs.plan.prices import seconds
+from link.traffic import Traffic, greeting, receipts
+from mining.joint.parameters import HorizontalMining
+from mining.joint.sizes import MiningSizes, mining_traffic
+from protos.v1.plan_pb2 import PartyEstimate
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a job.
+
+    Attributes:
+        found: What is expected; None where the parties tell too little, and the figures are the least that it costs.
+        sizes: On which the figures hang.
+        traffic: Of the whole session.
+        seconds: Of the slowest party.
+    """
+
+    found: Expected | None
+    sizes: MiningSizes
+    traffic: Traffic
+    seconds: float
+
+    @classmethod
+    def of(cls, task: HorizontalMining, answers: Mapping[str, PartyEstimate], latency_s: float) -> Figures:
+        """From what the parties tell.
+
+        Args:
+            task: The public parameters.
+            answers: By party, in the order of the job.
+            latency_s: Seconds that a message is expected to take from party to party.
+
+        Raises:
+            InputDataError: There are no transactions.
+        """
+        found = expected(task, answers)
+        sizes = found.sizes if found is not None else MiningSizes(1, 0, None)
+        traffic = session_traffic(task, tuple(answers), answers, sizes)
+        return cls(found, sizes, traffic, seconds(task, answers, sizes, traffic, latency_s))
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of all parties together."""
+        return sum(map(self.traffic.bytes_sent, self.traffic.parties))
+
+
+def session_traffic(
+    task: HorizontalMining, parties: Sequence[str], answers: Mapping[str, PartyEstimate], sizes: MiningSizes
+) -> Traffic:
+    """All frames of the job's session, greetings and receipts included."""
+    certificates = {name: answers[name].certificate_bytes for name in parties}
+    traffic = Traffic(parties)
+    greeting(traffic, STANDARD_128.suite, certificates)
+    mining_traffic(traffic, "/task", task, sizes)
+    receipts(traffic, STANDARD_128.suite, certificates)
+    return traffic

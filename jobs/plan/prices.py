@@ -1,0 +1,186 @@
+"""What the steps of a job take of time and memory, from its sizes and the measured speed of its parties' machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Final
+
+from crypto.params import STANDARD_128
+from crypto.protocols.comparison import BLOCK
+from crypto.protocols.joint_prf_costs import prf_work
+from crypto.protocols.secure_sum import word_for
+from crypto.protocols.two_party_costs import comparison_work
+from crypto.protocols.union_costs import UnionSizes, union_work
+from link.traffic import Traffic
+from mining.bitmaps import packed_bytes
+from mining.joint.hidden_sizes import HiddenSizes
+from mining.joint.parameters import HorizontalMining
+from mining.joint.sizes import (
+    Hidden,
+    MiningSizes,
+    RulesOnShares,
+    Step,
+    Supports,
+    Union,
+    Vote,
+    capped_sums,
+    steps,
+)
+from mining.pairs import n_pairs
+from protos.v1.plan_pb2 import PartyEstimate, Speed
+
+_CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
+_SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
+_AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between the computing parties
+_STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
+_TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
+_TOGETHER: Final = 0.6  # of both ends' work: they work at the same time, but for waiting
+_NODE_BYTES: Final = 160 << 20  # of a node that runs no job
+_ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
+_POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
+_COPIES_OF_SUMS: Final = 3
+_BLOCK_BYTES: Final = 50 << 20  # that a block of comparisons keeps, of which two are on their way
+
+Speeds = Mapping[str, Speed]
+
+
+def seconds(
+    task: HorizontalMining,
+    answers: Mapping[str, PartyEstimate],
+    sizes: MiningSizes,
+    traffic: Traffic,
+    latency_s: float,
+) -> float:
+    """Every step takes as long as its slowest party; all wait for each other at each."""
+    speeds = {name: answer.speed for name, answer in answers.items()}
+    taken = steps(task, sizes)
+    total = _SETTLE_S + traffic.rounds * latency_s + sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
+    if task.is_shared and any(isinstance(step, Vote) for step in taken):
+        total += _AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
+    total += max(_counting_s(sizes, answer) for answer in answers.values())
+    return total + max(_moving_s(traffic, name, speed) for name, speed in speeds.items())
+
+
+def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_parties: int) -> int:
+    """Packed rows, the vectors of the largest batch, the lists of the largest union, and blocks of comparisons."""
+    taken = steps(task, sizes)
+    lists = max((_list_bytes(step) for step in taken), default=0)
+    batch = max((step.candidates for step in taken if isinstance(step, Vote)), default=0)
+    length = 2 if sizes.one_shot is None else 4
+    word_bytes = 8 if task.is_shared else word_for(sizes.n_rows).itemsize
+    vectors = batch * (8 + 4 * length + _COPIES_OF_SUMS * word_bytes)
+    columns = packed_bytes(sizes.universe, answer.n_rows)
+    blocks = 0
+    if answer.party in task.compute:
+        compared = max(
+            (number for step in taken for number, _ in _comparisons(step, task, n_parties, sizes.n_rows)), default=0
+        )
+        blocks = _BLOCK_BYTES * min(2 * BLOCK, compared) // BLOCK
+    return _NODE_BYTES + answer.n_rows * _ROW_BYTES + columns + vectors + _POINT_COPIES * lists + blocks
+
+
+def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
+    match step:
+        case Union(sizes=union):
+            return _union_s(union, speeds, task.merger)
+        case Hidden(hidden):
+            return _hidden_s(hidden, speeds, task.merger)
+        case _:
+            compared_s = sum(
+                _comparison_s(number, width, task, speeds)
+                for number, width in _comparisons(step, task, len(speeds), n_rows)
+            )
+            return compared_s + _masks_s(step, task, n_rows, speeds)
+
+
+def _comparison_s(number: int, width: int, task: HorizontalMining, speeds: Speeds) -> float:
+    """The computing parties work at the same time, at the pace of the slower."""
+    work = comparison_work(number, width)
+    transfers = _STREAMS + _TABLES * (work.transfers + work.triples)
+    return _TOGETHER * transfers * max(speeds[name].transfer_s for name in task.compute)
+
+
+def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int) -> list[tuple[int, int]]:
+    """The batches that are compared, each with its width."""
+    match step:
+        case Vote(candidates=candidates) if task.is_shared:
+            return [(candidates, capped_sums(task, n_parties, n_rows).width)]
+        case RulesOnShares(steps=rules):
+            return [(number, rules.width) for number in rules.batches]
+        case _:
+            return []
+
+
+def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
+    """Vectors of sums masked for all peers."""
+    match step:
+        case Vote(candidates=candidates) if task.is_shared:
+            masked = candidates * capped_sums(task, len(speeds), n_rows).word.itemsize
+        case Vote(candidates=number) | Supports(itemsets=number):
+            masked = number * word_for(n_rows).itemsize
+        case RulesOnShares(steps=rules):
+            masked = rules.sums * rules.word_bytes
+        case _:
+            return 0.0
+    return (len(speeds) - 1) * masked * max(speed.byte_s for speed in speeds.values())
+
+
+def _union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
+    """Halfway between parties on one machine, where all work is spread evenly, and parties that wait in turn.
+
+    In turn, all but the merger encrypt at once, then the merger blinds; of the strips two at a time are under way.
+    Parties that share a machine have measured what each gets while all work, so that waiting would count twice.
+    """
+    work = union_work(sizes, tuple(speeds), merger)
+    encryption_s = {n: w.embedded * speeds[n].embed_s + w.encryptions * speeds[n].multiply_s for n, w in work.items()}
+    strips_s = {n: w.strips * speeds[n].multiply_s for n, w in work.items()}
+    together = (sum(encryption_s.values()) + sum(strips_s.values())) / len(work)
+    first = max(seconds for name, seconds in encryption_s.items() if name != merger)
+    blinding = encryption_s[merger] * (1 - sizes.lists.length(merger) * sizes.lists.blocks / work[merger].encryptions)
+    in_turn = first + blinding + ceil(len(work) / 2) * max(strips_s.values())
+    return (together + in_turn) / 2
+
+
+def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
+    """All lists of pseudonyms are on their way at once, and every party works all the time. Then come two unions."""
+    pseudonyms_s = max(
+        work.multiplications * speeds[name].multiply_s + (work.hashed + work.drawn) * speeds[name].embed_s
+        for name, work in prf_work(sizes.pseudonyms, sizes.pseudonyms.lengths).items()
+    )
+    unions = [sizes.positions, *([sizes.names] if sizes.names is not None else [])]
+    return pseudonyms_s + sum(_union_s(union, speeds, merger) for union in unions)
+
+
+def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
+    """Pairs along rows or along columns, whichever is quicker; longer itemsets along columns.
+
+    The one-shot strategy counts its own pairs and itemsets before the common ones.
+    """
+    pairs = n_pairs(sizes.universe) if sizes.one_shot is not None else sum(sizes.candidates[:1])
+    longer = 2 * sizes.closure if sizes.one_shot is not None else sum(sizes.candidates[1:])
+    if sizes.rules:
+        longer += sum(sizes.frequent[1:])  # which are counted once more, in the order of the result
+    speed, rows = answer.speed, answer.n_rows
+    along_rows = rows * speed.row_pairs_s if rows else float("inf")
+    return rows * speed.row_s + min(pairs * speed.candidate_s, along_rows) + longer * speed.candidate_s
+
+
+def _moving_s(traffic: Traffic, party: str, speed: Speed) -> float:
+    moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
+    return moved * speed.frame_byte_s + traffic.frames(party) * _CALL * speed.frame_s
+
+
+def _list_bytes(step: Step) -> int:
+    """Bytes of a union's lists or of a hidden universe's, whichever of its lists are longest."""
+    match step:
+        case Union(sizes=union):
+            points = union.lists.total * union.lists.blocks
+        case Hidden(hidden):
+            unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
+            points = max(
+                sum(hidden.pseudonyms.lengths.values()), *(each.lists.total * each.lists.blocks for each in unions)
+            )
+        case _:
+            return 0
+    return points * STANDARD_128.point_bytes

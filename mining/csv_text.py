@@ -1,0 +1,149 @@
+"""Tables in CSV text: a first line of column names, then cells, byte for byte; functions take checked UTF-8 bytes.
+
+Lines end in LF or CR LF; blank ones are ignored. A cell that holds separators, quotes or line ends stands in quotes,
+and its own quotes are doubled.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from link.errors import InputDataError
+
+_QUOTE, _LINE_FEED, _RETURN = b'"'[0], b"\n"[0], b"\r"[0]
+_BLOCK_BYTES = 1 << 24  # of text whose quotes are looked at together
+_MOST_BLOCK_BYTES = 1 << 28  # of text that Arrow takes apart at once: no cell may be longer
+
+
+def read_header(data: bytes, separator: str, path: Path) -> tuple[list[str], memoryview]:
+    """The names of the first record, and what follows it.
+
+    Raises:
+        InputDataError: There is no record, or it is not proper CSV.
+    """
+    reader = csv.reader(_lines(data), delimiter=separator, strict=True)
+    try:
+        for record in reader:
+            if record:
+                end = -1
+                for _ in range(reader.line_num):
+                    end = data.find(b"\n", end + 1)
+                return record, memoryview(data)[end + 1 if end >= 0 else len(data) :]
+    except csv.Error as error:
+        raise _improper(path, reader.line_num, error) from None
+    raise InputDataError(f"{path} is empty; this format needs a first line with column names.")
+
+
+def read_cells(
+    body: memoryview, columns: list[pa.DataType | None], separator: str, data: bytes, path: Path
+) -> list[pa.ChunkedArray]:
+    """The cells of some columns.
+
+    Args:
+        body: What follows the header.
+        columns: How each column is to be read: as strings, or as a dictionary of strings; None leaves it out.
+        separator: What separates cells.
+        data: The whole text, of which errors give the line.
+        path: The file, which errors name.
+
+    Returns:
+        The columns that are not left out, in order, without nulls.
+
+    Raises:
+        InputDataError: A line has more or fewer cells than there are columns, or its quotes are not proper CSV.
+    """
+    names = [str(place) for place in range(len(columns))]
+    kinds = {name: kind for name, kind in zip(names, columns, strict=True) if kind is not None}
+    if not bytes(body[:4096]).strip(b"\r\n") and not bytes(body).strip(b"\r\n"):
+        return [pa.chunked_array([pa.array([], kind)]) for kind in kinds.values()]
+    if not _has_plain_quotes(data, separator):
+        _check_strictly(data, separator, path)
+    try:
+        table = pa_csv.read_csv(
+            pa.BufferReader(pa.py_buffer(body)),
+            pa_csv.ReadOptions(column_names=names, block_size=min(max(len(body) + 1, 1 << 20), _MOST_BLOCK_BYTES)),
+            pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            pa_csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid:
+        # Arrow's own message quotes the row, which must not travel.
+        where = _first_ragged_line(data, separator, len(columns))
+        raise InputDataError(
+            f"{path} is not proper CSV{where}: every line must have the {len(columns)} cells of the first one."
+        ) from None
+    return list(table.columns)
+
+
+def line_of_record(data: bytes, separator: str, record: int) -> int:
+    """The line on which the record of this number after the header ends."""
+    reader = csv.reader(_lines(data), delimiter=separator)
+    seen = -1
+    for cells in reader:
+        if cells:
+            if seen == record:
+                break
+            seen += 1
+    return reader.line_num
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    return (line.decode() for line in io.BytesIO(data))
+
+
+def _first_ragged_line(data: bytes, separator: str, n_columns: int) -> str:
+    reader = csv.reader(_lines(data), delimiter=separator)
+    try:
+        for record in reader:
+            if record and len(record) != n_columns:
+                return f" at line {reader.line_num}"
+    except csv.Error:
+        return f" near line {reader.line_num}"
+    return ""
+
+
+def _has_plain_quotes(data: bytes, separator: str) -> bool:
+    """Whether each quote begins a cell, ends one or is doubled, no quote is left open, and no line ends in CR alone.
+
+    Otherwise the text may be proper CSV all the same, or Arrow may read something else without a word: behind a quote
+    that is never closed, the rest of the file as one cell.
+    """
+    before = np.zeros(256, bool)
+    before[[ord(separator), _LINE_FEED, _QUOTE]] = True
+    after = before.copy()
+    after[_RETURN] = True
+    if data.count(b"\r") != data.count(b"\r\n"):
+        return False
+    text = np.frombuffer(data, np.uint8)
+    is_open = False
+    for start in range(0, len(text) if b'"' in data else 0, _BLOCK_BYTES):
+        places = np.flatnonzero(text[start : start + _BLOCK_BYTES] == _QUOTE) + start
+        opening, closing = places[int(is_open) :: 2], places[1 - int(is_open) :: 2]
+        opening, closing = opening[opening > 0], closing[closing < len(text) - 1]
+        if not (before[text[opening - 1]].all() and after[text[closing + 1]].all()):
+            return False
+        is_open ^= bool(len(places) % 2)
+    return not is_open
+
+
+def _check_strictly(data: bytes, separator: str, path: Path) -> None:
+    """Reads all records by the letter."""
+    reader = csv.reader(_lines(data), delimiter=separator, strict=True)
+    try:
+        for _ in reader:
+            pass
+    except csv.Error as error:
+        raise _improper(path, reader.line_num, error) from None
+
+
+def _improper(path: Path, line: int, error: csv.Error) -> InputDataError:
+    reason = str(error)
+    if reason.startswith("new-line"):
+        reason = "a carriage return stands alone outside quotes, where lines must end in LF or CR LF"
+    return InputDataError(f"{path} is not proper CSV near line {line}: {reason}.")

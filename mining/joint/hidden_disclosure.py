@@ -1,0 +1,47 @@
+"""What level 1 with a hidden universe opens, and what else its parties learn."""
+
+from __future__ import annotations
+
+from crypto.protocols import joint_prf
+from crypto.protocols.union_disclosure import leakage
+from crypto.protocols.union_lists import MAX_BLOCKS
+from link.disclosure import Declared, Learned
+from mining.joint.hidden_universe import ITEMS, POSITIONS
+from mining.joint.parameters import HorizontalMining
+
+
+def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
+    """The labels under which `hidden_items` opens something, those of the ballot aside."""
+    everyone, most = frozenset(parties), len(parties) * (task.bound or MAX_BLOCKS)
+    what = "pseudonyms of the items that are locally frequent at some party, among random ones"
+    return (
+        Declared(POSITIONS, everyone, what, most, "before level 1"),
+        Declared(ITEMS, everyone, "names of the frequent items", most, "after level 1"),
+    )
+
+
+def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
+    """Who learns what of the items, in words."""
+    where = "; if not at itself, then at the other" if len(parties) == 2 else ", not at which"
+    lines = [
+        Learned(parties, "membership", "the names of the frequent items, not whose they are, and no other names"),
+        Learned(
+            parties,
+            "membership",
+            f"of each item that a party holds itself, whether it is locally frequent at some party{where}",
+        ),
+    ]
+    if task.disclose == "candidates":
+        what = (
+            "under its pseudonym, which tells its name to those who hold it, the support of every item that is locally "
+            "frequent at some party; so how many these are"
+        )
+        lines.append(Learned(task.learners, "count", what))
+    lines += _of("the items", joint_prf.leakage(parties, task.bound))
+    lines += _of("the union of pseudonyms", leakage(parties, task.merger, bound=task.bound, fill="union"))
+    lines += _of("the union of frequent items", leakage(parties, task.merger, fill="merged", tells_sizes=False))
+    return tuple(lines)
+
+
+def _of(what: str, lines: list[Learned]) -> list[Learned]:
+    return [Learned(line.who, line.kind, f"of {what}: {line.what}") for line in lines]

@@ -1,0 +1,68 @@
+"""What level 1 with a hidden universe sends, from the numbers on which it hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crypto.primitives.blocks import blocks_needed
+from crypto.protocols.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic
+from crypto.protocols.union_costs import UnionSizes, union_traffic
+from link.traffic import Traffic
+from mining.joint.hidden_universe import ITEMS, POSITIONS, PSEUDONYMS, withstood
+from mining.joint.parameters import HorizontalMining
+
+
+@dataclass(frozen=True)
+class HiddenSizes:
+    """The numbers on which the traffic of `hidden_items` hangs.
+
+    Attributes:
+        pseudonyms: Of the lists of all items.
+        positions: Of the union of pseudonyms; the ballot decides on its elements.
+        names: Of the union of frequent items; None where nothing is frequent.
+    """
+
+    pseudonyms: PrfSizes
+    positions: UnionSizes
+    names: UnionSizes | None
+
+    @classmethod
+    def of(
+        cls,
+        items: Mapping[str, int],
+        locally_frequent: Mapping[str, int],
+        frequent: int,
+        blocks_each: int,
+        bound: int | None,
+    ) -> HiddenSizes:
+        """Sizes that are exact where these numbers are.
+
+        Args:
+            items: By party, its different items.
+            locally_frequent: By party, how many of them reach its local threshold.
+            frequent: Frequent items altogether.
+            blocks_each: Blocks of the longest name of a frequent item.
+            bound: The job's bound; None where the size classes are announced.
+        """
+        pseudonym = blocks_needed(PSEUDONYM_BYTES)
+        positions = UnionSizes.expected(locally_frequent, 0, pseudonym, bound, {}, fill="union")
+        capacity = dict.fromkeys(items, frequent)
+        names = UnionSizes.expected(capacity, frequent, blocks_each, frequent, {}, fill="merged") if frequent else None
+        return cls(PrfSizes.of(items, bound, withstood(len(items))), positions, names)
+
+
+def hidden_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: HiddenSizes) -> None:
+    """Enters what `hidden_items` sends beside the ballot, which decides on `sizes.positions.elements` candidates.
+
+    Args:
+        traffic: Where the frames are entered.
+        lane: The path of the lane of the mining run.
+        task: The public parameters.
+        sizes: Of the lists.
+    """
+    prf_traffic(traffic, f"{lane}/{PSEUDONYMS}", sizes.pseudonyms)
+    union_traffic(traffic, f"{lane}/{POSITIONS}", sizes.positions, merger=task.merger, label=POSITIONS)
+    if sizes.names is not None:
+        union_traffic(traffic, f"{lane}/{ITEMS}", sizes.names, merger=task.merger, label=ITEMS)

@@ -1,0 +1,114 @@
+"""Level 1 without a word of infrequent items: candidates are counted under joint pseudonyms.
+
+Steps:
+    A  pseudonyms   every party learns the joint pseudonyms of its own items, and of no others
+    B  positions    a set union of the pseudonyms of all parties' locally frequent items; an item of support ≥ c is
+                    locally frequent somewhere, so no frequent item is lost. Every party's set is filled up with random
+                    pseudonyms, and so is the union: its length is public beforehand
+    C  level 1      every party counts, position by position, the item behind it; 0 where it knows none
+    D  names        a set union of the names of the items at frequent positions, said by those who hold them
+    E  supports     of these, where the job discloses them: now in the order of the names
+
+Rounds: those of `joint_prf`, of two set unions, of a ballot and of a sum.
+Output: the frequent items and, to the learners, their supports.
+Adversary and collusion: those of the protocols it consists of.
+Leakage: `hidden_disclosure`. A position is of no use to a party that does not hold its item, since nobody can compute
+    another's pseudonyms. Of an item that it holds itself, a party sees whether it is at some position, that is locally
+    frequent at some party.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from crypto.protocols.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.set_union import set_union
+from link.errors import ProtocolViolation
+from mining.joint.ballot import Ballot
+from mining.joint.item_names import counts_of, decoded, encoded
+from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.tally import Counts
+from mining.transactions import Transactions
+
+PSEUDONYMS: Final = "pseudonyms"  # names of the lanes
+POSITIONS: Final = "positions"  # also the label of step B
+VOTE: Final = "level-1"
+ITEMS: Final = "items"  # also the label of step D
+SUPPORTS: Final = "level-1/supports"
+
+
+async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, ...], Counts | None]:
+    """Finds the frequent items.
+
+    Args:
+        ballot: The parties' means to decide.
+        data: This party's transactions.
+
+    Returns:
+        The frequent items in ascending order of UTF-8 bytes; their supports, where this party learns them.
+
+    Raises:
+        ConfigurationError: This party holds more items than the job's bound on sets.
+        InputDataError: The name of a frequent item is too long.
+        ProtocolViolation: The names that came out are not those of the frequent positions.
+    """
+    session, task = ballot.session, ballot.task
+    counts = data.item_counts()
+    held = np.flatnonzero(counts)
+    names = [data.items[item] for item in held]
+    found = await pseudonyms(  # A
+        session.lane(PSEUDONYMS),
+        ballot.secrets,
+        [name.encode() for name in names],
+        bound=task.bound,
+        colluders=withstood(len(session.parties)),
+    )
+    own = [row.tobytes() for row in found]
+
+    positions = await set_union(  # B
+        session.lane(POSITIONS),
+        ballot.secrets,
+        [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= ballot.threshold],
+        merger=task.merger,
+        max_element_bytes=PSEUDONYM_BYTES,
+        bound=task.bound,
+        label=POSITIONS,
+        fill="union",
+    )
+    behind = dict(zip(own, counts[held].tolist(), strict=True))
+    counted = np.array([behind.get(position, 0) for position in positions], np.int64)
+    frequent, _ = await ballot.decide(VOTE, counted, supports=False)  # C
+
+    chosen = {positions[place] for place in np.flatnonzero(frequent)}
+    mine = [name for name, pseudonym in zip(names, own, strict=True) if pseudonym in chosen]
+    items = await _names(ballot, mine, len(chosen)) if chosen else ()  # D
+    return items, await ballot.supports(SUPPORTS, counts_of(data, items))  # E
+
+
+def withstood(parties: int) -> int:
+    """How many colluders cannot compute others' pseudonyms: as many as learn nothing from the sums."""
+    return max(1, parties - 2)
+
+
+async def _names(ballot: Ballot, mine: list[str], number: int) -> tuple[str, ...]:
+    """The names of all frequent items. As many are frequent as all know, so this bounds every party's set."""
+    session = ballot.session
+    union = await set_union(
+        session.lane(ITEMS),
+        ballot.secrets,
+        encoded(session.me, mine),
+        merger=ballot.task.merger,
+        max_element_bytes=MAX_ITEM_BYTES,
+        bound=number,
+        label=ITEMS,
+        fill="merged",
+    )
+    if len(union) != number:
+        raise ProtocolViolation(
+            "the names of the frequent items are not as many as there are frequent items, so a node is faulty or has "
+            "another version; check all nodes",
+            party=session.others[0] if len(session.others) == 1 else None,
+        )
+    return decoded(union)

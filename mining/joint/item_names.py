@@ -1,0 +1,44 @@
+"""Names of items as elements of a set union, and counts in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from link.errors import InputDataError, MalformedMessage
+from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.tally import Counts
+from mining.transactions import Transactions
+
+
+def encoded(me: str, names: Sequence[str]) -> list[bytes]:
+    """The names in UTF-8.
+
+    Raises:
+        InputDataError: One is too long; it is not told which.
+    """
+    elements = [name.encode() for name in names]
+    if any(len(element) > MAX_ITEM_BYTES for element in elements):
+        raise InputDataError(f"the dataset of {me} has an item name of more than {MAX_ITEM_BYTES} bytes; shorten it")
+    return elements
+
+
+def decoded(union: Sequence[bytes]) -> tuple[str, ...]:
+    """The names of a union, in ascending order of UTF-8 bytes as the union is.
+
+    Raises:
+        MalformedMessage: One is no text.
+    """
+    try:
+        return tuple(element.decode() for element in union)
+    except UnicodeDecodeError:
+        raise MalformedMessage(
+            "the union of items holds a name that is not UTF-8; check the versions of all nodes"
+        ) from None
+
+
+def counts_of(data: Transactions, items: Sequence[str]) -> Counts:
+    """This party's counts of these items; it may have none of one."""
+    known = dict(zip(data.items, data.item_counts().tolist(), strict=True))
+    return np.array([known.get(item, 0) for item in items], np.int64)

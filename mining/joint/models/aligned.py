@@ -1,0 +1,212 @@
+"""One party's attributes over rows in common order, and counts of rows by conditions that lie at several parties.
+
+A condition is a bit a row at one party: a value of a column, a side of a cut, a digit of a number. A conjunction is
+counted as an itemset's support is: the parties' own conjunctions are multiplied row by row by an engine, and the counts
+stay shared until they are opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.ot_stock import StockStore
+from crypto.protocols.pairwise import PairwiseSecrets
+from link.disclosure import Declared
+from link.errors import ConfigurationError
+from link.session import Session
+from mining.bitmaps import popcounts, words
+from mining.joint.vertical.aligned import Conjunctions, pack_bits
+from mining.joint.vertical.engines import Addends, Engine, ObliviousTransferEngine
+from mining.joint.vertical.mine import pair_up
+from mining.joint.vertical.names import open_names
+from mining.joint.vertical.split import Split
+from mining.lattice import Sets
+from mining.models.attributes import Attribute, Codes, column_of
+from mining.tables import Column, Table
+
+_BATCH_BYTES: Final = 256 << 20  # of one party's conjunctions at a time
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AlignedAttributes:
+    """What one party brings into a joint model of columns that lie at several parties.
+
+    Attributes:
+        cells: By attribute that this party holds, its rows' codes over the common positions; any where it has no row.
+        n_positions: Number of positions, equal at all parties.
+        presence: Shape (positions,): which positions this party has a row for. None where every position has a row at
+            every party.
+    """
+
+    cells: Mapping[str, Codes]
+    n_positions: int
+    presence: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(
+        cls, table: Table, attributes: Sequence[Attribute], rows: NDArray[np.int64], *, everywhere: bool
+    ) -> AlignedAttributes:
+        """A table's columns in common order.
+
+        Args:
+            table: This party's.
+            attributes: Those of the model; this party need not hold all, nor any.
+            rows: By position the row of the table; −1 where this party has none.
+            everywhere: Whether no party has such positions.
+
+        Raises:
+            InputDataError: A cell is not what its attribute allows.
+        """
+        here = rows >= 0
+        cells = {}
+        for attribute in attributes:
+            if attribute.name in table.column_names:
+                column = column_of(table, attribute)
+                codes = np.zeros(len(rows), np.int64)
+                codes[here] = attribute.codes(Column(column.name, column.values, column.codes[rows[here]]))
+                cells[attribute.name] = codes
+        return cls(cells, len(rows), None if everywhere else here)
+
+
+async def find_holders(session: Session, held: Mapping[str, Codes], attributes: Sequence[Attribute]) -> dict[str, str]:
+    """Every party tells all which columns of the model it holds, label `columns`; returns by attribute its party.
+
+    Args:
+        session: A lane of its own.
+        held: This party's, by name.
+        attributes: All that the model takes, public.
+
+    Raises:
+        ConfigurationError: A column is at no party, or at two.
+        MalformedMessage: A peer tells something else than names.
+    """
+    names = [attribute.name for attribute in attributes]
+    told = await open_names(session, "columns", [name for name in names if name in held])
+    found: dict[str, str] = {}
+    for name in names:
+        parties = [party for party in session.parties if name in told[party]]
+        if len(parties) != 1:
+            where = " and ".join(parties) + " both have" if parties else "no party of the job has"
+            raise ConfigurationError(f"{where} the column '{name}'; a model takes every column from one party")
+        found[name] = parties[0]
+    return found
+
+
+def columns_opening(parties: Sequence[str], attributes: Sequence[Attribute]) -> Declared:
+    """The statement's line for `find_holders`."""
+    what = "which of the model's columns each party has"
+    return Declared("columns", frozenset(parties), what, len(attributes) + 1, "after the alignment")
+
+
+def transfer_engine(session: Session, secrets: PairwiseSecrets, stock: StockStore | None) -> Engine:
+    """Multiplies what lies at several parties, private against all others together."""
+    return ObliviousTransferEngine(secrets, pair_up(session, stock))
+
+
+class Condition(NamedTuple):
+    """A bit a row.
+
+    Attributes:
+        attribute: The column that it is of.
+        holds: For codes of the column, whether it holds.
+    """
+
+    attribute: str
+    holds: Callable[[Codes], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conditions:
+    """The conditions of a joint model, known to all by number, and this party's bits of its own.
+
+    Attributes:
+        conjunctions: Of this party's own.
+        n_positions: Number of positions.
+        everywhere: Whether every position has a row at every party.
+        holder: By condition the number of the party that holds it; behind the last stands −1.
+        own: By condition its place among this party's; −1 at those of others, and behind the last.
+    """
+
+    conjunctions: Conjunctions
+    n_positions: int
+    everywhere: bool
+    holder: NDArray[np.int64]
+    own: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        aligned: AlignedAttributes,
+        conditions: Sequence[Condition],
+        holders: Mapping[str, str],
+    ) -> Conditions:
+        """Numbers conditions in their order.
+
+        Args:
+            session: Tells the parties.
+            aligned: This party's attributes.
+            conditions: Public.
+            holders: By attribute, the party that has the column; public.
+        """
+        n = aligned.n_positions
+        holder = np.array([*(session.parties.index(holders[each.attribute]) for each in conditions), -1], np.int64)
+        mine = np.flatnonzero(holder == session.parties.index(session.me))
+        own = np.full(len(holder), -1, np.int64)
+        own[mine] = np.arange(len(mine))
+        here = np.ones(n, bool) if aligned.presence is None else aligned.presence
+        bitmaps = np.zeros((len(mine), words(n)), np.uint64)
+        for place, number in enumerate(mine.tolist()):
+            attribute, holds = conditions[number]
+            bitmaps[place] = pack_bits(holds(aligned.cells[attribute]) & here)
+        return cls(Conjunctions(bitmaps, pack_bits(here)), n, aligned.presence is None, holder, own)
+
+    @property
+    def none(self) -> int:
+        """Stands for no condition in a set."""
+        return len(self.holder) - 1
+
+    async def addends(self, session: Session, engine: Engine, sets: Sets) -> Addends:
+        """This party's addends of how many common rows meet all conditions of a set.
+
+        Args:
+            session: A lane of its own, equal at all parties.
+            engine: Multiplies what lies at several parties.
+            sets: Shape (m, k): numbers of conditions, `none` for no condition; public. A set without any is met by the
+                rows that all parties have; there is none of those where all rows are everywhere.
+
+        Returns:
+            Shape (m,): all parties' add up to the counts, modulo 2^64.
+        """
+        parties = session.parties
+        total = np.zeros(len(sets), np.uint64)
+        step = max(1, _BATCH_BYTES // max(1, 8 * len(self.conjunctions.nothing)))
+        for batch, start in enumerate(range(0, len(sets), step)):
+            part = sets[start : start + step]
+            split = await session.compute(Split.of, part, self.holder, parties, everywhere=self.everywhere)
+            own = await session.compute(self.conjunctions, self.own[split.members[session.me]])
+            alone = np.flatnonzero(split.owner == parties.index(session.me))
+            total[start + alone] = popcounts(own[split.used[session.me][alone]])
+            spanning = split.spanning
+            if len(spanning):
+                itemsets = await session.compute(split.itemsets)
+                total[start + spanning] = await engine.addends(
+                    session.lane(str(batch)), own.view(np.uint8), self.n_positions, itemsets
+                )
+        return total
+
+    async def rows(self, session: Session, engine: Engine) -> int | Addends:
+        """How many rows all parties have: the number where that is public, else this party's addend of it.
+
+        Args:
+            session: A lane of its own, equal at all parties.
+            engine: Multiplies what lies at several parties.
+        """
+        if self.everywhere or not self.n_positions:
+            return self.n_positions
+        return await self.addends(session, engine, np.full((1, 1), self.none, np.int32))

@@ -1,0 +1,124 @@
+"""Public domains of columns of texts, where the job does not give them: the values that occur at some party.
+
+`united` is for parties that hold rows: a secure set union of all values, so that nobody learns whose they are.
+`told` is for parties that hold columns: each tells the values of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.set_union import set_union
+from crypto.protocols.union_disclosure import declared, leakage
+from link.disclosure import Declared, Learned
+from link.errors import ProtocolViolation
+from link.session import Session
+from mining.joint.item_names import decoded, encoded
+from mining.joint.models.totals import no_rows
+from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.vertical.names import open_names
+from mining.models.attributes import Categorical
+from mining.tables import Table
+
+MAX_VALUES: Final = 1 << 20  # of all columns together, for the statement
+
+_LABEL: Final = "domains"
+
+
+async def united(
+    session: Session,
+    secrets: PairwiseSecrets,
+    table: Table,
+    names: Sequence[str],
+    *,
+    merger: str,
+    bound: int | None = None,
+) -> tuple[Categorical, ...]:
+    """The values that occur at any party, column by column, in ascending order of UTF-8 bytes.
+
+    Args:
+        session: A lane of its own.
+        secrets: Pairwise secrets of this session.
+        table: This party's rows; perhaps none.
+        names: The columns, public.
+        merger: The party that merges the sets.
+        bound: The most values that any party may have; None: the next power of two is disclosed.
+
+    Raises:
+        ConfigurationError: This party has more values than the bound allows.
+        InputDataError: A value is too long, or a column has none at any party.
+        ProtocolViolation: What came out is no union of values of these columns.
+    """
+    own = encoded(session.me, sorted(_values(table, names)))
+    union = await set_union(
+        session, secrets, own, merger=merger, bound=bound, label=_LABEL, max_element_bytes=MAX_ITEM_BYTES
+    )
+    return _by_column(session, decoded(union), names)
+
+
+async def told(session: Session, table: Table, names: Sequence[str]) -> tuple[Categorical, ...]:
+    """The values of columns each of which is at one party, as `united`.
+
+    Args:
+        session: A lane of its own.
+        table: This party's columns.
+        names: The columns of all parties, public.
+
+    Raises:
+        InputDataError: A value is too long, or a column has none at any party.
+        MalformedMessage: A peer tells something else than names.
+        ProtocolViolation: A peer tells values of other columns.
+    """
+    by_party = await open_names(session, _LABEL, sorted(_values(table, names)))
+    return _by_column(session, sorted({value for values in by_party.values() for value in values}), names)
+
+
+def openings(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Declared]:
+    """The statement's lines for what is opened.
+
+    Args:
+        parties: Of the job.
+        merger: Of `united`.
+        vertical: Whether parties hold columns; rows otherwise.
+        bound: Of `united`.
+    """
+    if vertical:
+        what = "the values of each party's columns of the model"
+        return [Declared(_LABEL, frozenset(parties), what, MAX_VALUES + 1, "before the first counts")]
+    return declared(parties, merger, MAX_VALUES if bound is None else len(parties) * bound, _LABEL)
+
+
+def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Learned]:
+    """Who learns what, in words; arguments as for `openings`."""
+    if vertical:
+        return [Learned(parties, "membership", "which values occur in each party's columns of the model")]
+    lines = [Learned(parties, "membership", "which values occur in the columns of the model, not at whom")]
+    found = leakage(parties, merger, bound=bound)
+    return [*lines, *(Learned(each.who, each.kind, f"of the union of values: {each.what}") for each in found)]
+
+
+def _values(table: Table, names: Sequence[str]) -> set[str]:
+    """Column and value of each that occurs; the column's name has no equals sign."""
+    found: set[str] = set()
+    for column in table.columns:
+        if column.name in names:
+            texts = [*column.values.to_pylist(), ""]  # the last one is for cells that are empty
+            found.update(f"{column.name}={texts[code]}" for code in set(column.codes.tolist()))
+    return found
+
+
+def _by_column(session: Session, values: Iterable[str], names: Sequence[str]) -> tuple[Categorical, ...]:
+    domains: dict[str, list[str]] = {name: [] for name in names}
+    for each in values:
+        name, equals, value = each.partition("=")
+        if not equals or name not in domains:
+            raise ProtocolViolation(
+                "the values that were told are of other columns than those of the model; check all nodes",
+                party=session.others[0] if len(session.others) == 1 else None,
+            )
+        domains[name].append(value)
+    if not all(domains.values()):
+        raise no_rows()
+    return tuple(Categorical(name, tuple(found)) for name, found in domains.items())

@@ -1,0 +1,215 @@
+"""Deciding which sums reach c, and opening sums: the parties' common means, whatever the sums are of.
+
+With `disclose = "candidates"` the sums are opened to the learners, who compare them with c. Otherwise they stay shared
+between two computing parties, which compare them with c under oblivious transfer and open one bit a candidate;
+`supports` then opens the sums of the frequent ones, `frequent` opens no sum at all.
+
+Addends are counts, or shares modulo 2^64 of what is to be summed. Counts are capped at c before they are compared:
+Σ min(x_i, c) ≥ c exactly where Σ x_i ≥ c. Sums of at most n·c need fewer bits than those of up to N, and a comparison
+costs as much as it has bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.comparison import at_least
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.secure_sum import secure_sum, shared_sum, word_for
+from crypto.protocols.shared_bits import open_bits
+from crypto.protocols.two_party import TwoParty
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+from mining.joint.parameters import Disclose
+
+Counts = NDArray[np.int64]
+Addends = NDArray[np.int64] | NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+_NONE = np.empty(0, np.int64)
+MAX_ROWS = 1 << 61  # of all parties: far from where signed 64-bit counts end, with room to compare
+
+
+class Tallying(Protocol):
+    """What a tally needs to know of a job; see `HorizontalMining`."""
+
+    @property
+    def learners(self) -> tuple[str, ...]: ...
+    @property
+    def compute(self) -> tuple[str, str]: ...
+    @property
+    def disclose(self) -> Disclose: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SumRange:
+    """In what words sums are held and compared with c.
+
+    Attributes:
+        word: The shortest that holds any of the sums, and the width.
+        width: Bits of a comparison: any sum less c lies in −2^(width − 1) … 2^(width − 1) − 1.
+    """
+
+    word: np.dtype[np.unsignedinteger[Any]]
+    width: int
+
+    @classmethod
+    def of(cls, min_count: int, largest: int) -> SumRange:
+        """For sums of at most `largest`, which are compared with c, at most `largest` as well."""
+        width = max(2, 1 + max((min_count - 1).bit_length(), (largest - min_count).bit_length()))
+        return cls(word_for(max(largest, (1 << width) - 1)), width)
+
+    @classmethod
+    def capped(cls, min_count: int, n_parties: int, n_rows: int) -> SumRange:
+        """For n parties' counts capped at c; their sum is not above N either."""
+        return cls.of(min_count, min(n_parties * min_count, n_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The parties' common means to decide on candidates.
+
+    Attributes:
+        session: The lane of the mining run.
+        secrets: Pairwise secrets of this session.
+        two_party: This party's half of what the computing parties agree upon; None at the others, and where no sum
+            stays shared.
+        task: The public parameters.
+        n_rows: Transactions that any sum is of.
+        min_count: c, the least support of a frequent itemset.
+    """
+
+    session: Session
+    secrets: PairwiseSecrets
+    two_party: TwoParty | None
+    task: Tallying
+    n_rows: int
+    min_count: int
+
+    async def decide(self, name: str, counts: Addends, *, supports: bool = True) -> tuple[Mask, Counts | None]:
+        """Sums the candidates' local counts and compares with c.
+
+        Args:
+            name: Of the lane, unused so far.
+            counts: Shape (m,), this party's addends for the public sequence of candidates.
+            supports: Whether the supports of the frequent ones are wanted.
+
+        Returns:
+            Which candidates are frequent, shape (m,), and the supports of those, where they are wanted and this party
+            learns them.
+
+        Raises:
+            ProtocolViolation: A sum is none that the parties' counts can have.
+            MalformedMessage: Somebody told something else than bits.
+        """
+        lane = self.session.lane(name)
+        if not len(counts):
+            return np.zeros(0, bool), _NONE if supports and self._learns_supports else None
+        if self.task.disclose == "candidates":
+            return await self._open_all(lane, counts)
+        frequent = await self._compare(lane, counts)
+        return frequent, await self.supports(f"{name}/supports", counts[frequent]) if supports else None
+
+    async def supports(self, name: str, counts: Addends) -> Counts | None:
+        """Opens the sums of candidates that are known to be frequent, where the job discloses them.
+
+        Args:
+            name: Of the lane, unused so far.
+            counts: Shape (m,), this party's addends for the public sequence of frequent candidates.
+
+        Returns:
+            Their supports, where this party learns them.
+
+        Raises:
+            ProtocolViolation: A sum is none that the parties' counts can have.
+        """
+        if self.task.disclose == "frequent":
+            return None
+        if not len(counts):
+            return _NONE if self._learns_supports else None
+        totals = await self._open_sums(self.session.lane(name), counts)
+        if totals is not None and (totals < self.min_count).any():
+            raise no_sum(self.session)
+        return totals
+
+    async def _open_all(self, lane: Session, counts: Addends) -> tuple[Mask, Counts | None]:
+        """The learners compare what is opened to them; the first tells the others which candidates are frequent."""
+        learners = self.task.learners
+        outsiders = [party for party in lane.parties if party not in learners]
+        totals = await self._open_sums(lane, counts)
+        if totals is None:
+            bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
+            if (bits > 1).any():
+                raise MalformedMessage(
+                    f"{learners[0]} told something else than which candidates are frequent; check that node",
+                    party=learners[0],
+                )
+            return bits != 0, None
+        frequent = totals >= self.min_count
+        if outsiders and lane.me == learners[0]:
+            await lane.open("frequent", frequent.view(np.uint8), outsiders)
+        return frequent, totals[frequent]
+
+    async def _open_sums(self, lane: Session, counts: Addends) -> Counts | None:
+        words = counts.astype(word_for(self.n_rows))  # no sum of counts is above the number of rows
+        totals = await secure_sum(lane, self.secrets, words, label="supports", to=self.task.learners)
+        if totals is None:
+            return None
+        below = counts.dtype == np.int64 and bool((totals < words).any())  # shares tell nothing of the least sum
+        if below or (totals > self.n_rows).any():
+            raise no_sum(lane)
+        return totals.astype(np.int64)
+
+    async def _compare(self, lane: Session, addends: Addends) -> Mask:
+        if addends.dtype == np.int64:
+            sums = SumRange.capped(self.min_count, len(lane.parties), self.n_rows)
+            words = np.minimum(addends, self.min_count).astype(sums.word)
+        else:
+            sums = SumRange.of(self.min_count, self.n_rows)
+            words = addends.astype(sums.word)
+        return await self.reaches(lane, words, self.min_count, sums.width)
+
+    async def reaches(self, lane: Session, words: NDArray[np.unsignedinteger[Any]], threshold: int, width: int) -> Mask:
+        """The computing parties compare sums that stay shared, and open to all which reach the threshold.
+
+        Args:
+            lane: Fresh for this call.
+            words: Shape (m,), this party's addends modulo the size of the word.
+            threshold: What is reached, public.
+            width: Bits of the comparison; see `comparison.at_least`.
+
+        Raises:
+            MalformedMessage: A computing party opened something else than bits.
+        """
+        holders, bits = self.task.compute, None
+        share = await shared_sum(lane.lane("sum"), self.secrets, words, holders)
+        if share is not None and self.two_party is not None:
+            bits = await at_least(lane.lane("comparison"), self.two_party, share, threshold, width)
+        opened = await open_bits(lane, bits, label="frequent", holders=holders, number=len(words))
+        if opened is None:
+            raise AssertionError("which candidates are frequent is opened to all")
+        if (opened > 1).any():
+            peer = None if self.two_party is None else self.two_party.peer
+            raise MalformedMessage(
+                f"{peer or ' or '.join(holders)} opened something else than which candidates are frequent; "
+                "check that node",
+                party=peer,
+            )
+        reached: Mask = opened != 0
+        return reached
+
+    @property
+    def _learns_supports(self) -> bool:
+        return self.task.disclose != "frequent" and self.session.me in self.task.learners
+
+
+def no_sum(session: Session) -> ProtocolViolation:
+    """What was opened cannot be a sum of the parties' counts."""
+    return ProtocolViolation(
+        "the parties' counts add up to what no counts can, so a node is faulty or has another version; check all nodes",
+        party=session.others[0] if len(session.others) == 1 else None,
+    )

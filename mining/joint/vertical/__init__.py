@@ -1,0 +1,1 @@
+"""Joint mining of vertically partitioned data: every party holds columns of its own about the same people."""

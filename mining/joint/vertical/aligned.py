@@ -1,0 +1,115 @@
+"""One party's rows brought into the order that all parties use, and conjunctions of its items over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols import alignment
+from crypto.protocols.pairwise import PairwiseSecrets
+from link.session import Session
+from mining.bitmaps import Bitmaps, words
+from mining.item_columns import ItemColumns, check_columns, item_columns
+from mining.joint.vertical.names import open_names
+from mining.joint.vertical.parameters import VerticalMining
+from mining.tables import Table
+
+_BLOCK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Aligned:
+    """What one party brings into a vertical job.
+
+    Attributes:
+        columns: Its items over the common positions, in the order that all parties use.
+        presence: Shape (words,): which positions this party has a row for. None where every position has a row at
+            every party.
+    """
+
+    columns: ItemColumns
+    presence: NDArray[np.uint64] | None
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions, equal at all parties."""
+        return self.columns.n_rows
+
+
+async def align(session: Session, secrets: PairwiseSecrets, table: Table, task: VerticalMining) -> Aligned:
+    """Brings this party's rows into the common order.
+
+    Args:
+        session: A lane of its own.
+        secrets: From `pairwise.agree` in this session.
+        table: This party's table.
+        task: The public parameters.
+
+    Raises:
+        ConfigurationError: Two parties have a column of one name, nobody has one that the job names, or this party has
+            more rows than the bound allows.
+        InputDataError: Ids are empty or occur twice, or a cell of a column that is put into intervals is no number.
+        MalformedMessage: A peer's messages are not as they must be.
+    """
+    names = await open_names(session.lane("columns"), "columns", table.column_names)
+    check_columns(names, task.itemisation.numeric)
+    ids = await session.compute(table.row_ids, task.normalisation)
+    session.progress("alignment", 0, 1)
+    if task.mode == "union":
+        rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound)
+        presence = pack_bits(rows >= 0)
+    else:
+        rows = await alignment.intersection(session, secrets, ids, merger=task.merger, bound=task.bound)
+        presence = None
+    session.progress("alignment", 1, 1)
+    return Aligned(await session.compute(item_columns, table, task.itemisation, rows), presence)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Conjunctions:
+    """Bitmaps of some of a party's items.
+
+    Attributes:
+        bitmaps: Shape (items, words).
+        nothing: Shape (words,): the conjunction of no items, which is where the party has rows.
+    """
+
+    bitmaps: Bitmaps
+    nothing: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, aligned: Aligned, numbers: NDArray[np.int64]) -> Conjunctions:
+        """For these of the party's items."""
+        presence = aligned.presence
+        nothing = pack_bits(np.ones(aligned.n_positions, bool)) if presence is None else presence
+        return cls(aligned.columns.select(numbers).bitmaps(), nothing)
+
+    def __call__(self, members: NDArray[np.int64]) -> Bitmaps:
+        """Which positions have a row that holds all items of a set.
+
+        Args:
+            members: Shape (m, k): numbers of items; −1 stands for no item.
+
+        Returns:
+            Shape (m, words).
+        """
+        table = np.concatenate([self.bitmaps, self.nothing[None]])  # −1 is its last row
+        width = table.shape[1]
+        found = np.empty((len(members), width), np.uint64)
+        step = max(1, _BLOCK_BYTES // max(1, 8 * width))
+        for start in range(0, len(members), step):
+            part, rows = found[start : start + step], members[start : start + step]
+            np.take(table, rows[:, 0], axis=0, out=part, mode="wrap")
+            for place in range(1, members.shape[1]):
+                part &= table[rows[:, place]]
+        return found
+
+
+def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Shape (words,), the first position's bit lowest."""
+    packed = np.zeros(words(len(bits)) * 8, np.uint8)
+    some = np.packbits(bits, bitorder="little")
+    packed[: len(some)] = some
+    return packed.view(np.uint64)

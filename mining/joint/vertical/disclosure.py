@@ -1,0 +1,114 @@
+"""What a joint vertical mining run opens, and what else its parties learn: as data, for exactly these parameters."""
+
+from __future__ import annotations
+
+from crypto.protocols import alignment_disclosure
+from link.disclosure import Declared, Learned
+from mining.joint.shared_rules import rules_learned, rules_openings
+from mining.joint.vertical.parameters import (
+    COORDINATOR,
+    VerticalMining,
+    chosen_engine,
+    holders_of,
+    in_job_order,
+    is_dealt,
+)
+
+_MOST_LEVELS = 64
+_MOST_COLUMNS = 1 << 20
+
+
+def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    everyone, learners = frozenset(parties), frozenset(task.learners)
+    outsiders = everyone - learners
+    levels = min(task.max_length or _MOST_LEVELS, _MOST_LEVELS)
+    sums = task.max_candidates * (levels + 1)
+    label = "positions" if task.mode == "union" else "intersection"
+    found = [
+        Declared("columns", everyone, "names of each party's columns", _MOST_COLUMNS, "at the start"),
+        *alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, label),
+        Declared("items", everyone, "names of each party's frequent items", task.max_candidates, "at level 1"),
+    ]
+    if task.mode == "union":
+        found.append(Declared("rows", everyone, "number of rows that all parties have", 1, "after the alignment"))
+        what = "how many of each party's items are in as many of its own rows as a frequent item needs"
+        found.append(Declared("item_numbers", everyone, what, 1, "at level 1"))
+    if task.disclose != "frequent":
+        which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"
+        what = f"{which} support among the common rows"
+        found.append(Declared("supports", learners, what, sums, "once per level"))
+    told = everyone if task.disclose != "candidates" else outsiders
+    if told:
+        found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per level"))
+    return (*found, *rules_openings(task, parties))
+
+
+def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    outsiders = tuple(p for p in parties if p not in task.learners)
+    lines = [
+        Learned(parties, "result", "which itemsets are frequent"),
+        Learned(parties, "size", "the number N of rows that all parties have in common"),
+        Learned(parties, "membership", "the names of the frequent items and at which party each is"),
+        Learned(parties, "membership", "the names of all parties' columns"),
+        *alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound),
+    ]
+    if task.mode == "union":
+        what = "how many of each party's items are in as many of its own rows as a frequent item needs"
+        lines.append(Learned(parties, "size", what))
+    if task.disclose == "candidates":
+        what = "the support of every candidate, frequent or not"
+        lines.append(Learned(task.learners, "count", what))
+    else:
+        what = "of a candidate that is not frequent only that it is not: no support, no bound"
+        lines.append(Learned(parties, "membership", what))
+    if task.disclose == "supports":
+        lines.append(Learned(task.learners, "count", "the support of every frequent itemset"))
+    elif task.disclose == "frequent":
+        what = "no support of any itemset but of a party's own items"
+        lines.append(Learned(parties, "count", what))
+    if outsiders and task.disclose != "frequent":
+        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
+    return (*lines, *_of_engine(task, parties), *rules_learned(task, parties))
+
+
+def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
+    """Which parties may work together without learning more, in words."""
+    first, second = in_job_order(parties, task.compute)
+    if is_dealt(task, parties):
+        return f"none: the {COORDINATOR}, who deals randomness, and either party together can read the other's columns"
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    if chosen_engine(task) == "replicated":
+        one, two, three = holders_of(task, parties)
+        products = f"any two of {one}, {two} and {three} together can read the columns of all parties"
+    else:
+        products = "products withstand all other parties together"
+    if task.disclose == "candidates":
+        return products
+    return f"{products}; sums that stay hidden withstand all parties but {first} and {second} together"
+
+
+def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
+    match chosen_engine(task):
+        case "ot":
+            return []
+        case "paillier":
+            what = "from how long others take to answer, about in how many rows the items of theirs occur"
+            return [Learned(parties, "count", what)]
+    if not is_dealt(task, parties):
+        what = "if any two of them work together, which rows hold which items of all parties"
+        return [Learned(holders_of(task, parties), "membership", what)]
+    first, second = parties
+    sizes = (
+        f"as the dealer the number of positions of rows, and at each level how many combinations of items of {first} "
+        f"and of {second} occur in candidates across the two"
+    )
+    return [
+        Learned((COORDINATOR,), "size", sizes),
+        *(
+            Learned((COORDINATOR, one), "membership", f"if they work together, which rows hold which items of {other}")
+            for one, other in ((first, second), (second, first))
+        ),
+    ]

@@ -1,0 +1,295 @@
+"""Frequent itemsets over vertically partitioned data: every party holds columns of its own about the same people.
+
+An itemset's support is the number of common rows in which every party's conjunction of the itemset's items there holds:
+a product of bits over the parties, summed over the rows. Items of one party alone are counted by that party.
+
+Steps:
+    rows     the parties align their rows. After an intersection N is the number of positions; after a union, where
+             nobody knows which positions the others have, N is the sum of the product of all presence columns
+    level 1  every party names its frequent items. After an intersection it counts them itself; after a union they are
+             decided on by number first, and the presence of all others is multiplied in, here and later
+    level k  candidates are joined from the public frequent itemsets of level k − 1; an engine leaves the supports of
+             those that span parties shared; one tally decides on all
+
+Rounds:     those of the alignment; then those of the engine and of a tally for each level.
+Output:     all itemsets whose support among the common rows is at least c, exactly as if the tables were joined.
+Adversary:  semi-honest parties; collusion as the engine bears it, and as in `tally` of what it leaves shared.
+Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
+Source:     Vaidya and Clifton, Privacy preserving association rule mining in vertically partitioned data, KDD 2002,
+            section 3 (level-wise by scalar products); alignment and engines as in their modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.ot_stock import StockStore
+from crypto.protocols.outside_dealer import Dealings
+from crypto.protocols.pairwise import PairwiseSecrets, agree
+from crypto.protocols.secure_sum import secure_sum
+from crypto.protocols.two_party import TwoParty, beside
+from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from link.session import Session
+from mining.bitmaps import popcounts
+from mining.candidates import join
+from mining.itemsets import Itemsets
+from mining.joint.parameters import JointItemsets
+from mining.joint.shared_rules import decide_rules
+from mining.joint.tally import Counts, Tally, no_sum
+from mining.joint.vertical.aligned import Aligned, Conjunctions, align
+from mining.joint.vertical.engines import Addends, Engine, make_engine
+from mining.joint.vertical.names import Dictionary, name_items
+from mining.joint.vertical.parameters import VerticalMining, in_job_order
+from mining.joint.vertical.split import Split
+from mining.lattice import Sets
+from mining.limits import EnumerationLimit
+from mining.tables import Table
+from mining.thresholds import minimum_count
+
+_BATCH_BYTES = 256 << 20  # of one party's conjunctions at a time
+
+
+async def mine(
+    session: Session,
+    table: Table,
+    task: VerticalMining,
+    least_count: int = 1,
+    stock: StockStore | None = None,
+    dealings: Dealings | None = None,
+) -> JointItemsets:
+    """Runs this party's part.
+
+    Args:
+        session: A lane of the job's session.
+        table: This party's table.
+        task: The public parameters, equal at all parties.
+        least_count: This party's own floor for the least support of a frequent itemset.
+        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
+            or none does.
+        dealings: What this party has of the dealer, where the coordinator deals randomness.
+
+    Raises:
+        ConfigurationError: min_support does not fit the number of common rows, there are too many candidates, two
+            parties hold the same column, min_confidence has too many digits for so many rows, or the engine lacks a
+            helper.
+        InputDataError: No row is common to all parties, or this party's ids or numbers are none.
+        PolicyDenied: The least support is below this party's floor.
+        ProtocolViolation: What was opened cannot be sums of counts.
+    """
+    secrets = await agree(session.lane("keys"))
+    pairs = pair_up(session, stock)
+    with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
+        aligned, _ = await beside(align(session.lane("rows"), secrets, table, task), engine.prepare(table.n_rows))
+        return await _mine(session, aligned, task, least_count, secrets, pairs, engine)
+
+
+async def mine_aligned(
+    session: Session,
+    secrets: PairwiseSecrets,
+    aligned: Aligned,
+    task: VerticalMining,
+    least_count: int = 1,
+    stock: StockStore | None = None,
+    dealings: Dealings | None = None,
+) -> JointItemsets:
+    """As `mine`, once rows are in the common order."""
+    pairs = pair_up(session, stock)
+    with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
+        return await _mine(session, aligned, task, least_count, secrets, pairs, engine)
+
+
+async def _mine(
+    session: Session,
+    aligned: Aligned,
+    task: VerticalMining,
+    least_count: int,
+    secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
+    engine: Engine,
+) -> JointItemsets:
+    task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
+    run = await _Run.begin(session, aligned, task, least_count, secrets, pairs, engine)
+    dictionary, conjunctions, first = await run.items()
+    levels = [first]
+    while task.allows(len(levels) + 1) and len(levels[-1].sets):
+        levels.append(await run.level(dictionary, conjunctions, levels[-1].sets))
+    levels = [level for level in levels if len(level.sets)]
+    itemsets = _assemble(dictionary, levels, run.tally)
+    rules = None
+    if task.rules is not None:
+        rules = await decide_rules(run.tally, itemsets, [level.addends for level in levels], task.rules)
+    strategy = f"level-wise, {engine.name}"
+    if session.me not in task.learners:
+        return JointItemsets(run.tally.n_rows, None, strategy)
+    return JointItemsets(run.tally.n_rows, itemsets, strategy, rules)
+
+
+def pair_up(session: Session, stock: StockStore | None) -> dict[str, TwoParty]:
+    """By peer, this party's half of an agreement with it; holders in the order of the job."""
+    pairs = {}
+    for peer in session.others:
+        first, second = (party for party in session.parties if party in (session.me, peer))
+        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second), stock=stock)
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Frequent itemsets of one length.
+
+    Attributes:
+        sets: Shape (m, k), positions in the public dictionary.
+        addends: Shape (m,), this party's addends of their supports.
+        supports: Where this party learns them.
+    """
+
+    sets: Sets
+    addends: Addends
+    supports: Counts | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    session: Session
+    aligned: Aligned
+    task: VerticalMining
+    tally: Tally
+    engine: Engine
+
+    @classmethod
+    async def begin(
+        cls,
+        session: Session,
+        aligned: Aligned,
+        task: VerticalMining,
+        least_count: int,
+        secrets: PairwiseSecrets,
+        pairs: Mapping[str, TwoParty],
+        engine: Engine,
+    ) -> _Run:
+        """Counts the common rows and derives c."""
+        n_rows = aligned.n_positions
+        if aligned.presence is not None and n_rows:
+            everybody = [dict.fromkeys(session.parties, 0)]
+            presence = aligned.presence[None].view(np.uint8)
+            addends = await engine.addends(session.lane("presence"), presence, n_rows, everybody)
+            total = await secure_sum(session.lane("common"), secrets, addends, label="rows")
+            if total is None:
+                raise AssertionError("the number of rows is opened to all")
+            if int(total[0]) > n_rows:
+                raise no_sum(session)
+            n_rows = int(total[0])
+        if n_rows == 0:
+            raise InputDataError(
+                "the parties have no row in common; check that their ids are of the same kind, and [align] trim, case "
+                "and unicode"
+            )
+        min_count = minimum_count(task.min_support, n_rows)
+        if min_count < least_count:
+            raise PolicyDenied(
+                f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
+                "job's min_support comes to fewer of the common rows",
+                party=session.me,
+            )
+        two_party = None
+        if task.disclose != "candidates" and session.me in task.compute:
+            (peer,) = set(task.compute) - {session.me}
+            two_party = pairs[peer]
+        return cls(session, aligned, task, Tally(session, secrets, two_party, task, n_rows, min_count), engine)
+
+    async def items(self) -> tuple[Dictionary, Conjunctions, _Level]:
+        """The public dictionary of frequent items, this party's of them, and level 1."""
+        session, columns = self.session, self.aligned.columns
+        session.progress("itemsets of 1", 0, 1)
+        counts = columns.counts()
+        numbers = np.flatnonzero(counts >= self.tally.min_count)  # no others can be frequent among the common rows
+        if self.aligned.presence is None:
+            addends = {session.me: counts[numbers].astype(np.uint64)}
+        else:
+            numbers, addends = await self._decide_by_number(numbers)
+        names = [columns.items[number] for number in numbers]
+        dictionary = await name_items(session.lane("items"), "items", names)
+        ordered = np.zeros(len(dictionary.items), np.uint64)
+        for party, part in addends.items():
+            ordered[dictionary.places[party]] = part
+        supports = await self.tally.supports("level-1/supports", ordered)
+        conjunctions = await session.compute(Conjunctions.of, self.aligned, numbers)
+        session.progress("itemsets of 1", 1, 1)
+        singles = np.arange(len(dictionary.items), dtype=np.int32)[:, None]
+        return dictionary, conjunctions, _Level(singles, ordered, supports)
+
+    async def level(self, dictionary: Dictionary, conjunctions: Conjunctions, frequent: Sets) -> _Level:
+        """The frequent itemsets of the next length."""
+        session, task, length = self.session, self.task, frequent.shape[1] + 1
+        session.progress(f"itemsets of {length}", 0, 1)  # not how many: whoever watches need not learn the result
+        try:
+            sets = (await session.compute(join, frequent, task.max_candidates)).sets
+        except EnumerationLimit:
+            raise _too_many(length, task.max_candidates) from None
+        addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
+        mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
+        session.progress(f"itemsets of {length}", 1, 1)
+        return _Level(sets[mask], addends[mask], supports)
+
+    async def _addends(self, name: str, sets: Sets, dictionary: Dictionary, conjunctions: Conjunctions) -> Addends:
+        """This party's addends of the supports of candidates over the public dictionary."""
+        session, everywhere = self.session, self.aligned.presence is None
+        total = np.zeros(len(sets), np.uint64)
+        step = max(1, _BATCH_BYTES // max(1, 8 * len(conjunctions.nothing)))
+        me = session.parties.index(session.me)
+        for batch, start in enumerate(range(0, len(sets), step)):
+            part = sets[start : start + step]
+            split = await session.compute(Split.of, part, dictionary.holder, session.parties, everywhere=everywhere)
+            own = await session.compute(conjunctions, dictionary.numbers(split.members[session.me]))
+            alone = np.flatnonzero(split.owner == me)
+            total[start + alone] = popcounts(own[split.used[session.me][alone]])
+            spanning = split.spanning
+            if len(spanning):
+                lane = session.lane(f"{name}/{batch}")
+                itemsets = await session.compute(split.itemsets)
+                total[start + spanning] = await self.engine.addends(
+                    lane, own.view(np.uint8), self.aligned.n_positions, itemsets
+                )
+        return total
+
+    async def _decide_by_number(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, Addends]]:
+        """Which of this party's items are frequent among the common rows; and by party its addends of frequent ones.
+
+        Of an item only its number is known to the others until it is found to be frequent.
+        """
+        lane = self.session.lane("level-1")
+        await lane.open("item_numbers", np.array([len(numbers)], np.uint32))
+        found = {lane.me: len(numbers)}
+        for peer in lane.others:
+            found[peer] = int((await lane.receive_opened(peer, "item_numbers", np.uint32, (1,)))[0])
+        if sum(found.values()) > self.task.max_candidates:
+            raise _too_many(1, self.task.max_candidates)
+        held = await lane.compute(Conjunctions.of, self.aligned, numbers)
+        with_presence = np.concatenate([held.bitmaps, held.nothing[None]]).view(np.uint8)
+        itemsets = [{**found, party: number} for party in lane.parties for number in range(found[party])]
+        addends = await self.engine.addends(lane, with_presence, self.aligned.n_positions, itemsets)
+        mask, _ = await self.tally.decide("level-1/decision", addends, supports=False)
+        stops = np.cumsum([found[party] for party in lane.parties])[:-1]
+        masks = dict(zip(lane.parties, np.split(mask, stops), strict=True))
+        parts = dict(zip(lane.parties, np.split(addends, stops), strict=True))
+        return numbers[masks[lane.me]], {party: parts[party][masks[party]] for party in lane.parties}
+
+
+def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Itemsets:
+    filled = [
+        (level.sets, np.zeros(len(level.sets), np.int64) if level.supports is None else level.supports)
+        for level in levels
+    ]
+    return Itemsets(dictionary.items, filled, tally.n_rows, counted=tally.task.disclose != "frequent")
+
+
+def _too_many(length: int, limit: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
+        "or raise [itemsets] max_candidates"
+    )

@@ -1,0 +1,128 @@
+"""Lists of names that every party opens to all: of its columns, and of its frequent items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import InputDataError, MalformedMessage
+from link.session import Session
+from link.tasks import together
+from mining.joint.parameters import MAX_ITEM_BYTES
+
+_PREFIX: Final = 4  # bytes of a name's length
+_MOST: Final = 1 << 24  # names of a party
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dictionary:
+    """The frequent items of all parties.
+
+    Attributes:
+        items: In ascending order of UTF-8 bytes.
+        holder: By item, the number of the party that holds it.
+        places: By party, the positions in `items` of those that it named, in the order in which it did.
+        own: By item, its number among those that this party named; −1 where another party holds it.
+    """
+
+    items: tuple[str, ...]
+    holder: NDArray[np.int64]
+    places: dict[str, NDArray[np.int64]]
+    own: NDArray[np.int64]
+
+    def numbers(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions in the dictionary, or −1, as numbers of items that this party named."""
+        return np.append(self.own, -1)[members]
+
+
+async def name_items(session: Session, label: str, items: Sequence[str]) -> Dictionary:
+    """Every party names its frequent items to all.
+
+    Args:
+        session: A lane of its own.
+        label: Of the job's statement.
+        items: This party's.
+
+    Raises:
+        InputDataError: A name is too long.
+        MalformedMessage: A peer's names are none, or another party's too.
+    """
+    by_party = await open_names(session, label, items)
+    found = sorted(item for names in by_party.values() for item in names)
+    position = {item: place for place, item in enumerate(found)}
+    if len(position) != len(found):
+        raise MalformedMessage("two parties name the same item; check the versions of all nodes")
+    places = {party: np.array([position[item] for item in by_party[party]], np.int64) for party in session.parties}
+    holder, own = np.zeros(len(found), np.int64), np.full(len(found), -1, np.int64)
+    for number, party in enumerate(session.parties):
+        holder[places[party]] = number
+    own[places[session.me]] = np.arange(len(items))
+    return Dictionary(tuple(found), holder, places, own)
+
+
+async def open_names(session: Session, label: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Every party opens a list of distinct names to all.
+
+    Args:
+        session: A lane of its own.
+        label: Of the job's statement, for one value more than there are names.
+        names: This party's.
+
+    Returns:
+        By party, in the order of the job.
+
+    Raises:
+        InputDataError: A name is too long.
+        MalformedMessage: A peer's names are none.
+    """
+    rows = _packed(session.me, names)
+    await session.open(label, np.array([rows.shape], np.uint32))
+    if len(rows):
+        await session.open(label, rows)
+    theirs = await together(_names_of(session, label, peer) for peer in session.others)
+    found = {**dict(zip(session.others, theirs, strict=True)), session.me: list(names)}
+    return {party: found[party] for party in session.parties}
+
+
+async def _names_of(session: Session, label: str, peer: str) -> list[str]:
+    shape = await session.receive_opened(peer, label, np.uint32, (1, 2))
+    number, width = (int(each) for each in shape[0])
+    if not number:
+        return []
+    if number > _MOST or not _PREFIX <= width <= _PREFIX + MAX_ITEM_BYTES:
+        raise _malformed(peer, label)
+    rows = await session.receive_opened(peer, label, np.uint8, (number, width))
+    try:
+        names = [_unpacked(row.tobytes()) for row in rows]
+    except ValueError:
+        raise _malformed(peer, label) from None
+    if len(set(names)) != number:
+        raise _malformed(peer, label)
+    return names
+
+
+def _packed(me: str, names: Sequence[str]) -> NDArray[np.uint8]:
+    """A row for each name: its length, its text, zeros."""
+    texts = [name.encode() for name in names]
+    if any(len(text) > MAX_ITEM_BYTES for text in texts):
+        raise InputDataError(
+            f"the dataset of {me} has an item or a column with a name of more than {MAX_ITEM_BYTES} bytes; shorten it"
+        )
+    width = _PREFIX + max(map(len, texts), default=0)
+    rows = b"".join((len(text).to_bytes(_PREFIX, "big") + text).ljust(width, b"\0") for text in texts)
+    return np.frombuffer(rows, np.uint8).reshape(len(texts), width)
+
+
+def _unpacked(row: bytes) -> str:
+    size, rest = int.from_bytes(row[:_PREFIX], "big"), row[_PREFIX:]
+    if size > len(rest) or rest[size:].strip(b"\0"):
+        raise ValueError("a name is longer than its row, or something follows it")
+    return rest[:size].decode()
+
+
+def _malformed(peer: str, label: str) -> MalformedMessage:
+    return MalformedMessage(f"{peer} opens {label} that are none; check that node", party=peer)

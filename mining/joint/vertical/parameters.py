@@ -1,0 +1,103 @@
+"""The public parameters of joint vertical mining."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, Literal
+
+from crypto.primitives.replicated_sharing import Holders3
+from link.errors import ConfigurationError
+from mining.item_columns import Itemisation
+from mining.joint.parameters import Disclose, EngineName, RuleParameters
+from mining.row_ids import AS_THEY_ARE, IdNormalisation
+
+Mode = Literal["intersection", "union"]
+ChosenEngine = Literal["paillier", "ot", "replicated"]
+
+COORDINATOR: Final = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalMining:
+    """What all parties agree on before a joint vertical mining run.
+
+    Attributes:
+        min_support: A fraction of the common rows in (0, 1], or a count of at least 1. Inclusive.
+        learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
+        compute: The two computing parties, who hold the shares of what stays hidden.
+        merger: The party that compares what is aligned.
+        mode: How rows are aligned.
+        normalisation: What is done to ids before they are compared.
+        itemisation: How cells become items.
+        disclose: Which sums are opened; see `HorizontalMining`.
+        max_length: The most items of an itemset.
+        max_candidates: The most candidates of one level.
+        engine: How supports of itemsets that span parties are computed.
+        helper: Whose help is allowed for `replicated`. With two parties the coordinator, who deals randomness; with
+            more the third of the parties that hold shares of all columns. None: nobody's.
+        bound: The most rows that any party may have, public; None: size classes are announced.
+        rules: The rules that are decided on shares, where no support is opened.
+    """
+
+    min_support: int | Decimal
+    learners: tuple[str, ...]
+    compute: tuple[str, str]
+    merger: str
+    mode: Mode = "intersection"
+    normalisation: IdNormalisation = AS_THEY_ARE
+    itemisation: Itemisation = field(default_factory=Itemisation)
+    disclose: Disclose = "supports"
+    max_length: int | None = None
+    max_candidates: int = 5_000_000
+    engine: EngineName = "auto"
+    helper: str | None = None
+    bound: int | None = None
+    rules: RuleParameters | None = None
+
+    def allows(self, length: int) -> bool:
+        """Whether itemsets of this length are asked for."""
+        return self.max_length is None or length <= self.max_length
+
+
+def chosen_engine(task: VerticalMining) -> ChosenEngine:
+    """The engine that a job takes.
+
+    `auto` takes replicated sharing where the job names a helper, and so allows it; else transfers, which need nobody's
+    trust and take a thirtieth of the work of Paillier encryption.
+    """
+    if task.engine != "auto":
+        return task.engine
+    return "ot" if task.helper is None else "replicated"
+
+
+def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
+    """Whether the coordinator deals randomness to the two parties of a job."""
+    return len(parties) == 2 and chosen_engine(task) == "replicated"
+
+
+def in_job_order(parties: Sequence[str], compute: tuple[str, str] | None) -> tuple[str, str]:
+    """The two computing parties as they stand in the job; its first two by default."""
+    chosen = parties[:2] if compute is None else [party for party in parties if party in compute]
+    first, second = chosen
+    return first, second
+
+
+def holders_of(task: VerticalMining, parties: Sequence[str]) -> Holders3:
+    """The three who hold shares of all columns: the computing parties, who get the result, and the helper.
+
+    Where no helper is named it is the first of the other parties.
+
+    Raises:
+        ConfigurationError: The helper is no third party of the job.
+    """
+    others = [party for party in parties if party not in task.compute]
+    helper = others[0] if task.helper is None and others else task.helper
+    if helper not in others:
+        raise ConfigurationError(
+            f"[trust] helper: '{helper}' cannot help the computing parties {' and '.join(task.compute)}; "
+            "name a third party of the job"
+        )
+    first, second = in_job_order(parties, task.compute)
+    return first, second, helper

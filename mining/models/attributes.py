@@ -1,0 +1,231 @@
+"""The columns that a model is learnt from, as all parties know them: each codes its own cells, all alike.
+
+A cell is coded as a whole number: the place of its value in a public domain, the interval that holds it, or the nearest
+of equal steps between public bounds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import ConfigurationError, InputDataError
+from mining.discretisation import Cuts, interval_names, interval_of, number_of
+from mining.tables import Column, Table
+
+Codes = NDArray[np.int64]
+"""One a row."""
+
+MAX_STEPS = 1 << 31  # their squares are added up in 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A column of texts.
+
+    Attributes:
+        name: Of the column.
+        values: The public domain: distinct; the empty text, where empty cells are a value like any other.
+
+    Raises:
+        ConfigurationError: The domain is empty or names a value twice.
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or len(set(self.values)) != len(self.values):
+            raise ConfigurationError(f"the domain of '{self.name}' must name one value or more, each once")
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return len(self.values)
+
+    def codes(self, column: Column) -> Codes:
+        """The place of each row's value in the domain.
+
+        Raises:
+            InputDataError: A cell is outside the domain; the sentence tells how many are.
+        """
+        places = {value: place for place, value in enumerate(self.values)}
+        return _coded(column, lambda text: places.get(text), "is not in the public domain of this attribute")
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """A column of numbers that are told apart by public cuts alone: an interval is closed below and open above.
+
+    Attributes:
+        name: Of the column.
+        cuts: Ascending, and at least one.
+
+    Raises:
+        ConfigurationError: There are no cuts, or they do not ascend.
+    """
+
+    name: str
+    cuts: Cuts
+
+    def __post_init__(self) -> None:
+        if not self.cuts or any(low >= high for low, high in zip(self.cuts, self.cuts[1:], strict=False)):
+            raise ConfigurationError(f"the cuts of '{self.name}' must be one number or more in ascending order")
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return len(self.cuts) + 1
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The intervals as they are written."""
+        return tuple(interval_names(self.cuts))
+
+    def codes(self, column: Column) -> Codes:
+        """The interval of each row's number.
+
+        Raises:
+            InputDataError: A cell is empty or no number; the sentence tells how many are.
+        """
+
+        def place(text: str) -> int | None:
+            number = number_of(text)
+            return None if number is None else interval_of(number, self.cuts)
+
+        return _coded(column, place, "is no number")
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A column of numbers that are computed with, in fixed point: `low` and `steps` equal steps up to `high`.
+
+    Attributes:
+        name: Of the column.
+        low: Public bound; no number is below it.
+        high: Public bound; no number is above it.
+        steps: How many steps there are between them. A number is rounded to the nearest, a half to the even one.
+
+    Raises:
+        ConfigurationError: The bounds are not in order, or the steps none or too many.
+    """
+
+    name: str
+    low: Decimal
+    high: Decimal
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not (self.low.is_finite() and self.high.is_finite() and self.low < self.high):
+            raise ConfigurationError(f"the bounds of '{self.name}' must be two numbers, the lower one first")
+        if not 1 <= self.steps < MAX_STEPS:
+            raise ConfigurationError(f"'{self.name}' must have from 1 to {MAX_STEPS - 1} steps between its bounds")
+
+    @property
+    def step(self) -> Fraction:
+        """Length of a step."""
+        return (Fraction(self.high) - Fraction(self.low)) / self.steps
+
+    def codes(self, column: Column) -> Codes:
+        """Of each row's number, how many steps it is above `low`.
+
+        Raises:
+            InputDataError: A cell is empty, no number, or outside the bounds; the sentence tells how many are.
+        """
+
+        def place(text: str) -> int | None:
+            number = number_of(text)
+            return None if number is None or not self.low <= number <= self.high else self.place(Fraction(number))
+
+        return _coded(column, place, "is no number between the public bounds of this attribute")
+
+    def place(self, number: Fraction) -> int:
+        """How many steps a number is above `low`, rounded."""
+        return round((number - Fraction(self.low)) / self.step)
+
+    def numbers(self, codes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers that steps stand for."""
+        found: NDArray[np.float64] = float(self.low) + float(self.step) * codes.astype(np.float64)
+        return found
+
+
+Attribute = Categorical | Intervals | Numeric
+Discrete = Categorical | Intervals
+
+
+def check_names(*attributes: Attribute) -> None:
+    """Refuses attributes that are not each of a column of its own.
+
+    Raises:
+        ConfigurationError: Two have the same name.
+    """
+    name, times = Counter(attribute.name for attribute in attributes).most_common(1)[0]
+    if times > 1:
+        raise ConfigurationError(f"the column '{name}' is named twice; a model takes each column once")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LabelledRows:
+    """Coded rows of a known class.
+
+    Attributes:
+        classes: Shape (rows,), places in the target's domain.
+        cells: By attribute, shape (rows,).
+    """
+
+    classes: Codes
+    cells: tuple[Codes, ...]
+
+    @classmethod
+    def of(cls, table: Table, target: Categorical, attributes: tuple[Attribute, ...]) -> LabelledRows:
+        """The rows of a table.
+
+        Raises:
+            InputDataError: A column is missing, or a cell is not what its attribute allows.
+        """
+        return cls(target.codes(column_of(table, target)), coded_columns(table, attributes))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.classes)
+
+
+def coded_columns(table: Table, attributes: tuple[Attribute, ...]) -> tuple[Codes, ...]:
+    """The codes of a table's cells, by attribute.
+
+    Raises:
+        InputDataError: A column is missing, or a cell is not what its attribute allows.
+    """
+    return tuple(attribute.codes(column_of(table, attribute)) for attribute in attributes)
+
+
+def column_of(table: Table, attribute: Attribute) -> Column:
+    """The column that an attribute is of.
+
+    Raises:
+        InputDataError: The table does not have it.
+    """
+    for column in table.columns:
+        if column.name == attribute.name:
+            return column
+    raise InputDataError(f'The dataset has no column "{attribute.name}", which the job names; check the spelling.')
+
+
+def _coded(column: Column, place: Callable[[str], int | None], wrong: str) -> Codes:
+    """The codes of a column's cells, each distinct text looked at once."""
+    texts = [*column.values.to_pylist(), ""]  # the last one is for cells that are empty
+    found = [place(text) for text in texts]
+    table = np.array([-1 if code is None else code for code in found], np.int64)
+    codes: Codes = table[column.codes]
+    outside = int(np.count_nonzero(codes < 0))
+    if outside:
+        what = "1 row" if outside == 1 else f"{outside} rows"
+        raise InputDataError(f'{what} of the column "{column.name}" hold what {wrong}; extend it, or leave them out.')
+    return codes

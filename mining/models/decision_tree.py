@@ -1,0 +1,338 @@
+"""Decision trees grown level by level from counts alone: ID3, and C4.5 without pruning.
+
+A node needs of its rows how many there are of each class and value: a histogram for each attribute. Histograms add up
+over any partition of the rows, so the growth does not see rows; whoever holds some follows it with `RowsAtNodes`.
+
+Steps, for all nodes of a level at once:
+    offer   a node that may be split offers the attributes that can still divide it
+    count   histograms of these are taken over the rows that reach the node
+    grow    the best split is chosen (`splits`); the histogram tells how many rows of each class reach each branch
+
+A node stays a leaf where its rows are of one class, are fewer than twice `min_leaf`, lie at the greatest depth, or
+where no split tells anything. A leaf's class is the most frequent one, the first of several; that of its parent where
+it has no rows.
+
+Source: Quinlan, "Induction of Decision Trees", Machine Learning 1(1), 1986 (ID3); Quinlan, C4.5: Programs for Machine
+Learning, 1993, chapter 2 (cuts of numbers, gain ratio, least rows of a branch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import ConfigurationError
+from mining.models.attributes import Categorical, Codes, Discrete, LabelledRows, check_names
+from mining.models.splits import WHOLE, Criterion, Histogram, Offered, Split, best_split
+
+
+@dataclass(frozen=True, slots=True)
+class TreeParameters:
+    """What a tree is to be.
+
+    Attributes:
+        target: The class.
+        attributes: By which rows may be divided, one or more.
+        criterion: `gain` chooses as ID3 does, `gain-ratio` as C4.5.
+        min_leaf: At least two branches of a split have so many rows or more; a node with fewer than twice as many is
+            not looked at.
+        max_depth: The most splits on the way to a leaf.
+        max_nodes: The most nodes that are looked at.
+
+    Raises:
+        ConfigurationError: A column is named twice or none is, or a number is too small.
+    """
+
+    target: Categorical
+    attributes: tuple[Discrete, ...]
+    criterion: Criterion = "gain-ratio"
+    min_leaf: int = 2
+    max_depth: int | None = None
+    max_nodes: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_names(self.target, *self.attributes)
+        if not self.attributes:
+            raise ConfigurationError("a tree takes one attribute or more")
+        if self.min_leaf < 1 or self.max_nodes < 1 or (self.max_depth is not None and self.max_depth < 0):
+            raise ConfigurationError("min_leaf and max_nodes must be 1 or more, max_depth 0 or more")
+
+    @property
+    def max_counts(self) -> int:
+        """The most counts that a tree takes."""
+        return self.max_nodes * self.target.size * sum(each.size for each in self.attributes)
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node, in its final form once the growth is over.
+
+    Attributes:
+        counts: Rows by class.
+        label: The class that it tells.
+        split: How it is divided; None at a leaf.
+        children: By branch: each code's, or that up to the cut and the one above.
+    """
+
+    counts: tuple[int, ...]
+    label: int
+    split: Split | None = None
+    children: tuple[Node, ...] = ()
+
+
+class Condition(NamedTuple):
+    """What rows on one branch have in common: the code itself, or its side of a cut, 0 up to the cut and 1 above."""
+
+    split: Split
+    branch: int
+
+
+class Offer(NamedTuple):
+    """A histogram that is wanted.
+
+    Attributes:
+        place: Of the node among the open ones.
+        attribute: Its number.
+        first: The first code of interest.
+        size: How many codes are.
+    """
+
+    place: int
+    attribute: int
+    first: int
+    size: int
+
+
+class OpenNode(NamedTuple):
+    """A node that may yet be split, and how rows come to it."""
+
+    node: Node
+    path: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DecisionTree:
+    """A tree.
+
+    Attributes:
+        task: What it is of.
+        root: Its first node.
+    """
+
+    task: TreeParameters
+    root: Node
+
+    def nodes(self) -> Iterator[tuple[int, Node]]:
+        """All nodes with their depth, a parent before its children."""
+        left = [(0, self.root)]
+        while left:
+            depth, node = left.pop()
+            yield depth, node
+            left += [(depth + 1, child) for child in reversed(node.children)]
+
+    def predict(self, cells: Sequence[Codes]) -> Codes:
+        """The class of each row.
+
+        Args:
+            cells: By attribute the rows' codes.
+        """
+        found = np.zeros(len(cells[0]), np.int64)
+        left = [(self.root, np.arange(len(found)))]
+        while left:
+            node, rows = left.pop()
+            if node.split is None:
+                found[rows] = node.label
+                continue
+            branches = branches_of(node.split, cells[node.split.attribute][rows])
+            left += [(child, rows[branches == branch]) for branch, child in enumerate(node.children)]
+        return found
+
+    def lines(self) -> list[str]:
+        """The tree as text: a line for each branch, deeper ones further in."""
+        return [f"{self._told(self.root)}", *self._below(self.root, "")]
+
+    def _below(self, node: Node, indent: str) -> list[str]:
+        if node.split is None:
+            return []
+        attribute = self.task.attributes[node.split.attribute]
+        found = []
+        for branch, child in enumerate(node.children):
+            found.append(f"{indent}{condition_text(attribute, Condition(node.split, branch))}: {self._told(child)}")
+            found += self._below(child, indent + "  ")
+        return found
+
+    def _told(self, node: Node) -> str:
+        return f"{self.task.target.values[node.label]} {list(node.counts)}"
+
+
+class Growth:
+    """A tree while it grows: the same at all who are told the same histograms.
+
+    Attributes:
+        task: What the tree is to be.
+        root: Its first node.
+        open: The nodes of this level that may be split.
+        offers: The histograms that are wanted next, none when the tree is whole.
+        routes: How the last level was divided: by node its split and, by branch, the place among the open nodes, −1
+            for a leaf; None where it was not divided.
+    """
+
+    def __init__(self, task: TreeParameters, counts: Sequence[int]) -> None:
+        """Begins with one node.
+
+        Args:
+            task: What the tree is to be.
+            counts: Of all rows, by class.
+        """
+        self.task = task
+        self.root = _node(counts, parent_label=0)
+        self.open = [OpenNode(self.root, ())] if self._may_be_split(self.root, 0) else []
+        self.offers = self._offers()
+        self.routes: list[tuple[Split, NDArray[np.int64]] | None] = []
+        self._looked_at = len(self.open)
+
+    @property
+    def tree(self) -> DecisionTree:
+        """What has grown."""
+        return DecisionTree(self.task, self.root)
+
+    def grow(self, counts: NDArray[np.int64]) -> None:
+        """Divides the open nodes.
+
+        Args:
+            counts: The wanted histograms over all rows, one after the other, flat.
+
+        Raises:
+            ConfigurationError: There are more than `max_nodes` nodes to be looked at.
+            ValueError: No rows have such histograms.
+        """
+        offered: list[list[Offered]] = [[] for _ in self.open]
+        stop = 0
+        for offer in self.offers:
+            start, stop = stop, stop + offer.size * self.task.target.size
+            histogram = counts[start:stop].reshape(offer.size, self.task.target.size)
+            if (histogram < 0).any() or tuple(histogram.sum(axis=0).tolist()) != self.open[offer.place].node.counts:
+                raise ValueError("the counts of an attribute's values do not add up to those of the classes")
+            is_cut = not isinstance(self.task.attributes[offer.attribute], Categorical)
+            offered[offer.place].append(Offered(offer.attribute, offer.first, is_cut, histogram))
+        level, self.open, self.routes = self.open, [], []
+        for (node, path), known in zip(level, offered, strict=True):
+            split = best_split(known, self.task.criterion, self.task.min_leaf)
+            self.routes.append(None if split is None else (split, self._divide(node, path, split, known)))
+        self._looked_at += len(self.open)
+        if self._looked_at > self.task.max_nodes:
+            raise ConfigurationError(
+                f"the tree has more than {self.task.max_nodes} nodes to look at; raise min_leaf, set max_depth, or "
+                "raise max_nodes"
+            )
+        self.offers = self._offers()
+
+    def _divide(self, node: Node, path: tuple[Condition, ...], split: Split, known: list[Offered]) -> NDArray[np.int64]:
+        """Gives a node its children; returns their places among the open nodes, −1 for a leaf."""
+        (chosen,) = (each for each in known if each.attribute == split.attribute)
+        branches: Histogram = chosen.histogram
+        if split.cut != WHOLE:
+            left = branches[: split.cut - chosen.first + 1].sum(axis=0)
+            branches = np.stack([left, branches.sum(axis=0) - left])
+        node.split = split
+        node.children = tuple(_node(row, node.label) for row in branches.tolist())
+        places = np.full(len(node.children), -1, np.int64)
+        for branch, child in enumerate(node.children):
+            if self._may_be_split(child, len(path) + 1):
+                places[branch] = len(self.open)
+                self.open.append(OpenNode(child, (*path, Condition(split, branch))))
+        return places
+
+    def _may_be_split(self, node: Node, depth: int) -> bool:
+        too_deep = self.task.max_depth is not None and depth >= self.task.max_depth
+        return not too_deep and sum(map(bool, node.counts)) > 1 and sum(node.counts) >= 2 * self.task.min_leaf
+
+    def _offers(self) -> list[Offer]:
+        found = []
+        for place, (_, path) in enumerate(self.open):
+            for number, attribute in enumerate(self.task.attributes):
+                first, last = 0, attribute.size - 1
+                for (split_by, cut), branch in path:
+                    if split_by == number:
+                        if cut == WHOLE:
+                            first = last = branch
+                        elif branch:
+                            first = max(first, cut + 1)
+                        else:
+                            last = min(last, cut)
+                if last > first:
+                    found.append(Offer(place, number, first, last - first + 1))
+        return found
+
+
+class RowsAtNodes:
+    """Rows of one owner on their way down a tree that grows."""
+
+    def __init__(self, rows: LabelledRows, growth: Growth) -> None:
+        """All rows are at the first node."""
+        self._rows, self._growth = rows, growth
+        self._place = np.zeros(rows.n_rows, np.int64)  # among the open nodes; −1 at a leaf
+
+    def counts(self) -> NDArray[np.int64]:
+        """The wanted histograms over these rows, flat."""
+        growth, n_classes = self._growth, self._growth.task.target.size
+        order = np.argsort(self._place, kind="stable")
+        edges = np.searchsorted(self._place[order], np.arange(len(growth.open) + 1))
+        found = [np.zeros(0, np.int64)]
+        for offer in growth.offers:
+            here = order[edges[offer.place] : edges[offer.place + 1]]
+            pairs = (self._rows.cells[offer.attribute][here] - offer.first) * n_classes + self._rows.classes[here]
+            found.append(np.bincount(pairs, minlength=offer.size * n_classes))
+        return np.concatenate(found)
+
+    def follow(self) -> None:
+        """Moves the rows on once the tree has grown by a level."""
+        place = np.full_like(self._place, -1)
+        for number, route in enumerate(self._growth.routes):
+            if route is not None:
+                split, places = route
+                here = np.flatnonzero(self._place == number)
+                place[here] = places[branches_of(split, self._rows.cells[split.attribute][here])]
+        self._place = place
+
+
+def learn(rows: LabelledRows, task: TreeParameters) -> DecisionTree:
+    """The tree of rows in one place.
+
+    Raises:
+        ConfigurationError: There are more than `max_nodes` nodes to be looked at.
+    """
+    growth = Growth(task, class_counts(rows, task.target).tolist())
+    at_nodes = RowsAtNodes(rows, growth)
+    while growth.offers:
+        growth.grow(at_nodes.counts())
+        at_nodes.follow()
+    return growth.tree
+
+
+def class_counts(rows: LabelledRows, target: Categorical) -> NDArray[np.int64]:
+    """How many rows there are of each class."""
+    return np.bincount(rows.classes, minlength=target.size).astype(np.int64)
+
+
+def branches_of(split: Split, codes: Codes) -> Codes:
+    """The branch that each row goes into."""
+    return codes if split.cut == WHOLE else (codes > split.cut).astype(np.int64)
+
+
+def condition_text(attribute: Discrete, condition: Condition) -> str:
+    """A condition as it is written: column = value, column < cut, or column >= cut."""
+    (_, cut), branch = condition
+    if isinstance(attribute, Categorical):
+        return f"{attribute.name} = {attribute.values[branch]}"
+    return f"{attribute.name} {'>=' if branch else '<'} {attribute.cuts[cut]}"
+
+
+def _node(counts: Sequence[int], parent_label: int) -> Node:
+    """A leaf, for a start."""
+    most = max(range(len(counts)), key=counts.__getitem__)  # the first of several
+    return Node(tuple(int(count) for count in counts), most if any(counts) else parent_label)

@@ -1,0 +1,76 @@
+"""Worker processes keep the order of results, hand on errors, and inherit nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from link.errors import ResourceError
+from link.process_executor import ProcessExecutor
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def where(_: int) -> tuple[int, bool]:
+    return os.getpid(), MARK
+
+
+def refuse(number: int) -> int:
+    raise ValueError(f"{number} is refused")
+
+
+def die(_: int) -> int:
+    os._exit(3)
+
+
+MARK = False  # set in this process, never in a spawned one
+
+
+def mapped(kernel: Callable[[int], Any], chunks: Sequence[int]) -> Sequence[Any]:
+    executor = ProcessExecutor(1)
+
+    async def run() -> Sequence[Any]:
+        return await executor.map(kernel, chunks)
+
+    try:
+        return asyncio.run(run())
+    finally:
+        executor.close()
+
+
+def test_results_come_in_order_from_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.MARK", True, raising=True)
+    executor = ProcessExecutor(1)
+
+    async def run() -> tuple[Sequence[int], Sequence[tuple[int, bool]]]:
+        return await executor.map(square, range(5)), await executor.map(where, [0])
+
+    try:
+        squares, ((process, marked),) = asyncio.run(run())
+    finally:
+        executor.close()
+    assert list(squares) == [0, 1, 4, 9, 16]
+    assert process != os.getpid()
+    assert not marked
+
+
+def test_errors_come_back() -> None:
+    with pytest.raises(ValueError, match="7 is refused"):
+        mapped(refuse, [7])
+
+
+def test_a_dead_worker_is_told() -> None:
+    with pytest.raises(ResourceError, match="has died"):
+        mapped(die, [1])
+
+
+def test_there_is_a_worker_for_every_core() -> None:
+    executor = ProcessExecutor()
+    assert executor.workers >= 1
+    executor.close()
