@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import engines, job, local, memory, oblivious_transfer, paillier, plan, sums, union, wide_area
+from benchmarks import engines, job, local, memory, oblivious_transfer, paillier, plan, sums, union, vertical, wide_area
 from benchmarks.measure import cores
 from benchmarks.settings import Settings
 from benchmarks.table import Table
@@ -22,6 +22,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "ot": oblivious_transfer.run,
     "paillier": paillier.run,
     "engines": engines.run,
+    "vertical": vertical.run,
     "link": wide_area.run,
     "local": local.run,
     "job": job.run,

@@ -15,6 +15,7 @@ from benchmarks.measure import Finished, run_process
 from benchmarks.settings import PARTIES
 from coordinator.loopback import LoopbackFederation
 from jobs.spec import JobSpec
+from mining.joint.parameters import Disclose
 
 
 @dataclass(frozen=True)
@@ -22,20 +23,23 @@ class Bench:
     """A federation whose nodes run.
 
     Attributes:
+        case: The data and the threshold.
         federation: Its folders and processes.
         spec: The job.
         files: Each party's basket file.
         pooled: The file with all rows.
     """
 
+    case: Case
     federation: LoopbackFederation
     spec: JobSpec
     files: Mapping[str, Path]
     pooled: Path
 
-    def run(self) -> Finished:
+    def run(self, disclose: Disclose = "supports") -> Finished:
         """`comine job run` as a process, result folder included."""
         folder = self.federation.folder
+        (folder / "job.toml").write_text(job_file(self.case, disclose), encoding="utf-8")
         return run_process(
             [
                 *(sys.executable, "-P", "-m", "comine", "job", "run", folder / "job.toml"),
@@ -56,13 +60,13 @@ def federation(case: Case) -> Iterator[Bench]:
         (folder / "job.toml").write_text(job_file(case), encoding="utf-8")
         with made.running():
             asyncio.run(made.ready())
-            yield Bench(made, JobSpec.load(folder / "job.toml"), files, folder / "pooled.dat")
+            yield Bench(case, made, JobSpec.load(folder / "job.toml"), files, folder / "pooled.dat")
 
 
-def job_file(case: Case) -> str:
-    """The job of a case."""
+def job_file(case: Case, disclose: Disclose = "supports") -> str:
+    """The job of a case; `disclose` says whose sums are opened."""
     names = ", ".join(f'"{name}"' for name in PARTIES)
     return (
         f'[job]\nname = "benchmark"\ntask = "itemsets"\nparties = [{names}]\ndataset = "baskets"\n'
-        f"[itemsets]\nmin_support = {case.support}\n"
+        f'[itemsets]\nmin_support = {case.support}\ndisclose = "{disclose}"\n'
     )

@@ -69,7 +69,7 @@ class JobHandle:
             raise ended(record.job)
         from coordinator.released import result_of
 
-        table = self._folder.table() if record.spec.to_coordinator else None
+        table = self._folder.table() if record.spec.table_to_coordinator else None
         found: Result = result_of(record, record.released, table)
         return found
 

@@ -29,6 +29,7 @@ from coordinator.lifecycle import (
     State,
     step,
 )
+from coordinator.loading import loading
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
 from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
@@ -280,7 +281,7 @@ class Driver:
 
     async def _fetch(self) -> None:
         record, spec = self._record, self._record.spec
-        source = spec.learners[0] if spec.to_coordinator else None
+        source = spec.learners[0] if spec.table_to_coordinator else None
 
         async def one(client: PartyClient) -> tuple[ResultHeader, bytes]:
             fetched = await client.result(record.id, table=client.party == source)
@@ -314,8 +315,11 @@ class Driver:
 
 def _warm_up() -> None:
     """Loads what only the result needs, while the parties work."""
-    import coordinator.released  # noqa: F401
-    import jobs.folder  # noqa: F401
-    from jobs.report import prepare
+    with loading():
+        import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 
-    prepare()
+        import coordinator.released  # noqa: F401
+        import jobs.folder  # noqa: F401
+        from jobs.report import prepare
+
+        prepare()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from coordinator.store import Record
 from jobs.findings import Receipt, Result
-from jobs.release import verify
+from jobs.release import rows_of, verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
 from link.costs import Costs
@@ -32,7 +32,8 @@ def assemble(
         trust: Whom the coordinator believes; None where the signatures were checked when they came. Certificates
             expire and are revoked, and that takes nothing from what was signed before.
         released: By party, its signed release and what it sent of the result.
-        source: The learner whose table is taken; None where the coordinator is no recipient.
+        source: The learner whose table is taken; None where the coordinator is no recipient or the task
+            finds no itemsets.
 
     Raises:
         IdentityError: A signature is not the party's.
@@ -48,6 +49,9 @@ def assemble(
     agreed = releases[spec.learners[0]]
     for party, release in releases.items():
         _check_agreement(party, release, agreed, learns=party in spec.learners)
+    n_rows, positions = rows_of(agreed)
+    if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
+        raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
     found = decided = None
     if source is not None:
         packed = released[source][1]
@@ -68,7 +72,8 @@ def assemble(
         spec=spec,
         job_id=job_id,
         session_id=agreed.session,
-        n_rows=agreed.n_rows,
+        n_rows=n_rows,
+        positions=positions,
         strategy=agreed.strategy,
         parties={
             party: Costs(release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
@@ -109,10 +114,15 @@ def result_of(
     return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan)
 
 
+def _is_union(spec: JobSpec) -> bool:
+    """Whether nobody learns how many rows are common."""
+    return not spec.mines and spec.alignment.mode == "union"
+
+
 def _check_agreement(party: str, release: Release, agreed: Release, *, learns: bool) -> None:
     if release.session != agreed.session or len(release.session) != 32:
         raise ProtocolViolation(f"{party} signed for another session than {agreed.party}", party=party)
-    if release.n_rows != agreed.n_rows:
+    if rows_of(release) != rows_of(agreed):
         raise ProtocolViolation(f"{party} signed another number of rows than {agreed.party}", party=party)
     if release.strategy != agreed.strategy:
         raise ProtocolViolation(f"{party} signed another strategy than {agreed.party}", party=party)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -85,8 +86,10 @@ async def simulate_job(
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
-    result = assemble(spec, job_id, Trust(authority.certificate_pem), released, spec.learners[0])
-    return result.of_simulation(seed)
+    source = spec.learners[0] if spec.mines else None
+    result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
+    kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
+    return replace(result.of_simulation(seed), alignments=kept)
 
 
 def load_data(
@@ -139,9 +142,9 @@ def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
     """What nodes cannot see of each other's tables and a simulation can."""
     for party, given in data.items():
         check_kind(spec, kind_of(given), party)
-    if spec.is_vertical:
+    if spec.is_vertical and spec.mines:
         columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
-        check_columns(columns, itemisation(spec).numeric if spec.mines else ())
+        check_columns(columns, itemisation(spec).numeric)
 
 
 async def _run(

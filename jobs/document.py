@@ -97,9 +97,23 @@ class ResultDocument(_Part):
     task: str
     simulated: bool = Field(description="Whether all parties ran in one process.")
     seed: int | None = Field(description="Seed of a repeatable simulation; such a run keeps no secrets.")
-    n_rows: int = Field(ge=0, description="Transactions of all parties together.")
-    strategy: str = Field(description="The strategy that the parties took, level-wise or one-shot.")
-    n_itemsets: int | None = Field(ge=0, description="Null where the coordinator is not a recipient.")
+    n_rows: int | None = Field(
+        ge=0,
+        description="Transactions of all parties together; of a vertical job the rows that all parties have. Null "
+        "where nobody learns how many these are: task align with mode union.",
+    )
+    positions: int | None = Field(
+        default=None,
+        ge=0,
+        description="Public positions that the rows of all parties were given, empty ones among them; null where "
+        "n_rows is told.",
+    )
+    strategy: str = Field(
+        description="The strategy that the parties took, level-wise or one-shot; of task align its mode."
+    )
+    n_itemsets: int | None = Field(
+        ge=0, description="Null where the coordinator is not a recipient or the task finds no itemsets."
+    )
     n_rules: int | None = Field(ge=0, description="Null where the task has no rules or they went elsewhere.")
     counted: bool | None = Field(
         default=None,
@@ -132,6 +146,7 @@ def document(result: Result) -> dict[str, Any]:
         simulated=result.simulated,
         seed=result.seed,
         n_rows=result.n_rows,
+        positions=result.positions,
         strategy=result.strategy,
         n_itemsets=None if itemsets is None else len(itemsets),
         n_rules=None if rules is None else len(rules),

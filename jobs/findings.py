@@ -46,7 +46,8 @@ class Result:
         spec: What was asked.
         job_id: Names the job.
         session_id: Names this run of it.
-        n_rows: Transactions of all parties together.
+        n_rows: Transactions of all parties together; in a vertical job the rows that all parties have. None where
+            nobody learns how many these are.
         strategy: The strategy that the parties took.
         parties: What the job cost each party.
         receipts: What each party signed.
@@ -58,12 +59,15 @@ class Result:
         proposal: What the coordinator signed and asked of all parties; None where nobody was asked.
         approvals: By party, its signed consent to the proposal.
         plan: What was expected of the job before it ran; None where nobody planned it.
+        positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
+        alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
+            to nobody.
     """
 
     spec: JobSpec
     job_id: bytes
     session_id: bytes
-    n_rows: int
+    n_rows: int | None
     strategy: str
     parties: Mapping[str, Costs]
     receipts: Mapping[str, Receipt]
@@ -74,6 +78,8 @@ class Result:
     proposal: SignedProposal | None = None
     approvals: Mapping[str, SignedApproval] = field(default_factory=dict)
     plan: Plan | None = None
+    positions: int | None = None
+    alignments: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def of_simulation(self, seed: int | None) -> Result:
         """The same, marked as the result of a simulation."""
@@ -108,7 +114,7 @@ class Result:
         """The frequent itemsets: a pandas DataFrame where pandas is installed, a pyarrow Table otherwise.
 
         Raises:
-            ConfigurationError: The job's recipients do not include the coordinator.
+            ConfigurationError: The job's recipients do not include the coordinator, or its task finds no itemsets.
         """
         return _frame(self._require(self.itemsets_table))
 
@@ -121,6 +127,13 @@ class Result:
         if self.spec.rules is None:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
         return _frame(self._require(self.rules_table))
+
+    @property
+    def size(self) -> str:
+        """The number of rows, in words."""
+        if self.n_rows is None:
+            return f"{self.positions:,} positions of rows"
+        return f"{self.n_rows:,} rows" if self.spec.mines else f"{self.n_rows:,} rows in common"
 
     @property
     def disclosure(self) -> list[dict[str, Any]]:
@@ -146,15 +159,18 @@ class Result:
         return notebook(self)
 
     def _require(self, table: pa.Table | None) -> pa.Table:
+        if not self.spec.mines:
+            raise ConfigurationError(f'task = "{self.spec.job.task}" finds no itemsets; its result is n_rows')
         if table is None:
             recipients = ", ".join(self.spec.job.recipients)
             raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no itemsets")
         return table
 
     def __repr__(self) -> str:
-        found = "result elsewhere" if self.found is None else f"{len(self.found):,} itemsets"
-        parties = f"{len(self.spec.job.parties)} parties"
-        return f"Result({self.spec.job.name!r}, {self.spec.job.task}, {parties}, {self.n_rows:,} rows, {found})"
+        parts = [repr(self.spec.job.name), self.spec.job.task, f"{len(self.spec.job.parties)} parties", self.size]
+        if self.spec.mines:
+            parts.append("result elsewhere" if self.found is None else f"{len(self.found):,} itemsets")
+        return f"Result({', '.join(parts)})"
 
 
 def _frame(table: pa.Table) -> Any:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from jobs.document import document
 from jobs.tables import csv_chunks
-from jobs.target import beside, check_target, writing
+from jobs.target import ALIGNMENT, PARTIES, beside, check_target, writing
 
 if TYPE_CHECKING:
     from jobs.findings import Result
@@ -49,6 +49,10 @@ def _fill(draft: Path, result: Result) -> None:
             if table is not None
             for write in (_write_csv, _write_parquet)
         ]
+        for party, table in result.alignments.items():
+            place = draft / PARTIES / party / ALIGNMENT
+            place.parent.mkdir(parents=True)
+            writers.append(pool.submit(_write_parquet, place, table))
         _write_account(draft, result)
     for writer in writers:
         writer.result()

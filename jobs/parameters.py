@@ -5,8 +5,16 @@ from __future__ import annotations
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.item_columns import Itemisation
+from mining.joint.align import RowAlignment
 from mining.joint.parameters import HorizontalMining, RuleParameters, Universe
-from mining.joint.vertical.parameters import VerticalMining, is_dealt
+from mining.joint.vertical.parameters import (
+    COORDINATOR,
+    ChosenEngine,
+    VerticalMining,
+    chosen_engine,
+    holders_of,
+    is_dealt,
+)
 from mining.row_ids import IdNormalisation
 
 
@@ -65,9 +73,30 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
     )
 
 
+def row_alignment(spec: JobSpec) -> RowAlignment:
+    """The public parameters of the task `align`, as the specification gives them."""
+    align = spec.alignment
+    return RowAlignment(spec.job.parties[0], align.mode, id_normalisation(spec), align.bound)
+
+
 def coordinator_deals(spec: JobSpec) -> bool:
     """Whether the coordinator deals randomness to the two parties of a vertical job."""
     return spec.is_vertical and spec.mines and is_dealt(vertical_mining(spec), spec.job.parties)
+
+
+def engine_of(spec: JobSpec) -> ChosenEngine | None:
+    """How a vertical job computes supports across parties; None where it has none to compute."""
+    return chosen_engine(vertical_mining(spec)) if spec.is_vertical and spec.mines else None
+
+
+def helper_of(spec: JobSpec) -> str | None:
+    """Who helps the two computing parties: the coordinator as dealer, or the party that holds shares beside them.
+
+    None where nobody does.
+    """
+    if engine_of(spec) != "replicated":
+        return None
+    return COORDINATOR if coordinator_deals(spec) else holders_of(vertical_mining(spec), spec.job.parties)[2]
 
 
 def id_normalisation(spec: JobSpec) -> IdNormalisation:
@@ -105,7 +134,7 @@ def _universe(spec: JobSpec) -> Universe:
     if spec.itemsets.catalogue is not None:
         return "catalogue"
     match spec.itemsets.universe:
-        case "hidden" | "all-items" | "frequent-items" as chosen:
+        case "hidden" | "hidden-all" | "all-items" | "frequent-items" as chosen:
             return chosen
         case _:
-            return "hidden" if spec.itemsets.prefer == "disclosure" else "frequent-items"
+            return "hidden-all" if spec.itemsets.prefer == "disclosure" else "frequent-items"

@@ -35,12 +35,21 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
         party=party,
         result_digest=result_digest,
         n_rows=run.outcome.n_rows,
+        positions=run.outcome.positions,
         strategy=run.outcome.strategy,
         bytes_sent=run.costs.bytes_sent,
         bytes_received=run.costs.bytes_received,
         rounds=run.costs.rounds,
         seconds=run.costs.seconds,
         receipts_from=run.receipts_from,
+    )
+
+
+def rows_of(release: Release) -> tuple[int | None, int | None]:
+    """The numbers of rows and of positions that a release tells; None for what it does not."""
+    return (
+        release.n_rows if release.HasField("n_rows") else None,
+        release.positions if release.HasField("positions") else None,
     )
 
 

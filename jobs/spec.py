@@ -21,7 +21,13 @@ from mining.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
-UNIVERSES: Final = ("auto", "hidden", "frequent-items", "all-items")  # anything else is the path of a catalogue
+UNIVERSES: Final = (
+    "auto",
+    "hidden-all",
+    "hidden",
+    "frequent-items",
+    "all-items",
+)  # anything else is the path of a catalogue
 _HORIZONTAL_ITEMSETS: Final = frozenset({"strategy", "prefer", "thin", "universe", "catalogue", "union", "lambda_"})
 _VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -117,9 +123,10 @@ class ItemsetsSection(_Section):
         prefer: What `auto` values: `disclosure` says as little as possible, `speed` takes what is quickest, `balanced`
             the least disclosure that costs little.
         thin: Level-wise only: each level's candidates are first thinned to those that are locally frequent somewhere.
-        universe: How level 1 gets its items: `hidden` (pseudonyms, of which only frequent items' are named),
-            `frequent-items` (union of the locally frequent ones), `all-items` (union of all), or the path of a public
-            catalogue, one item a line. `auto` takes `hidden` where disclosure is preferred, else `frequent-items`.
+        universe: How level 1 gets its items: `hidden-all` (pseudonyms of all items, of which only frequent items' are
+            named), `hidden` (the same of the locally frequent ones), `frequent-items` (union of the names of the
+            locally frequent ones), `all-items` (union of all), or the path of a public catalogue, one item a line.
+            `auto` takes `hidden-all` where disclosure is preferred, else `frequent-items`.
         catalogue: The items of a public catalogue, once it has been read.
         union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
         lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
@@ -221,9 +228,9 @@ class TrustSection(_Section):
     Attributes:
         compute: The two computing parties, which hold the shares of sums that stay hidden. Together they could learn
             the sums over the others; the first two parties of the job by default.
-        helper: Vertical: who may help the two computing parties with the engine `replicated`: nobody ("none"); with two
-            parties the "coordinator", which deals randomness, and with one of them could learn the other's columns; with
-            more a third party, which holds shares beside them: any two of the three could learn all columns.
+        helper: Vertical: who may help the two computing parties with the engine `replicated`: nobody ("none"); with
+            two parties the "coordinator", which deals randomness, and with one of them could learn the other's columns;
+            with more a third party, which holds shares beside them: any two of the three could learn all columns.
     """
 
     compute: tuple[Name, ...] | None = None
@@ -297,6 +304,8 @@ class JobSpec(_Section):
             given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, {"bound"})]
             if given:
                 raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
+            if not self.mines and self.trust.compute is not None:
+                raise ValueError(f'[trust] compute means nothing with task = "{self.job.task}"; leave it out')
             self._check_vertical()
         else:
             if self.job.task == "align":
@@ -322,8 +331,8 @@ class JobSpec(_Section):
             raise ValueError(f"[trust] helper: with two parties '{helper}' cannot deal randomness to itself")
         if len(parties) > 2 and helper == "coordinator":
             raise ValueError(
-                '[trust] helper = "coordinator" deals randomness to two parties; with more of them, name the party that '
-                "is to hold shares beside the two computing parties"
+                '[trust] helper = "coordinator" deals randomness to two parties; with more of them, name the party '
+                "that is to hold shares beside the two computing parties"
             )
         if len(parties) > 2 and helper in self.compute:
             raise ValueError(f"[trust] helper: '{helper}' is a computing party; name another one")
@@ -426,6 +435,11 @@ class JobSpec(_Section):
     def to_coordinator(self) -> bool:
         """Whether the coordinator gets the result."""
         return "coordinator" in self.job.recipients or "all" in self.job.recipients
+
+    @property
+    def table_to_coordinator(self) -> bool:
+        """Whether the coordinator gets a table: it is a recipient, and the task finds itemsets."""
+        return self.mines and self.to_coordinator
 
 
 def _given(table: str, section: _Section | None, fields: frozenset[str] | set[str]) -> list[str]:

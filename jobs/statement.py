@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.parameters import horizontal_mining, vertical_mining
+from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
+from mining.joint import align
 from mining.joint.disclosure import learned, openings
 from mining.joint.vertical import disclosure as vertical
 
@@ -61,8 +62,11 @@ def statement(spec: JobSpec) -> Statement:
     """The statement of a job, from its specification alone: every party computes the same."""
     parties = spec.job.parties
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
-    released = Learned(receivers, "result", f"{_result(spec)}, and N")
-    if spec.is_vertical:
+    released = Learned(receivers, "result", _result(spec))
+    if not spec.mines:
+        ids, collusion = row_alignment(spec), align.collusion(parties)
+        declared, lines = align.openings(ids, parties), align.learned(ids, parties)
+    elif spec.is_vertical:
         columns = vertical_mining(spec)
         declared, lines = vertical.openings(columns, parties), vertical.learned(columns, parties)
         collusion = vertical.collusion(columns, parties)
@@ -84,6 +88,10 @@ def statement(spec: JobSpec) -> Statement:
 
 def _progress(spec: JobSpec) -> Learned:
     """What whoever watches a job sees, recipient or not."""
+    if not spec.mines:
+        result = "" if spec.to_coordinator else f"{_result(spec)}, "
+        what = f"{result}the steps of the job or why it failed, and each party's bytes, rounds and seconds"
+        return Learned(("coordinator",), "size", what)
     n_rows = "" if spec.to_coordinator else "N, "
     what = (
         f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
@@ -93,7 +101,7 @@ def _progress(spec: JobSpec) -> Learned:
 
 
 def _excluded(spec: JobSpec) -> tuple[Learned, ...]:
-    if not spec.itemsets.exclude:
+    if not (spec.mines and spec.itemsets.exclude):
         return ()
     patterns = ", ".join(f"'{pattern}'" for pattern in spec.itemsets.exclude)
     what = f"nothing of items that match {patterns}: every party removes them from its rows beforehand"
@@ -105,10 +113,14 @@ def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _result(spec: JobSpec) -> str:
+    if not spec.mines:
+        union = spec.alignment.mode == "union"
+        return "the number of positions of rows" if union else "the number N of rows that all parties have"
     rules = spec.job.task == "rules"
     if spec.itemsets.disclose == "frequent":
-        return "which itemsets are frequent" + (" and which association rules hold" if rules else "")
-    return "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")
+        return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
+    found = "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")
+    return f"{found}, and N"
 
 
 def _collusion(spec: JobSpec) -> str:

@@ -14,6 +14,9 @@ FILES: Final = frozenset(
     {"itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "result.json", "report.html"}
 )
 
+PARTIES: Final = "parties"  # of a simulated alignment: a folder for each party with what its node would keep
+ALIGNMENT: Final = "alignment.parquet"
+
 
 def check_result_folder(out: Path) -> None:
     """Refuses a folder that could not become a result folder, before any work is done for it.
@@ -38,10 +41,15 @@ def check_target(target: Path, named: Path) -> None:
     if not target.is_dir():
         raise ConfigurationError(f"{named} is a file; name a folder for the result")
     present = {path.name for path in target.iterdir()}
-    if present and not ("result.json" in present and present <= FILES):
+    if present and not ("result.json" in present and present <= FILES | {PARTIES} and _of_parties(target / PARTIES)):
         raise ConfigurationError(
             f"{named} holds files that are not an earlier result of comine; name a new or empty folder"
         )
+
+
+def _of_parties(folder: Path) -> bool:
+    """Whether a folder holds nothing but alignments of parties, or is not there."""
+    return all(path.is_dir() or path.name == ALIGNMENT for path in folder.rglob("*")) if folder.is_dir() else True
 
 
 def beside(target: Path, purpose: str) -> Path:

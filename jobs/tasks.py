@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, table_of, transactions_of
-from jobs.parameters import horizontal_mining, vertical_mining
+from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint import horizontal
+from mining.joint.align import align, positions_of
 from mining.joint.vertical import mine as vertical
 from mining.rules import Rules
+from mining.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +25,21 @@ class Outcome:
     """What a task comes to at one party.
 
     Attributes:
-        n_rows: Transactions of all parties together.
+        n_rows: Transactions of all parties together; in a vertical job the rows that all parties have. None where
+            nobody learns how many these are.
         itemsets: The frequent itemsets, at a party that learns them; with their supports if these were opened.
         strategy: The strategy that was taken.
         rules: The rules that hold, where no support is known from which they would follow.
+        positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
+        alignment: This party's own rows by their ids, and their positions; for its own use alone.
     """
 
-    n_rows: int
+    n_rows: int | None
     itemsets: Itemsets | None
     strategy: str
     rules: Rules | None = None
+    positions: int | None = None
+    alignment: pa.Table | None = None
 
 
 async def run_task(
@@ -48,6 +57,8 @@ async def run_task(
         ConfigurationError: The data are not of the kind that the job needs.
         ComineError: The task failed, as its own module says.
     """
+    if not spec.mines:
+        return await _align(session, spec, table_of(spec, data, session.me))
     if spec.is_vertical:
         table, task = table_of(spec, data, session.me), vertical_mining(spec)
         found = await vertical.mine(session, table, task, least_count, stock, dealings)
@@ -57,3 +68,13 @@ async def run_task(
         transactions = await session.compute(transactions.without, spec.itemsets.exclude)
     found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
     return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
+
+
+async def _align(session: Session, spec: JobSpec, table: Table) -> Outcome:
+    task = row_alignment(spec)
+    found = await align(session, table, task)
+    if found.rows is None:
+        return Outcome(found.n_common, None, task.mode)
+    own = await session.compute(positions_of, table, found.rows)
+    positions = len(found.rows) if found.n_common is None else None
+    return Outcome(found.n_common, None, task.mode, positions=positions, alignment=own)

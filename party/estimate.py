@@ -17,19 +17,23 @@ from math import floor
 from typing import Final, TypeVar
 
 from jobs.audit.events import PlanAsked
-from jobs.data import Data, transactions_of
-from jobs.parameters import horizontal_mining
+from jobs.data import Data, kind_of
+from jobs.kinds import check_kind
+from jobs.parameters import horizontal_mining, itemisation
 from jobs.plan import Plan
 from jobs.plan.alternatives import variants
 from jobs.plan.calibration import UNKNOWN_ROWS, Speed, measure
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import RowsPublic
-from jobs.plan.publication import published_rows, published_sizes, told_speed
+from jobs.plan.publication import published_columns, published_rows, published_sizes, told_speed
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
-from link.errors import ComineError, ConfigurationError, LimitExceeded, PolicyDenied
+from link.errors import ComineError, LimitExceeded, PolicyDenied
 from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
-from mining.joint.local_sizes import LocalSizes, local_sizes
+from mining.item_columns import item_columns
+from mining.joint.local_sizes import LocalSizes as LocallyExpected
+from mining.joint.local_sizes import local_sizes
+from mining.tables import Table
 from mining.thresholds import minimum_count
 from mining.transactions import Transactions
 from party.config import PartyConfig
@@ -38,13 +42,13 @@ from party.node_audit import NodeAudit
 from party.policy import Approval
 from party.rules import PolicySection
 from party.sources import Sources
-from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+from protos.v1.plan_pb2 import EstimateRequest, LocalSizes, PartyEstimate
 
 T = TypeVar("T")
 
 KEEP_SPEED_S: Final = 10.0
 LOCAL_LATENCY_S: Final = 0.005  # between parties, where nobody was asked: that of a good network
-_Key = tuple[bytes, tuple[bytes, ...], bytes, int]
+_Key = tuple[bytes, tuple[bytes, ...], bytes, int, RowsPublic]
 
 
 class Estimates:
@@ -72,7 +76,7 @@ class Estimates:
         self._audit, self._identity = audit, identity
         self._busy = asyncio.Lock()
         self._speed: tuple[int, float, Speed] | None = None
-        self._sizes: dict[str, tuple[_Key, LocalSizes]] = {}
+        self._sizes: dict[str, tuple[_Key, LocalSizes]] = {}  # as they are told
 
     async def answer(self, request: EstimateRequest, coordinator: str) -> PartyEstimate:
         """The speed of this machine, or with the rows of all parties given, the sizes that this party publishes.
@@ -90,7 +94,8 @@ class Estimates:
         # To plan a job must not disclose what a person has yet to agree to.
         unsaid: RowsPublic = "rounded" if approval == "auto" else "hidden"
         rows_public = self._config.datasets[spec.job.dataset].rows_public or unsaid
-        data = _plannable(spec, await self._sources.load(spec.job.dataset), me)
+        data = await self._sources.load(spec.job.dataset)
+        check_kind(spec, kind_of(data), me)
         await self._check_data(spec, data)
         answer = PartyEstimate(
             party=me,
@@ -100,11 +105,12 @@ class Estimates:
         )
         if not request.HasField("n_rows"):
             answer.speed.CopyFrom(told_speed(await self._measured(answer)))
-        elif rows_public != "hidden":
-            n_rows = _checked_rows(policy, spec, request.n_rows, data.n_rows, me)
-            told_too = self._told_too(spec, coordinator, approval)
-            found = await self._sized(spec, told_too, data, n_rows)
-            answer.sizes.CopyFrom(published_sizes(found, rows_public))
+        elif rows_public != "hidden" and spec.mines:
+            # Of a table the common rows count, which are at most its own, whatever a coordinator claims.
+            claimed = data.n_rows if spec.is_vertical else request.n_rows
+            n_rows = _checked_rows(policy, spec, claimed, data.n_rows, me)
+            told_too = [] if spec.is_vertical else self._told_too(spec, coordinator, approval)
+            answer.sizes.CopyFrom(await self._sized(spec, told_too, data, n_rows, rows_public))
         return answer
 
     def _told_too(self, spec: JobSpec, coordinator: str, approval: Approval) -> list[JobSpec]:
@@ -116,7 +122,7 @@ class Estimates:
                     alike.append(variant.spec)
         return alike
 
-    async def _check_data(self, spec: JobSpec, data: Transactions) -> None:
+    async def _check_data(self, spec: JobSpec, data: Data) -> None:
         data_digest = await self._sources.digest(spec.job.dataset, data)
         self._judge.check_data(spec, data.n_rows, data_digest)
 
@@ -127,19 +133,38 @@ class Estimates:
                 self._speed = (n_rows, time.monotonic(), await measure(self._executor, n_rows))
             return self._speed[2]
 
-    async def _sized(self, spec: JobSpec, told_too: Sequence[JobSpec], data: Transactions, n_rows: int) -> LocalSizes:
+    async def _sized(
+        self, spec: JobSpec, told_too: Sequence[JobSpec], data: Data, n_rows: int, rows_public: RowsPublic
+    ) -> LocalSizes:
         dataset = spec.job.dataset
         async with self._busy:
             others = tuple(other.digest for other in told_too)
-            key = (spec.digest, others, await self._sources.digest(dataset, data), n_rows)
+            key = (spec.digest, others, await self._sources.digest(dataset, data), n_rows, rows_public)
             kept = self._sizes.get(dataset)
             if kept is None or kept[0] != key:
-                found = await _aside(self._executor, lambda: sizes_of(spec, data, n_rows, told_too))
+                found = await _aside(self._executor, lambda: _published(spec, told_too, data, n_rows, rows_public))
                 kept = self._sizes[dataset] = (key, found)
             return kept[1]
 
 
-def sizes_of(spec: JobSpec, data: Transactions, n_rows: int, told_too: Sequence[JobSpec] = ()) -> LocalSizes:
+def _published(
+    spec: JobSpec, told_too: Sequence[JobSpec], data: Data, n_rows: int, rows_public: RowsPublic
+) -> LocalSizes:
+    """What is told of the sizes."""
+    if isinstance(data, Table):
+        return published_columns(frequent_items(spec, data), rows_public)
+    return published_sizes(sizes_of(spec, data, n_rows, told_too), rows_public)
+
+
+def frequent_items(spec: JobSpec, table: Table) -> int:
+    """How many items of a table reach the minimum support of a vertical job in the table's own rows."""
+    counts = item_columns(table, itemisation(spec)).counts()
+    asked = spec.itemsets.min_support
+    least = asked if isinstance(asked, int) else minimum_count(asked, max(1, table.n_rows))
+    return int((counts >= least).sum())
+
+
+def sizes_of(spec: JobSpec, data: Transactions, n_rows: int, told_too: Sequence[JobSpec] = ()) -> LocallyExpected:
     """What the rows let expect of a job.
 
     Args:
@@ -170,10 +195,13 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
 async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     me, executor = config.party.name, ThreadExecutor()
     try:
-        data = _plannable(spec, await Sources(config.dataset, executor).load(spec.job.dataset), me)
+        data = await Sources(config.dataset, executor).load(spec.job.dataset)
+        check_kind(spec, kind_of(data), me)
         n_rows = data.n_rows * len(spec.job.parties)
-        told_too = [variant.spec for variant in variants(spec)]
-        found = published_sizes(await _aside(executor, lambda: sizes_of(spec, data, n_rows, told_too)), "exact")
+        told_too = [] if spec.is_vertical else [variant.spec for variant in variants(spec)]
+        found = None
+        if spec.mines:
+            found = await _aside(executor, lambda: _published(spec, told_too, data, n_rows, "exact"))
         speed = told_speed(await measure(executor, data.n_rows))
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
@@ -191,13 +219,6 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     }
     alike = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     return estimate(spec, answers, LOCAL_LATENCY_S, alike)
-
-
-def _plannable(spec: JobSpec, data: Data, me: str) -> Transactions:
-    """The transactions of a job whose cost can be told beforehand."""
-    if spec.is_vertical:
-        raise ConfigurationError('there are no plans yet of jobs with partition = "vertical"; run the job without one')
-    return transactions_of(spec, data, me)
 
 
 def _checked_rows(policy: PolicySection, spec: JobSpec, claimed: int, own: int, me: str) -> int:

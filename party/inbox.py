@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from jobs.diff import diff
@@ -78,7 +79,13 @@ def _line(record: Record, now: float) -> dict[str, Any]:
 
 
 def shown(
-    party: str, record: Record, store: Store, judge: Judge, plan: dict[str, Any] | None, now: float
+    party: str,
+    record: Record,
+    store: Store,
+    judge: Judge,
+    plan: dict[str, Any] | None,
+    alignment: Path | None,
+    now: float,
 ) -> dict[str, Any]:
     """One job as JSON values, by the schema `comine.proposal/1`.
 
@@ -88,6 +95,7 @@ def shown(
         store: All its jobs.
         judge: Its policy.
         plan: What the job would cost, as computed here; None where that cannot be told.
+        alignment: Where this party's aligned rows are; None where the job has left none.
         now: Unix seconds.
 
     Raises:
@@ -108,6 +116,7 @@ def shown(
         "statement": told.prose(),
         "policy": _policy(record, spec, judge),
         "plan": plan,
+        "alignment": None if alignment is None else str(alignment),
         "changes": _changes(record, spec, store),
         "earlier": [
             {

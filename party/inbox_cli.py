@@ -43,12 +43,14 @@ def inbox(
 
 def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
     """Show a job: what it discloses, what the policy says to it, what it costs, and what was before."""
+    from party.alignments import FOLDER, Alignments
     from party.inbox import find, shown
     from party.inbox_text import show_text
 
     with _opened(party_toml) as (config, store, judge):
         record = find(store, job)
-        contents = shown(config.party.name, record, store, judge, _plan(config, record), time.time())
+        alignment = Alignments(config.party.state_dir / FOLDER).find(record.job_id)
+        contents = shown(config.party.name, record, store, judge, _plan(config, record), alignment, time.time())
     _write(contents, as_json, lambda: show_text(contents, str(party_toml)))
 
 

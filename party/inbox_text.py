@@ -57,6 +57,8 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
         yield f"{verb} by {contents['decided_by']} on {_time(contents['decided'])} UTC{reason}"
     if contents["error"] and contents["error"]["message"] != contents["reason"]:
         yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
+    if contents["alignment"] is not None:
+        yield f"the positions of this party's rows are in {contents['alignment']}"
     yield from _titled("The job", _columns(_parameters(contents["job"])))
     yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
     policy = contents["policy"]

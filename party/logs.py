@@ -62,6 +62,7 @@ EVENTS: Final = frozenset(
         "audit not written",
         "result not written",
         "result written",
+        "alignment written",
         "stock made",
         "stock dropped",
         "library",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-from jobs.parameters import horizontal_mining
+from jobs.parameters import engine_of, helper_of, horizontal_mining
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.disclosure import openings
@@ -291,8 +291,10 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _compute(policy: PolicySection, case: Case) -> Verdict | None:
-    if policy.compute is None or case.spec.itemsets.disclose == "candidates":
+    if policy.compute is None:
         return None
+    if case.spec.itemsets.disclose == "candidates" and engine_of(case.spec) != "replicated":
+        return None  # nothing is shared
     others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
     if others:
         refusal = (
@@ -300,6 +302,25 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
             "set [trust] compute in the job"
         )
     return Verdict("compute", ", ".join(policy.compute), refusal)
+
+
+def _engines(policy: PolicySection, case: Case) -> Verdict | None:
+    asked, refusal = engine_of(case.spec), None
+    if policy.engines is None or asked is None:
+        return None
+    if asked not in policy.engines:
+        refusal = f"allows engine = {_listed(policy.engines)} only, and the job takes '{asked}' (rule engines)"
+    return Verdict("engines", ", ".join(policy.engines), refusal)
+
+
+def _helpers(policy: PolicySection, case: Case) -> Verdict | None:
+    helper, refusal = helper_of(case.spec), None
+    if policy.helpers is None or not case.spec.is_vertical:
+        return None
+    if helper is not None and helper not in (case.me, *policy.helpers):
+        trusted = f"only {_listed(policy.helpers)}" if policy.helpers else "nobody"
+        refusal = f"lets {trusted} help the computing parties, and in this job '{helper}' does (rule helpers)"
+    return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
 
 
 def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
@@ -314,9 +335,13 @@ def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
-    labels = {line.label for line in openings(horizontal_mining(case.spec), case.spec.job.parties)}
-    asked = case.spec.union.bound if labels & _UNIONS else 0
-    return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), "[union] bound")
+    spec = case.spec
+    if spec.is_vertical:
+        asked, key = spec.alignment.bound, "[align] bound"
+    else:
+        labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
+        asked, key = spec.union.bound if labels & _UNIONS else 0, "[union] bound"
+    return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), key)
 
 
 def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
@@ -388,6 +413,8 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _max_candidates,
     _disclose,
     _compute,
+    _engines,
+    _helpers,
     _max_deadline,
     _max_union_bound,
     _max_expiry,
@@ -405,7 +432,8 @@ _OF_ITEMSETS: Final = frozenset(
         _max_candidates,
         _disclose,
         _compute,
-        _max_union_bound,
+        _engines,
+        _helpers,
     }
 )  # which say nothing to a task without itemsets
 

@@ -38,6 +38,8 @@ class Released:
 async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     """Writes the result where this party is a recipient, keeps what the coordinator may fetch, and records both.
 
+    An alignment of this party's rows is its own, whoever the recipients are.
+
     A coordinator that is no recipient gets no digest of the result either: it could try results until one fits.
 
     Returns:
@@ -54,7 +56,13 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     signed = digest(table) if table else b""
     header = _signed(room, job, run, signed)
     events: list[Event] = []
-    if found is not None and (me in spec.job.recipients or "all" in spec.job.recipients):
+    alignment = run.outcome.alignment
+    if alignment is not None:
+        with _hushed(room, job):
+            await _aside(room, lambda: room.alignments.write(job.id, alignment))
+        room.log.info("alignment written", job=job.id.hex())
+    learns = found is not None or not spec.mines
+    if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
         result = Result(
             spec,
@@ -66,6 +74,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             {me: receipt},
             found,
             rules,
+            positions=run.outcome.positions,
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))

@@ -9,6 +9,7 @@ from jobs.audit.key import AuditKey
 from link.executor import Executor
 from link.grpc_transport import NodeLink
 from link.identity import Identity
+from party.alignments import Alignments
 from party.consent import Consent
 from party.logs import Log
 from party.node_audit import NodeAudit
@@ -34,6 +35,7 @@ class Room:
         executor: Where heavy work runs.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
+        alignments: The alignments that this party keeps.
         max_running: Jobs at once.
         log: The node's log.
     """
@@ -49,5 +51,6 @@ class Room:
     executor: Executor
     results: Path
     tables: ReleasedTables
+    alignments: Alignments
     max_running: int
     log: Log

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from jobs.federation import Name
 from jobs.spec import Pattern
 from mining.joint.parameters import Disclose
+from mining.joint.vertical.parameters import ChosenEngine
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
@@ -112,9 +113,11 @@ class Rules(_Section):
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
         max_candidates: The most candidates that a job may ask for.
         disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`.
-        compute: Parties that may be computing parties of a job in which sums stay hidden.
+        compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.
+        engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`.
+        helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
         max_deadline: The longest deadline of a job.
-        max_union_bound: The highest bound of a union; a job with a union must set one that is no higher.
+        max_union_bound: The highest bound of a union or of an alignment; a job with one must set a bound no higher.
         max_expiry: How far ahead a proposal may expire; 7 days, where absent.
     """
 
@@ -135,6 +138,8 @@ class Rules(_Section):
     max_candidates: Count | None = None
     disclose: Annotated[tuple[Disclose, ...] | None, Some] = None
     compute: Annotated[tuple[Name, ...] | None, Some] = None
+    engines: Annotated[tuple[ChosenEngine, ...] | None, Some] = None
+    helpers: tuple[Name | Literal["coordinator"], ...] | None = None
     max_deadline: Duration | None = None
     max_union_bound: Count | None = None
     max_expiry: Annotated[str, BeforeValidator(_expiry)] = "7d"

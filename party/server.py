@@ -24,6 +24,8 @@ from link.executor import ThreadExecutor
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
+from party.alignments import FOLDER as ALIGNMENTS
+from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
 from party.estimate import Estimates
@@ -90,6 +92,7 @@ class Node:
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),
+                alignments=Alignments(_writable(state / ALIGNMENTS)),
                 max_running=config.party.max_running,
                 log=log,
             )

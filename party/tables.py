@@ -10,9 +10,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 from link.errors import ResourceError
 
 KEEP_S: Final = 3600.0
+
+
+def write_whole(path: Path, contents: bytes | pa.Buffer) -> None:
+    """Puts a file that only its owner can read in its place; it is on disk, whole, when this returns.
+
+    Raises:
+        ResourceError: The disk refuses it; nothing is left behind.
+    """
+    draft = path.with_suffix(".part")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise ResourceError(f"{path} cannot be written ({error.strerror}); see to the disk") from None
 
 
 class ReleasedTables:
@@ -32,18 +54,7 @@ class ReleasedTables:
         Raises:
             ResourceError: The disk refuses it; nothing is left behind.
         """
-        path, draft = self._path(job_id), self._path(job_id).with_suffix(".part")
-        try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(table)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise ResourceError(f"{path} cannot be written ({error.strerror}); see to the disk") from None
+        write_whole(self._path(job_id), table)
 
     def read(self, job_id: bytes) -> bytes | None:
         """A job's table; None where it is not kept any more."""

@@ -10,6 +10,7 @@ import typer
 
 from coordinator.cli import jobs_kept
 from coordinator.cli.plan import plan
+from coordinator.loading import loading
 
 if TYPE_CHECKING:
     from coordinator.store import Store
@@ -46,14 +47,15 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    from coordinator.cli.duration import duration
-    from coordinator.cli.live import live_progress, notes
-    from coordinator.interrupt import run_interruptibly
-    from coordinator.member import load_federation
-    from coordinator.runner import run_job
-    from coordinator.store import Store
-    from jobs.spec import JobSpec
-    from jobs.target import check_result_folder
+    with loading():
+        from coordinator.cli.duration import duration
+        from coordinator.cli.live import live_progress, notes
+        from coordinator.interrupt import run_interruptibly
+        from coordinator.member import load_federation
+        from coordinator.runner import run_job
+        from coordinator.store import Store
+        from jobs.spec import JobSpec
+        from jobs.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = JobSpec.load(job_toml)

@@ -252,7 +252,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
         raise ConfigurationError(
             f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
         )
-    table = folder.table() if record.spec.to_coordinator else None
+    table = folder.table() if record.spec.table_to_coordinator else None
     return result_of(record, record.released, table), folder
 
 

@@ -49,6 +49,9 @@ def _write_csv(result: Result) -> None:
     table = result.itemsets_table if result.rules_table is None else result.rules_table
     if table is not None:
         write_bytes(csv_chunks(table))
+    elif not result.spec.mines:
+        name, size = ("n_rows", result.n_rows) if result.positions is None else ("positions", result.positions)
+        write_bytes([f"{name}\n{size}\n".encode()])
 
 
 def _show_first(result: Result) -> None:
@@ -70,6 +73,9 @@ def _cell(value: Any) -> str:
 
 def _summary(result: Result, out: Path | None) -> str:
     itemsets, rules = result.itemsets_table, result.rules_table
+    if not result.spec.mines:
+        written = f"; written to {out}" if out is not None else ""
+        return f"task {result.spec.job.task}: {result.size} of {len(result.parties)} parties{written}"
     over = f"{result.n_rows:,} transactions of {len(result.parties)} parties"
     if itemsets is None:
         account = f"; the account is written to {out}" if out is not None else ""

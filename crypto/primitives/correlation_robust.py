@@ -16,15 +16,13 @@ from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import Rows128
+from crypto.primitives.bit_matrix import Rows128, xor_each
 from crypto.primitives.masks import Words
 
 _KEY: Final = hashlib.sha256(b"comine fixed-key AES-128 permutation").digest()[:16]
 _BLOCK: Final = 16
 _AT_ONCE: Final = 1 << 14  # rows: input, output and tweaks stay in the cache
-_SIDE_BY_SIDE: Final = 128  # rows that one operation of numpy takes as one
 
 
 class _Permutation(threading.local):
@@ -91,7 +89,6 @@ def hash_words(
     hashed = np.empty((len(offsets), words, number), word)
     inner, outer = np.empty((2, most + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
     shifted, tweaks = np.empty((2, most, 2), np.uint64)  # the former first for a row ⊕ offset, then for π(x) ⊕ tweak
-    repeated = [np.tile(offset, _SIDE_BY_SIDE) if offset.any() else None for offset in offsets]
     tweaks[:, 1] = domain
     permute = _PERMUTATION.context.update_into
     for start in range(0, number, _AT_ONCE):
@@ -100,8 +97,10 @@ def hash_words(
         once, twice, these = inner[:size], outer[:size], tweaks[:size]
         these[:, 0] = np.arange(first_tweak + start, first_tweak + stop, dtype=np.uint64)
         ins, outs = (_columns(each, word, words) for each in (once, twice))
-        for offset, target in zip(repeated, hashed[:, :, start:stop], strict=True):
-            part = rows[start:stop] if offset is None else _xor(rows[start:stop], offset, shifted[:size])
+        for offset, target in zip(offsets, hashed[:, :, start:stop], strict=True):
+            part = rows[start:stop]
+            if offset.any():
+                part = xor_each(part, offset, shifted[:size])
             permute(_bytes(part), _bytes(inner[: size + 1]))
             tweaked = np.bitwise_xor(once, these, out=shifted[:size])
             permute(_bytes(tweaked), _bytes(outer[: size + 1]))
@@ -109,18 +108,9 @@ def hash_words(
     return hashed
 
 
-def _xor(rows: Rows128, repeated: NDArray[np.uint64], out: Rows128) -> Rows128:
-    """The XOR of one row, repeated, to each: many rows at a time, for numpy is slow where the last axis is short."""
-    whole = len(rows) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
-    wide = (-1, 2 * _SIDE_BY_SIDE)
-    np.bitwise_xor(rows[:whole].reshape(wide), repeated, out=out[:whole].reshape(wide))
-    np.bitwise_xor(rows[whole:], repeated[:2], out=out[whole:])
-    return out
-
-
 def _columns(rows: Rows128, word: type[np.unsignedinteger[Any]], words: int) -> Words:
     """Of each row the lowest word of its first 64-bit words, shape (words, n), without a copy."""
-    narrow: Words = rows.astype("<u8", copy=False).view(np.dtype(word).newbyteorder("<"))
+    narrow: Words = rows.view(word)
     return narrow[:, :: narrow.shape[1] // 2].T[:words]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crypto.primitives.masks import Words
 from link.randomness import RandomStream
 
-_WORDS: Final = (np.uint8, np.uint16, np.uint32, np.uint64)
+_WORDS: Final = {np.dtype(word): word for word in (np.uint8, np.uint16, np.uint32, np.uint64)}
 
 
 class Share:
@@ -98,7 +98,7 @@ class AdditiveShare(Share):
     holders: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.values.dtype.type not in _WORDS or self.values.ndim != 1:
+        if self.values.dtype not in _WORDS or self.values.ndim != 1:
             raise TypeError("a share holds an array of one dimension: of uint8, uint16, uint32 or uint64")
         self._check_holders()
         object.__setattr__(self, "values", read_only(self.values))
@@ -111,7 +111,7 @@ class AdditiveShare(Share):
     @property
     def word(self) -> type[np.unsignedinteger[Any]]:
         """The word in which the vector is shared."""
-        return self.values.dtype.type
+        return _WORDS[self.values.dtype]  # a dtype's own type may be another one of the same size
 
     @property
     def word_bits(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from crypto.primitives.replicated_sharing import Holders3
 from crypto.primitives.ring_matrix import row_blocks
 from crypto.protocols.chunk_counts import number_of_chunks
+from crypto.protocols.dealer import columns_used
 from crypto.protocols.extension_sums import block_count
 from crypto.protocols.lifting import blocks
 from crypto.protocols.ot_extension import BATCH, batches
@@ -141,22 +142,27 @@ def dealt_products_traffic(
     traffic: Traffic,
     lane: str,
     holders: tuple[str, str],
-    dealer: str,
+    dealer: str | None,
     *,
     rows: int,
     pairs: Pairs,
     field_bits: int,
 ) -> None:
-    """Enters `dealer.deal` and `dealer.pair_products`; arguments as for `pair_products_traffic`."""
+    """Enters `dealer.deal` and `dealer.pair_products`; arguments as for `pair_products_traffic`.
+
+    A dealer that is none of the session's parties, None, sends nothing that is counted (`outside_dealer`).
+    """
     (first, second), chain = holders, _Chain(traffic.parties)
-    columns = [len(np.unique(side)) for side in pairs.T]
-    traffic.send_array(dealer, second, lane, DealtProducts, columns[0] * columns[1] * _WORD_BYTES)
+    columns = columns_used(pairs)
+    if dealer is not None:
+        traffic.send_array(dealer, second, lane, DealtProducts, columns[0] * columns[1] * _WORD_BYTES)
     for start, stop in row_blocks(rows, sum(columns)):
         for sender, receiver, number in ((first, second, columns[0]), (second, first, columns[1])):
             size = number * (stop - start) * _WORD_BYTES
             traffic.send_array(sender, receiver, lane, MaskedColumns, size)
         chain.exchange([(first, second), (second, first)])
-    chain.exchange([(dealer, second)])
+    if dealer is not None:
+        chain.exchange([(dealer, second)])
     _enter_lifting(traffic, chain, lane, holders, len(pairs), 1, field_bits)
     traffic.rounds += chain.longest
 
@@ -231,6 +237,11 @@ def replicated_flops(rows: int, itemsets: Collection[Itemset], parties: Sequence
     layout = Layout.of(chains(itemsets, parties), tuple(parties))
     entries = sum(len(group.beginnings) * len(group.lasts) for group in layout.groups)
     return 2 * 2 * 3 * rows * entries  # two products of words a holder, each three of limbs
+
+
+def replicated_elements(rows: int, itemsets: Collection[Itemset], parties: Sequence[str]) -> int:
+    """Elements of columns and of their products that the three share for `spanning_counts`."""
+    return rows * Layout.of(chains(itemsets, parties), tuple(parties)).width
 
 
 # -- all parties -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from jobs.audit.place import RESULT
 from jobs.audit.tables import packed_tables
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
-from jobs.release import verify
+from jobs.release import rows_of, verify
 from jobs.result import digest
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
@@ -129,8 +129,9 @@ class _Check:
         if party in self.found and not in_log:
             yield f"the log of {party} has no such release of job {called(job_id)}"
         costs = result.parties.get(party)
-        said = (release.session.hex(), release.n_rows, release.strategy, list(release.receipts_from))
-        if said != (result.session_id, result.n_rows, result.strategy, receipt.agrees_with):
+        said = (release.session.hex(), rows_of(release), release.strategy, list(release.receipts_from))
+        told = (result.n_rows, result.positions)
+        if said != (result.session_id, told, result.strategy, receipt.agrees_with):
             yield f"{party} signed another session, number of rows, strategy or agreement than it tells"
         measured = (release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):

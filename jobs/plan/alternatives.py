@@ -43,7 +43,10 @@ def variants(spec: JobSpec) -> list[Variant]:
         (f'disclose = "{disclose}"', {"disclose": disclose}) for disclose in ("candidates", "supports", "frequent")
     ]
     if written.catalogue is None:
-        changes += [(f'universe = "{universe}"', {"universe": universe}) for universe in ("hidden", "frequent-items")]
+        changes += [
+            (f'universe = "{universe}"', {"universe": universe})
+            for universe in ("hidden-all", "hidden", "frequent-items")
+        ]
     task = horizontal_mining(spec)
     if may_be_level_wise(task) and task.strategy != "one-shot":
         changes.append((f"{'not ' * written.thin}thinned", {"thin": not written.thin}))
@@ -78,6 +81,7 @@ def alternatives(
         if there == here and figures.bytes_sent == written.bytes_sent:
             continue
         known = figures.found is not None
+        adds, drops, in_short = difference(here, there, spec.job.parties)
         found.append(
             Alternative(
                 name=variant.name,
@@ -86,12 +90,18 @@ def alternatives(
                 rounds=figures.traffic.rounds if known else None,
                 seconds=figures.seconds if known else None,
                 bytes_sent=figures.bytes_sent if known else None,
-                adds=_less(there.prose(), here.prose()),
-                drops=_less(here.prose(), there.prose()),
-                in_short=_in_short(here, there, spec.job.parties),
+                adds=adds,
+                drops=drops,
+                in_short=in_short,
             )
         )
     return found
+
+
+def difference(here: Statement, there: Statement, parties: tuple[str, ...]) -> tuple[list[str], list[str], str]:
+    """The sentences that the other statement has more, those that it lacks, and both in a line."""
+    ours, theirs = here.prose(), there.prose()
+    return _less(theirs, ours), _less(ours, theirs), _in_short(here, there, parties)
 
 
 def _in_short(here: Statement, there: Statement, parties: tuple[str, ...]) -> str:

@@ -9,8 +9,9 @@ from jobs.plan.alternatives import alternatives
 from jobs.plan.assumptions import advice, assumptions
 from jobs.plan.expected import allowed
 from jobs.plan.figures import Figures, session_traffic
-from jobs.plan.plan import Batch, PartyPlan, Plan, RowsPublic
+from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
 from jobs.plan.prices import memory
+from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
@@ -27,6 +28,8 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
     """
+    if spec.is_vertical:
+        return estimate_vertical(spec, answers, latency_s, *others)
     task, parties = horizontal_mining(spec), spec.job.parties
     answers = {name: answers[name] for name in parties}
     figures = Figures.of(task, answers, latency_s)
@@ -43,8 +46,8 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         seconds=figures.seconds,
         parties={
             name: PartyPlan(
-                rows_public=_rows_public(answers[name]),
-                n_rows=_published_rows(answers[name]),
+                rows_public=rows_public(answers[name]),
+                n_rows=published_rows(answers[name]),
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 bytes_sent_at_most=max((limit.bytes_sent(name) for limit in most), default=None),
@@ -74,15 +77,3 @@ def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:
         )
         for vote in votes
     ]
-
-
-def _rows_public(answer: PartyEstimate) -> RowsPublic:
-    match answer.rows_public:
-        case "exact" | "rounded" as told:
-            return told
-        case _:
-            return "hidden"
-
-
-def _published_rows(answer: PartyEstimate) -> int | None:
-    return answer.n_rows if answer.HasField("n_rows") and answer.rows_public != "hidden" else None

@@ -97,7 +97,7 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
     universe = len(parties) * (task.bound or MAX_BLOCKS) if task.catalogue is None else len(task.catalogue)
     first = MiningSizes(_MANY_ROWS, universe, None)
-    if task.universe == "hidden":
+    if task.hides_names:
         most = dict.fromkeys(parties, task.bound or MAX_BLOCKS)
         hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(MAX_ITEM_BYTES), task.bound)
         first = replace(first, hidden=hidden)
@@ -105,7 +105,8 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
         first = replace(first, items=_largest(task, parties, MAX_ITEM_BYTES))
     candidates = (min(n_pairs(universe), task.max_candidates), *(task.max_candidates for _ in range(3, levels + 1)))
     candidates = candidates[: max(levels - 1, 0)]
-    thinned = tuple(_largest(task, parties, INDEX_BYTES) for _ in candidates) if task.thin else ()
+    longest = _largest(task, parties, INDEX_BYTES)
+    thinned = tuple(replace(longest, elements=min(longest.elements, number)) for number in candidates if task.thin)
     rules = tuple(line.maximum for line in rules_openings(task, tuple(parties)))
     first = replace(first, frequent=(universe, *candidates), rules=rules)
     found = [replace(first, candidates=candidates, thinned=thinned)]
@@ -120,7 +121,7 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
 
 def _told(task: HorizontalMining, sizes: Sequence[LocalSizes], *, mined: bool) -> bool:
     """Whether all that tell anything tell what this task needs."""
-    held = task.universe in ("hidden", "all-items")
+    held = task.hides_names or task.universe == "all-items"
     return all((each.mined or not mined) and (each.HasField("held") or not held) for each in sizes)
 
 
@@ -128,7 +129,7 @@ def _level_1(task: HorizontalMining, answers: Mapping[str, PartyEstimate], found
     """With what level 1 hangs on."""
     if task.catalogue is not None:
         return replace(found, universe=len(task.catalogue))
-    if task.universe == "hidden":
+    if task.hides_names:
         return replace(found, hidden=_hidden(task, answers, found.frequent_of(1)))
     items = _union(task, answers, lambda each: each.held if task.universe == "all-items" else each.items)
     return replace(found, items=items, universe=items.elements)
@@ -187,10 +188,11 @@ def _hidden(task: HorizontalMining, answers: Mapping[str, PartyEstimate], freque
     """
     told = {name: answer.sizes for name, answer in answers.items() if answer.HasField("sizes")}
     held = {name: joint_prf.capacity(sizes.held_rung) for name, sizes in told.items()}
-    locally_frequent = {name: 1 << sizes.items.rung for name, sizes in told.items()}
+    placed = {name: sizes.held if task.universe == "hidden-all" else sizes.items for name, sizes in told.items()}
+    positions = {name: 1 << size.rung for name, size in placed.items()}
     return HiddenSizes.of(
         {name: held.get(name, max(held.values())) for name in answers},
-        {name: locally_frequent.get(name, max(locally_frequent.values())) for name in answers},
+        {name: positions.get(name, max(positions.values())) for name in answers},
         frequent,
         max(1, *(sizes.items.blocks for sizes in told.values())),
         task.bound,

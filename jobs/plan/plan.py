@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from link.costs import Costs
 from link.errors import InputDataError
+
+if TYPE_CHECKING:
+    from protos.v1.plan_pb2 import PartyEstimate
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 Compared = dict[str, float | None]
@@ -117,6 +120,20 @@ class Plan(_Part):
             for name, actual in costs.items()
             if name in self.parties
         }
+
+
+def rows_public(answer: PartyEstimate) -> RowsPublic:
+    """How exactly a party publishes its sizes, by its answer."""
+    match answer.rows_public:
+        case "exact" | "rounded" as told:
+            return told
+        case _:
+            return "hidden"
+
+
+def published_rows(answer: PartyEstimate) -> int | None:
+    """The number of rows that a party publishes; None where it hides it."""
+    return answer.n_rows if answer.HasField("n_rows") and answer.rows_public != "hidden" else None
 
 
 def _compared(predicted: float, actual: float) -> Compared:

@@ -31,14 +31,14 @@ from mining.pairs import n_pairs
 from protos.v1.plan_pb2 import PartyEstimate, Speed
 
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
-_SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
+SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
 _AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between the computing parties
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
-_TOGETHER: Final = 0.6  # of both ends' work: they work at the same time, but for waiting
-_NODE_BYTES: Final = 160 << 20  # of a node that runs no job
+_TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
+NODE_BYTES: Final = 160 << 20  # of a node that runs no job
 _ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
-_POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
+POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
 _COPIES_OF_SUMS: Final = 3
 _BLOCK_BYTES: Final = 50 << 20  # that a block of comparisons keeps, of which two are on their way
 
@@ -55,11 +55,11 @@ def seconds(
     """Every step takes as long as its slowest party; all wait for each other at each."""
     speeds = {name: answer.speed for name, answer in answers.items()}
     taken = steps(task, sizes)
-    total = _SETTLE_S + traffic.rounds * latency_s + sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
+    total = SETTLE_S + traffic.rounds * latency_s + sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
     if task.is_shared and any(isinstance(step, Vote) for step in taken):
         total += _AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
     total += max(_counting_s(sizes, answer) for answer in answers.values())
-    return total + max(_moving_s(traffic, name, speed) for name, speed in speeds.items())
+    return total + max(moving_s(traffic, name, speed) for name, speed in speeds.items())
 
 
 def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_parties: int) -> int:
@@ -77,13 +77,13 @@ def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_
             (number for step in taken for number, _ in _comparisons(step, task, n_parties, sizes.n_rows)), default=0
         )
         blocks = _BLOCK_BYTES * min(2 * BLOCK, compared) // BLOCK
-    return _NODE_BYTES + answer.n_rows * _ROW_BYTES + columns + vectors + _POINT_COPIES * lists + blocks
+    return NODE_BYTES + answer.n_rows * _ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
 
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
     match step:
         case Union(sizes=union):
-            return _union_s(union, speeds, task.merger)
+            return union_s(union, speeds, task.merger)
         case Hidden(hidden):
             return _hidden_s(hidden, speeds, task.merger)
         case _:
@@ -126,8 +126,8 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
     return (len(speeds) - 1) * masked * max(speed.byte_s for speed in speeds.values())
 
 
-def _union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
-    """Halfway between parties on one machine, where all work is spread evenly, and parties that wait in turn.
+def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
+    """Seconds of a set union, between those of parties on one machine, who share all work, and of parties in turn.
 
     In turn, all but the merger encrypt at once, then the merger blinds; of the strips two at a time are under way.
     Parties that share a machine have measured what each gets while all work, so that waiting would count twice.
@@ -149,7 +149,7 @@ def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
         for name, work in prf_work(sizes.pseudonyms, sizes.pseudonyms.lengths).items()
     )
     unions = [sizes.positions, *([sizes.names] if sizes.names is not None else [])]
-    return pseudonyms_s + sum(_union_s(union, speeds, merger) for union in unions)
+    return pseudonyms_s + sum(union_s(union, speeds, merger) for union in unions)
 
 
 def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
@@ -166,7 +166,8 @@ def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
     return rows * speed.row_s + min(pairs * speed.candidate_s, along_rows) + longer * speed.candidate_s
 
 
-def _moving_s(traffic: Traffic, party: str, speed: Speed) -> float:
+def moving_s(traffic: Traffic, party: str, speed: Speed) -> float:
+    """A party's frames written, hashed and read."""
     moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
     return moved * speed.frame_byte_s + traffic.frames(party) * _CALL * speed.frame_s
 

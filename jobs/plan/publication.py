@@ -67,6 +67,12 @@ def published_sizes(sizes: LocalSizes, rows_public: RowsPublic) -> plan.LocalSiz
     )
 
 
+def published_columns(n_frequent: int, rows_public: RowsPublic) -> plan.LocalSizes:
+    """What is told of a table: how many of its items are frequent in its own rows."""
+    elements = n_frequent if rows_public == "exact" else rounded(n_frequent)
+    return plan.LocalSizes(items=plan.SetSize(elements=elements, rung=rung(n_frequent)))
+
+
 def told_speed(speed: Speed) -> plan.Speed:
     """The speed as it is told."""
     return plan.Speed(

@@ -47,6 +47,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
     spec = result.spec
     return {
         "job": spec.job,
+        "mines": spec.mines,
         "simulated": result.simulated,
         "seed": result.seed,
         "recipients": _names(spec.job.recipients),
@@ -75,7 +76,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
 
 def figures(result: Result) -> list[tuple[str, str]]:
     """The key figures: what they count, and the number."""
-    shown = [("transactions", text.number(result.n_rows)), ("parties", str(len(result.spec.job.parties)))]
+    shown = [_size(result), ("parties", str(len(result.spec.job.parties)))]
     for name, table in (("frequent itemsets", result.itemsets_table), ("rules", result.rules_table)):
         if table is not None:
             shown.append((name, text.number(len(table))))
@@ -90,21 +91,29 @@ def figures(result: Result) -> list[tuple[str, str]]:
     ]
 
 
+def _size(result: Result) -> tuple[str, str]:
+    """The number of rows, or of what stands for them."""
+    if result.n_rows is None:
+        return "positions of rows", text.number(result.positions or 0)
+    return "transactions" if result.spec.mines else "rows in common", text.number(result.n_rows)
+
+
 def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
     spec = result.spec
-    support = spec.itemsets.min_support
-    threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
     facts = [
         ("parties", _names(spec.job.parties)),
         ("result for", _names(spec.job.recipients)),
         ("dataset", text.visible(spec.job.dataset)),
-        ("minimum support", threshold),
     ]
+    if spec.mines:
+        support = spec.itemsets.min_support
+        threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
+        facts.append(("minimum support", threshold))
     if spec.rules is not None:
         facts.append(("minimum confidence", str(spec.rules.min_confidence)))
     if result.found is not None and not result.found.counted:
         facts.append(("supports", "not disclosed: only which itemsets are frequent"))
-    facts.append(("strategy", result.strategy))
+    facts.append(("strategy" if spec.mines else "mode", result.strategy))
     if result.simulated:
         kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
         facts.append(("run", f"simulated, all parties in one process{kept}"))

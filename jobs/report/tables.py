@@ -58,7 +58,7 @@ def embedded(data: Any) -> str:
 def _json(data: Any) -> str:
     if isinstance(data, pa.Array):
         numbers = pc.fill_null(pc.cast(data, pa.string()), "null")
-        together = pa.ListArray.from_arrays(pa.array([0, len(numbers)], pa.int32()), numbers)
+        together = pa.ListArray.from_arrays(np.array([0, len(numbers)], np.int32), numbers)
         return f"[{pc.binary_join(together, ',')[0].as_py()}]"
     if isinstance(data, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{_json(value)}" for name, value in data.items()) + "}"

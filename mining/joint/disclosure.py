@@ -39,7 +39,7 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     if told:
         found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per batch"))
     found += rules_openings(task, parties)
-    if task.universe == "hidden":
+    if task.hides_names:
         found += hidden_openings(task, parties)
     elif task.universe != "catalogue":
         found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
@@ -66,7 +66,7 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
     if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
     lines += rules_learned(task, parties)
-    if task.universe == "hidden":
+    if task.hides_names:
         lines += hidden_learned(task, parties)
     elif task.universe == "catalogue":
         lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and what is said above"))

@@ -13,7 +13,8 @@ from mining.joint.parameters import HorizontalMining
 def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
     """The labels under which `hidden_items` opens something, those of the ballot aside."""
     everyone, most = frozenset(parties), len(parties) * (task.bound or MAX_BLOCKS)
-    what = "pseudonyms of the items that are locally frequent at some party, among random ones"
+    which = "all items" if task.universe == "hidden-all" else "the items that are locally frequent at some party"
+    what = f"pseudonyms of {which}, among random ones"
     return (
         Declared(POSITIONS, everyone, what, most, "before level 1"),
         Declared(ITEMS, everyone, "names of the frequent items", most, "after level 1"),
@@ -25,18 +26,14 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
     where = "; if not at itself, then at the other" if len(parties) == 2 else ", not at which"
     lines = [
         Learned(parties, "membership", "the names of the frequent items, not whose they are, and no other names"),
-        Learned(
-            parties,
-            "membership",
-            f"of each item that a party holds itself, whether it is locally frequent at some party{where}",
-        ),
     ]
+    if task.universe == "hidden":
+        what = f"of each item that a party holds itself, whether it is locally frequent at some party{where}"
+        lines.append(Learned(parties, "membership", what))
     if task.disclose == "candidates":
-        what = (
-            "under its pseudonym, which tells its name to those who hold it, the support of every item that is locally "
-            "frequent at some party; so how many these are"
-        )
-        lines.append(Learned(task.learners, "count", what))
+        which = "every item" if task.universe == "hidden-all" else "every item that is locally frequent at some party"
+        what = f"the support of {which}, under its pseudonym, which tells its name to those who hold it"
+        lines.append(Learned(task.learners, "count", f"{what}; so how many these are"))
     lines += _of("the items", joint_prf.leakage(parties, task.bound))
     lines += _of("the union of pseudonyms", leakage(parties, task.merger, bound=task.bound, fill="union"))
     lines += _of("the union of frequent items", leakage(parties, task.merger, fill="merged", tells_sizes=False))

@@ -32,7 +32,7 @@ class HiddenSizes:
     def of(
         cls,
         items: Mapping[str, int],
-        locally_frequent: Mapping[str, int],
+        positions: Mapping[str, int],
         frequent: int,
         blocks_each: int,
         bound: int | None,
@@ -41,16 +41,16 @@ class HiddenSizes:
 
         Args:
             items: By party, its different items.
-            locally_frequent: By party, how many of them reach its local threshold.
+            positions: By party, how many of them are placed: those that reach its local threshold, or all.
             frequent: Frequent items altogether.
             blocks_each: Blocks of the longest name of a frequent item.
             bound: The job's bound; None where the size classes are announced.
         """
         pseudonym = blocks_needed(PSEUDONYM_BYTES)
-        positions = UnionSizes.expected(locally_frequent, 0, pseudonym, bound, {}, fill="union")
+        placed = UnionSizes.expected(positions, 0, pseudonym, bound, {}, fill="union")
         capacity = dict.fromkeys(items, frequent)
         names = UnionSizes.expected(capacity, frequent, blocks_each, frequent, {}, fill="merged") if frequent else None
-        return cls(PrfSizes.of(items, bound, withstood(len(items))), positions, names)
+        return cls(PrfSizes.of(items, bound, withstood(len(items))), placed, names)
 
 
 def hidden_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: HiddenSizes) -> None:

@@ -3,8 +3,9 @@
 Steps:
     A  pseudonyms   every party learns the joint pseudonyms of its own items, and of no others
     B  positions    a set union of the pseudonyms of all parties' locally frequent items; an item of support ≥ c is
-                    locally frequent somewhere, so no frequent item is lost. Every party's set is filled up with random
-                    pseudonyms, and so is the union: its length is public beforehand
+                    locally frequent somewhere, so no frequent item is lost (`hidden`); or of all their items
+                    (`hidden-all`). Every party's set is filled up with random pseudonyms, and so is the union: its
+                    length is public beforehand
     C  level 1      every party counts, position by position, the item behind it; 0 where it knows none
     D  names        a set union of the names of the items at frequent positions, said by those who hold them
     E  supports     of these, where the job discloses them: now in the order of the names
@@ -13,8 +14,8 @@ Rounds: those of `joint_prf`, of two set unions, of a ballot and of a sum.
 Output: the frequent items and, to the learners, their supports.
 Adversary and collusion: those of the protocols it consists of.
 Leakage: `hidden_disclosure`. A position is of no use to a party that does not hold its item, since nobody can compute
-    another's pseudonyms. Of an item that it holds itself, a party sees whether it is at some position, that is locally
-    frequent at some party.
+    another's pseudonyms. With `hidden`, a party sees of an item that it holds itself whether it is at some position,
+    that is locally frequent at some party. With `hidden-all` all its items are at some position, as it knows.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, .
     )
     own = [row.tobytes() for row in found]
 
+    least = 1 if task.universe == "hidden-all" else ballot.threshold
     positions = await set_union(  # B
         session.lane(POSITIONS),
         ballot.secrets,
-        [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= ballot.threshold],
+        [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
         merger=task.merger,
         max_element_bytes=PSEUDONYM_BYTES,
         bound=task.bound,

@@ -137,7 +137,9 @@ def local_sizes(
     if time.monotonic() - began < BUDGET_S / 4:
         expected = _without_chance(expected, data.n_rows, n_rows, parts, share, task, rules)
     items = _items(data, threshold, parts, part_threshold)
-    held = _items(data, 1, parts, 1) if any(each.universe in ("all-items", "hidden") for each in tasks) else None
+    held = (
+        _items(data, 1, parts, 1) if any(each.hides_names or each.universe == "all-items" for each in tasks) else None
+    )
     mined = any(each.thin or _one_shot_is_likely(each, expected.candidates[0]) for each in tasks)
     known = LocalSizes(
         expected.candidates, expected.frequent, expected.complete, items, held, expected.rules, mined=mined

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Disclose = Literal["candidates", "supports", "frequent"]
 EngineName = Literal["auto", "paillier", "ot", "replicated"]
 Prefer = Literal["balanced", "disclosure", "speed"]
-Universe = Literal["frequent-items", "hidden", "all-items", "catalogue"]
+Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
 
 MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
@@ -47,7 +47,7 @@ class HorizontalMining:
         strategy: How candidates are found.
         prefer: What `auto` values.
         thin: Level-wise only: candidates of a level are first thinned to those that are locally frequent somewhere.
-        universe: Where level 1 gets its items from; `hidden` says the names of frequent items only.
+        universe: Where level 1 gets its items from; `hidden` and `hidden-all` say the names of frequent items only.
         catalogue: The items of a public catalogue, distinct, in ascending order of UTF-8 bytes.
         union: Which locally frequent itemsets the union of the one-shot strategy carries.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
@@ -72,6 +72,11 @@ class HorizontalMining:
     max_candidates: int = 5_000_000
     bound: int | None = None
     rules: RuleParameters | None = None
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether items are counted under pseudonyms, and only the frequent ones named."""
+        return self.universe in ("hidden", "hidden-all")
 
     @property
     def is_shared(self) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from crypto.protocols.comparison import blocks, ways
+from crypto.protocols.digit_tables import chain
 from crypto.protocols.secure_sum import word_for
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
 from crypto.protocols.two_party_costs import (
-    comparison_senders,
     comparison_traffic,
     open_bits_traffic,
     shared_sum_traffic,
@@ -194,10 +195,22 @@ def _compared_traffic(traffic: Traffic, lane: str, task: HorizontalMining, candi
     capped, holders = capped_sums(task, len(traffic.parties), n_rows), task.compute
     begun = traffic.rounds
     shared_sum_traffic(traffic, f"{lane}/sum", values=candidates, word_bytes=capped.word.itemsize, holders=holders)
-    if len(comparison_senders(holders, candidates, capped.width)) == 1:
-        traffic.rounds = begun  # the second holder begins the comparison, and has its share from the start
+    if _begun_beside_the_sum(candidates, capped.width):
+        traffic.rounds = begun
     comparison_traffic(traffic, f"{lane}/comparison", holders, number=candidates, width=capped.width)
     open_bits_traffic(traffic, lane, "frequent", holders, number=candidates)
+
+
+def _begun_beside_the_sum(number: int, width: int) -> bool:
+    """Whether the second holder begins the comparison, which has its share from the start and need not wait.
+
+    It does where it receives the first digit's tables: in a tree, or in a chain of which the first holder leads all and
+    sends the last digit's.
+    """
+    digits = chain(width - 1, 1)
+    if digits is None:
+        return len(blocks(number)) == 1
+    return len(ways(number)) == 1 and len(digits) % 2 == 1
 
 
 def _rules_traffic(traffic: Traffic, lane: str, task: HorizontalMining, rules: RuleSteps) -> None:

@@ -38,11 +38,16 @@ class Tallying(Protocol):
     """What a tally needs to know of a job; see `HorizontalMining`."""
 
     @property
-    def learners(self) -> tuple[str, ...]: ...
+    def learners(self) -> tuple[str, ...]:
+        """The parties that learn the sums that are opened."""
+
     @property
-    def compute(self) -> tuple[str, str]: ...
+    def compute(self) -> tuple[str, str]:
+        """The two computing parties."""
+
     @property
-    def disclose(self) -> Disclose: ...
+    def disclose(self) -> Disclose:
+        """Which sums are opened."""
 
 
 @dataclass(frozen=True, slots=True)

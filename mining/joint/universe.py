@@ -33,9 +33,9 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
-    `hidden`: the same under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
+    `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
-    if ballot.task.universe == "hidden":
+    if ballot.task.hides_names:
         items, supports = await hidden_items(ballot, data)
         return FrequentItems(await ballot.session.compute(data.onto, items), supports)
     universe = await _universe(ballot, data)

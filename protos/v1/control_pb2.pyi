@@ -569,6 +569,7 @@ class Release(_message.Message):
     PARTY_FIELD_NUMBER: _builtins.int
     RESULT_DIGEST_FIELD_NUMBER: _builtins.int
     N_ROWS_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
     BYTES_SENT_FIELD_NUMBER: _builtins.int
     BYTES_RECEIVED_FIELD_NUMBER: _builtins.int
     ROUNDS_FIELD_NUMBER: _builtins.int
@@ -581,6 +582,9 @@ class Release(_message.Message):
     result_digest: _builtins.bytes
     """SHA-256 of the result in canonical form; empty where the party does not learn it"""
     n_rows: _builtins.int
+    """of all parties; of a vertical job those that all have. Absent where nobody learns it"""
+    positions: _builtins.int
+    """of the rows of all parties, where n_rows is absent"""
     bytes_sent: _builtins.int
     bytes_received: _builtins.int
     rounds: _builtins.int
@@ -598,7 +602,8 @@ class Release(_message.Message):
         session: _builtins.bytes = ...,
         party: _builtins.str = ...,
         result_digest: _builtins.bytes = ...,
-        n_rows: _builtins.int = ...,
+        n_rows: _builtins.int | None = ...,
+        positions: _builtins.int | None = ...,
         bytes_sent: _builtins.int = ...,
         bytes_received: _builtins.int = ...,
         rounds: _builtins.int = ...,
@@ -606,11 +611,18 @@ class Release(_message.Message):
         strategy: _builtins.str = ...,
         receipts_from: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "_positions", b"_positions", "n_rows", b"n_rows", "positions", b"positions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "job_id", b"job_id", "n_rows", b"n_rows", "party", b"party", "receipts_from", b"receipts_from", "result_digest", b"result_digest", "rounds", b"rounds", "seconds", b"seconds", "session", b"session", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "_positions", b"_positions", "bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "job_id", b"job_id", "n_rows", b"n_rows", "party", b"party", "positions", b"positions", "receipts_from", b"receipts_from", "result_digest", b"result_digest", "rounds", b"rounds", "seconds", b"seconds", "session", b"session", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__n_rows: _TypeAlias = _typing.Literal["n_rows"]  # noqa: Y015
+    _WhichOneofArgType__n_rows: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows"]  # noqa: Y015
+    _WhichOneofReturnType__positions: _TypeAlias = _typing.Literal["positions"]  # noqa: Y015
+    _WhichOneofArgType__positions: _TypeAlias = _typing.Literal["_positions", b"_positions"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__n_rows) -> _WhichOneofReturnType__n_rows | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__positions) -> _WhichOneofReturnType__positions | None: ...
 
 Global___Release: _TypeAlias = Release  # noqa: Y015
 

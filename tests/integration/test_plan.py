@@ -29,9 +29,17 @@ def _exactly(folder: Path, *names: str, how: str = "exact") -> None:
         file.write_text(file.read_text().replace('name = "baskets"', f'name = "baskets"\nrows_public = "{how}"'))
 
 
-@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
-def test_the_plan_foretells_the_job(tmp_path: Path, strategy: str) -> None:
-    spec = weekly(itemsets={"strategy": strategy})
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strategy": "level-wise"},
+        {"strategy": "one-shot", "disclose": "candidates"},
+        {"prefer": "disclosure", "disclose": "frequent"},
+    ],
+    ids=lambda settings: ", ".join(settings.values()),
+)
+def test_the_plan_foretells_the_job(tmp_path: Path, settings: dict[str, str]) -> None:
+    spec = weekly(itemsets=settings)
 
     async def test() -> None:
         async with running(tmp_path, data=DATA) as nodes:
@@ -94,6 +102,9 @@ def test_a_refusal_is_the_party_s_own(tmp_path: Path) -> None:
         lambda answer: setattr(answer.sizes.items, "novelty", 2.0),
         lambda answer: answer.sizes.candidates.append(1 << 63),
         lambda answer: answer.sizes.candidates.extend([1] * 5000),
+        lambda answer: answer.sizes.frequent.append(1 << 63),
+        lambda answer: answer.sizes.rules.extend([1] * 5000),
+        lambda answer: setattr(answer.sizes, "held_rung", 4000),
     ],
 )
 def test_an_answer_that_no_node_can_mean_is_laid_at_its_door(
@@ -160,7 +171,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown.startswith("party\trows\tsends\treceives\tseconds\tmemory\nnorth\t≈ 400\t")
     assert "Who learns what\n  - " in shown
     assert "are rounded" in shown
+    assert "\nas written\tlevel-wise\t" in shown
+    assert "not estimated" not in shown
     contents = json.loads(machine)
+    assert all(each["seconds"] is not None for each in contents["alternatives"])
     jsonschema.validate(contents, json.loads(generate("plan")))
     kept = Store(tmp_path / "kept").load_plan(JobSpec.load(tmp_path / "job.toml").digest)
     assert kept == contents

@@ -70,6 +70,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
         data,
         draw(st.integers(1, n_rows) | st.decimals("0.0001", "1", places=4)),
         disclose=draw(st.sampled_from(["candidates", "supports", "frequent"])),
+        universe=draw(st.sampled_from(["hidden", "hidden-all"])),
         strategy=draw(st.sampled_from(["level-wise", "one-shot"])),
         lambda_=draw(st.decimals("0", "0.99", places=2)),
         max_length=draw(st.none() | st.integers(1, 3)),
@@ -245,6 +246,8 @@ def test_what_is_learned_as_data() -> None:
         said = [line.what for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
         assert any("under its pseudonym" in what and "how many these are" in what for what in said)
         assert sum("more than 9 elements" in what for what in said) == 2
+        said = [line.what for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
+        assert not any("locally frequent" in what for what in said)
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------

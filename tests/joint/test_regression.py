@@ -43,27 +43,36 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "9b7d8799aadda4b9d8c25e9fcd1e1df97dc411291f9a3ff1800def04a59af06c",
+        "9aeb85a57e74615d6dcfb599c865d7b1cb037b807d99862b668c029b61b4aefc",
         14,
         {"north": 15088, "south": 21736, "east": 21733},
     ),
     "one-shot": Wire(
-        "df60b988cd6809a565aea53bee3afa56cfe75f417f47e9d56e651457bfc57f19",
+        "632ea94b592d058d43d770706c990a984001575273ab1dee9922f28f41640966",
         22,
         {"north": 28548, "south": 42118, "east": 42118},
     ),
     "thinned": Wire(
-        "9651f1db6260741980b489c9624f359d63b1ee34972efd2e872bb1394d4b85d8",
+        "0c8d6f0436b4d270b21cd7be9ae8dbe75701a6735b5af249e189c19f7b0922ea",
         30,
         {"north": 42080, "south": 62396, "east": 62399},
     ),
     "catalogue": Wire(
-        "6ce031c2f040eda598cb4722d468c873effe1c9180e1e0319893b3421b7e0631",
+        "77adedfbf61e184369fb18f3d09b7685a54af99476ed339500a067049e8775ac",
         6,
         {"north": 1558, "south": 1558, "east": 1552},
     ),
+    "supports": Wire(
+        "18f55ccb114b001cae4488d32eb5f9dae0e700f33420bad55b32f6a376ac1f8e",
+        23,
+        {"north": 29055, "south": 46587, "east": 22085},
+    ),
+    "frequent": Wire(
+        "bac88b61e9ec6ca85476cd45c533c06e06670e1853b8352eaa60f7f3850e4172",
+        20,
+        {"north": 28378, "south": 45910, "east": 21411},
+    ),
 }
-
 
 VARIANTS = {
     **{name: {**variant, "disclose": "candidates"} for name, variant in STRATEGIES.items()},

@@ -33,6 +33,8 @@ from tests.unit.party import nodes
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "all candidates' sums": {"strategy": "level-wise", "disclose": "candidates"},
+    "hidden": {"strategy": "level-wise", "universe": "hidden"},
+    "all hidden": {"strategy": "level-wise", "prefer": "disclosure", "disclose": "frequent"},
     "no sums": {"strategy": "level-wise", "disclose": "frequent"},
     "no sums, one-shot": {"strategy": "one-shot", "disclose": "frequent"},
     "one learner, all candidates' sums": {"strategy": "one-shot", "disclose": "candidates", "recipients": ("south",)},
@@ -282,12 +284,12 @@ def test_the_statement_says_what_the_coordinator_sees(recipients: tuple[str, ...
 def test_messages_to_the_coordinator_have_no_room_for_anything_else() -> None:
     """A new field is something that the coordinator learns: put it into the statement, then here."""
     fields = {
-        control.Release: "job_id session party result_digest n_rows "
+        control.Release: "job_id session party result_digest n_rows positions "
         "bytes_sent bytes_received rounds seconds strategy receipts_from",
         control.ResultHeader: "release signature certificate",
         control.ResultPart: "header table",
         control.JobEvent: "state step done total bytes_sent bytes_received rounds seconds "
-        "error_code error_message error_party approval",
+        "error_code error_message error_party approval deal",
     }
     for message, names in fields.items():
         assert [field.name for field in message.DESCRIPTOR.fields] == names.split()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,3 +77,29 @@ def test_there_is_a_worker_for_every_core() -> None:
     executor = ProcessExecutor()
     assert executor.workers >= 1
     executor.close()
+
+
+def interrupted(_: int) -> int:
+    os.kill(os.getpid(), signal.SIGINT)
+    return os.getpid()
+
+
+def test_an_interrupt_is_for_the_parent_to_heed() -> None:
+    assert mapped(interrupted, [0]) != [os.getpid()]
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    """Its standard output, which workers inherit, ends once all of them have."""
+    script = (
+        "import asyncio, os, time\n"
+        "from link.process_executor import ProcessExecutor\n"
+        "executor = ProcessExecutor(1)\n"
+        "asyncio.run(executor.map(abs, [-1]))\n"
+        "print('worked', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "worked\n"
+        process.kill()
+        assert process.communicate(timeout=60)[0] == ""

@@ -55,6 +55,7 @@ PROTOCOL_PAGES = {
     "replicated": "replicated",
     "replicated_counts": "replicated",
     "dealer": "dealer",
+    "outside_dealer": "dealer",
     "shared_products": "shared-products",
 }
 HELPERS = {
@@ -82,6 +83,7 @@ HELPERS = {
     "lifting",
     "product_chains",
     "product_costs",
+    "paillier_costs",
     "paillier_arrangement",
 }  # parts of protocols that have pages
 

@@ -135,6 +135,11 @@ def test_sharing_in_any_word(word: type[np.unsignedinteger[Any]]) -> None:
     ]
 
 
+def test_the_word_is_the_same_whatever_numpy_calls_its_type() -> None:
+    for dtype in (np.min_scalar_type(2**64 - 1), np.dtype(np.ulonglong), np.dtype("<u8")):
+        assert AdditiveShare(np.zeros(1, dtype), "a", ("a", "b")).word is np.uint64
+
+
 def test_shares_of_different_words_do_not_mix() -> None:
     random = Randomness.from_os()
     long, short = (share(np.array([1, 2], word), NAMES, random) for word in (np.uint64, np.uint16))

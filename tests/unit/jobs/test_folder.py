@@ -72,8 +72,9 @@ def test_a_coordinator_that_is_no_recipient_gets_no_tables(tmp_path: Path) -> No
     assert json.loads((out / "result.json").read_text())["n_itemsets"] is None
 
 
+@pytest.mark.parametrize("writer", ["_write_csv", "_write_parquet", "_write_account"])
 def test_a_full_disk_leaves_nothing_and_keeps_the_earlier_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
     out = tmp_path / "out"
     write_result_folder(out, made())
@@ -82,7 +83,7 @@ def test_a_full_disk_leaves_nothing_and_keeps_the_earlier_result(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(jobs.folder.pq, "write_table", full)
+    monkeypatch.setattr(jobs.folder, writer, full)
     for target in (out, tmp_path / "fresh"):
         with pytest.raises(ResourceError, match="No space left"):
             write_result_folder(target, made(rules=True))

@@ -121,7 +121,18 @@ def test_where_all_hide_the_plan_is_what_the_job_costs_at_least() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"bound": 40}, {"thin": True, "strategy": "level-wise"}, {"strategy": "one-shot"}]
+    "options",
+    [
+        {},
+        {"bound": 40},
+        {"thin": True, "strategy": "level-wise"},
+        {"strategy": "one-shot"},
+        {"disclose": "candidates"},
+        {"disclose": "frequent", "rules": {"min_confidence": "0.5"}},
+        {"universe": "hidden"},
+        {"universe": "hidden", "bound": 40},
+        {"universe": "all-items"},
+    ],
 )
 def test_limits_are_above_any_expectation(options: dict[str, object]) -> None:
     told = {name: answer(name, 1000, candidates=(40, 780, 4000, 2000), items=40) for name in PARTIES}
@@ -178,3 +189,28 @@ def test_slower_machines_and_networks_take_longer() -> None:
     assert far.seconds == pytest.approx(base.seconds + 49 * LATENCY_S * base.rounds)
     assert estimate(spec, slow, LATENCY_S).seconds > base.seconds
     assert base.bytes_sent == far.bytes_sent
+
+
+def test_only_the_computing_parties_pace_comparisons() -> None:
+    spec = weekly(strategy="level-wise")
+    base = estimate(spec, answers(), LATENCY_S)
+    for party, counts in {"north": True, "south": True, "east": False}.items():
+        slow = answers()
+        slow[party].speed.transfer_s = 100 * SPEED.transfer_s
+        plan = estimate(spec, slow, LATENCY_S)
+        assert (plan.seconds > base.seconds) is counts
+        opened = weekly(strategy="level-wise", disclose="candidates")
+        assert estimate(opened, slow, LATENCY_S).seconds == estimate(opened, answers(), LATENCY_S).seconds
+    assert base.parties["north"].memory_bytes > base.parties["east"].memory_bytes
+
+
+def test_rules_on_shares_cost_as_many_comparisons_as_are_examined() -> None:
+    spec = weekly(strategy="level-wise", disclose="frequent", rules={"min_confidence": "0.5"})
+    few, many = answers(), answers()
+    for each in many.values():
+        each.sizes.rules[:] = [100_000]
+    fewer, more = (estimate(spec, told, LATENCY_S) for told in (few, many))
+    assert more.seconds > fewer.seconds
+    assert more.bytes_sent > fewer.bytes_sent + 1_000_000
+    followed = weekly(strategy="level-wise", rules={"min_confidence": "0.5"})
+    assert estimate(followed, few, LATENCY_S).bytes_sent == estimate(followed, many, LATENCY_S).bytes_sent

@@ -92,6 +92,7 @@ def test_one_change_at_a_time_and_both_ends() -> None:
     assert names == [
         'disclose = "candidates"',
         'disclose = "frequent"',
+        'universe = "hidden-all"',
         'universe = "hidden"',
         "thinned",
         'strategy = "level-wise"',
@@ -100,7 +101,7 @@ def test_one_change_at_a_time_and_both_ends() -> None:
         "most speed",
     ]
     assert {variant.name for variant in variants(weekly(**JOBS["catalogue"]))}.isdisjoint(
-        {'universe = "hidden"', 'universe = "frequent-items"'}
+        {'universe = "hidden-all"', 'universe = "hidden"', 'universe = "frequent-items"'}
     )
     assert not any("strategy" in variant.name for variant in variants(weekly(max_length=1)))
 
@@ -127,11 +128,17 @@ def test_what_was_not_told_is_not_estimated() -> None:
         each.sizes.mined = False
     plan = estimate(weekly(), told, LATENCY_S)
     assert plan.n_rows == 3000
-    for name in ('universe = "hidden"', "thinned", 'strategy = "one-shot"', "least disclosure"):
-        each = named(plan, name)
-        assert (each.strategy, each.rounds, each.seconds, each.bytes_sent) == (None, None, None, None)
-        assert each.change
-        assert each.in_short
+    for name in (
+        'universe = "hidden-all"',
+        'universe = "hidden"',
+        "thinned",
+        'strategy = "one-shot"',
+        "least disclosure",
+    ):
+        found = named(plan, name)
+        assert (found.strategy, found.rounds, found.seconds, found.bytes_sent) == (None, None, None, None)
+        assert found.change
+        assert found.in_short
     assert named(plan, 'disclose = "frequent"').seconds is not None
 
 

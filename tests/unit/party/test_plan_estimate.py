@@ -60,6 +60,7 @@ def test_exact_sizes_are_those_of_the_rows(tmp_path: Path) -> None:
         assert speed.speed.multiply_s > 0
         own = sizes_of(spec, Transactions.from_rows(DATA["north"]), TOTAL)
         assert list(sizes.sizes.candidates) == list(own.candidates)
+        assert list(sizes.sizes.frequent) == list(own.frequent)
         assert sizes.sizes.items.elements == own.items.elements
         assert not sizes.HasField("speed")
 
@@ -72,7 +73,8 @@ def test_rounded_sizes_have_few_digits(tmp_path: Path) -> None:
         for answer in (await ask(client, weekly()), await ask(client, weekly(), 3 * 1234)):
             assert answer.n_rows == 1230
         sizes = answer.sizes
-        told = [*sizes.candidates, sizes.items.elements, *(level.elements for level in sizes.levels)]
+        numbers = [*sizes.candidates, *sizes.frequent]
+        told = [*numbers, sizes.items.elements, sizes.held.elements, *(level.elements for level in sizes.levels)]
         assert all(len(str(number).rstrip("0")) <= 2 for number in told)
 
     with_nodes(tmp_path, "rounded", test, data=MANY)
@@ -124,6 +126,21 @@ def test_a_job_that_the_policy_refuses_is_told_nothing(tmp_path: Path, n_rows: i
 
     with_nodes(tmp_path, "exact", test, policy="min_support = 0.05")
     assert '"plan-asked"' in recorded(tmp_path)
+
+
+@pytest.mark.parametrize(("policy", "told"), [("", True), ("max_union_bound = 64", False)])
+def test_of_variants_that_the_policy_refuses_nothing_is_told(tmp_path: Path, policy: str, told: bool) -> None:
+    """A job with a catalogue and no thinning has no union, which this policy would ask to be bounded."""
+    catalogue = [f"item{i}" for i in range(8)]
+    spec = weekly(itemsets={"strategy": "level-wise", "universe": "the catalogue", "catalogue": catalogue})
+
+    async def test(nodes: Nodes) -> None:
+        sizes = (await ask(nodes.clients["north"], spec, TOTAL)).sizes
+        assert sizes.candidates
+        assert sizes.mined is told
+        assert bool(sizes.levels) is told
+
+    with_nodes(tmp_path, "exact", test, policy=policy)
 
 
 def test_who_asks_is_recorded_with_the_job(tmp_path: Path) -> None:
@@ -202,6 +219,7 @@ def test_a_party_can_plan_alone(tmp_path: Path) -> None:
     assert plan.n_rows == 3 * len(DATA["north"])
     assert "taken to be like north" in plan.assumptions[0]
     assert all(party.bytes_sent > 0 and party.bytes_sent_at_most is None for party in plan.parties.values())
+    assert all(each.seconds is not None for each in plan.alternatives)
 
 
 def test_an_unknown_way_to_publish_is_refused(tmp_path: Path) -> None:

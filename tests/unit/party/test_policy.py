@@ -36,6 +36,23 @@ def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
     return JobSpec.of(contents, "job.toml", Path())
 
 
+def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any) -> JobSpec:
+    """A vertical job of north and others."""
+    contents = {
+        "job": {
+            "name": "columns",
+            "task": tables.pop("task", "itemsets"),
+            "parties": ["north", *parties],
+            "dataset": "baskets",
+            "partition": "vertical",
+        },
+        **tables,
+    }
+    if contents["job"]["task"] == "itemsets":
+        contents["itemsets"] = {"min_support": Decimal("0.01"), **(itemsets or {})}
+    return JobSpec.of(contents, "job.toml", Path())
+
+
 def case(spec: JobSpec, **changes: Any) -> Case:
     known: dict[str, Any] = {
         "coordinator": "analyst",
@@ -128,6 +145,56 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         {},
         "does not trust 'south' to be a computing party, only 'north' and 'east' .rule compute.; set .trust. compute",
     ),
+    (
+        {"compute": ["north"]},
+        columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}),
+        {},
+        "does not trust 'south' to be a computing party",
+    ),
+    (
+        {"engines": ["paillier", "replicated"]},
+        columns("south"),
+        {},
+        "allows engine = 'paillier' and 'replicated' only, and the job takes 'ot' .rule engines",
+    ),
+    (
+        {"engines": ["ot"]},
+        columns("south", trust={"helper": "coordinator"}),
+        {},
+        "engine = 'ot' only, and the job takes 'replicated'",
+    ),
+    (
+        {"helpers": []},
+        columns("south", itemsets={"engine": "replicated"}),
+        {},
+        "lets nobody help the computing parties, and in this job 'coordinator' does .rule helpers",
+    ),
+    (
+        {"helpers": ["coordinator", "west"]},
+        columns("south", "east", trust={"helper": "east"}),
+        {},
+        "lets only 'coordinator' and 'west' help the computing parties, and in this job 'east' does",
+    ),
+    (
+        {"max_union_bound": 64},
+        columns("south", align={"bound": 65}),
+        {},
+        "asks for .align. bound of at most 64.*has 65",
+    ),
+    (
+        {"tasks": ["align"], "max_union_bound": 64},
+        columns("south", task="align"),
+        {},
+        "asks for .align. bound of at most 64.*the job has none",
+    ),
+    (
+        {"tasks": ["align"], "max_jobs": 1},
+        columns("south", task="align"),
+        {"earlier": [started(1, "north", "south")]},
+        "allows 1 jobs within 30d on 'baskets' .rule max_jobs",
+    ),
+    ({"min_count": 10}, columns("south", itemsets={"min_support": 9}), {}, "a count of at least 10 .rule min_count"),
+    ({"withhold": ["ward=*"]}, columns("south"), {}, r'rule withhold.; .* exclude = \["ward=\*"\]'),
     ({"max_deadline": "29m"}, job(), {}, "a deadline of at most 29m .rule max_deadline., and the job has 30m"),
     ({"max_union_bound": 64}, job(), {}, "bound of at most 64 .rule max_union_bound., and the job has none"),
     ({"max_union_bound": 64}, job(union={"bound": 65}), {}, "the job has 65"),
@@ -185,6 +252,11 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_candidates": 5_000_000, "max_deadline": "30m"}, job(), {}),
     ({"max_union_bound": 64}, job(union={"bound": 64}), {}),
     ({"max_union_bound": 64}, job(itemsets=CATALOGUE | {"strategy": "level-wise"}), {}),  # no union at all
+    ({"max_union_bound": 64}, columns("south", align={"bound": 64}), {}),
+    ({"engines": ["ot"], "helpers": []}, columns("south"), {}),
+    ({"engines": ["replicated"], "helpers": ["coordinator"]}, columns("south", trust={"helper": "coordinator"}), {}),
+    ({"helpers": ["south"], "compute": ["north", "east"]}, columns("east", "south", trust={"helper": "south"}), {}),
+    ({"helpers": []}, columns("south", "east", trust={"helper": "north", "compute": ["south", "east"]}), {}),
     ({}, job(), {"expiry": NOW + 7 * DAY}),
     ({"max_expiry": "30d"}, job(), {"expiry": NOW + 30 * DAY}),
     ({"party_sets": "fixed"}, job(), {}),
@@ -235,6 +307,11 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         merged |= more
     found = verdicts(policy(**merged), case(spec, **changes))
     written = set(merged) - {"approval", "max_jobs_period", "max_expiry"} | {"tasks", "approve"}
+    if not spec.is_vertical:
+        written -= {"engines", "helpers"}
+    if not spec.mines:
+        written -= {"min_support", "min_count", "max_length", "withhold", "max_candidates", "disclose", "compute"}
+        written -= {"engines", "helpers"}
     assert {verdict.rule for verdict in found} == written | ({"max_expiry"} if "expiry" in changes else set())
     if any(verdict.refusal for verdict in found):
         with pytest.raises(PolicyDenied):

@@ -1,0 +1,133 @@
+"""Which rows of parties that hold tables about the same people belong together: a task of its own.
+
+`intersection` and `union` give every party the positions of its own rows, in an order that is the same at all parties;
+`intersection` and `cardinality` tell how many rows all parties have. No column but those of the ids is used, and no
+column is named.
+
+Steps, rounds, adversary, collusion and leakage are those of `crypto.protocols.alignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crypto.protocols import alignment, alignment_disclosure
+from crypto.protocols.alignment_disclosure import Mode
+from crypto.protocols.pairwise import agree
+from link.disclosure import Declared, Learned
+from link.session import Session
+from mining.row_ids import AS_THEY_ARE, IdNormalisation
+from mining.tables import Table
+
+POSITION: Final = "position"
+# under which the protocol opens what it finds
+LABELS: Final[Mapping[Mode, str]] = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
+
+
+@dataclass(frozen=True, slots=True)
+class RowAlignment:
+    """What all parties agree on before rows are aligned.
+
+    Attributes:
+        merger: The party that compares.
+        mode: What is told of which rows belong together; see `crypto.protocols.alignment`.
+        normalisation: What is done to ids before they are compared.
+        bound: The most rows that any party may have, public; None: size classes are announced.
+    """
+
+    merger: str
+    mode: Mode = "intersection"
+    normalisation: IdNormalisation = AS_THEY_ARE
+    bound: int | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AlignedRows:
+    """What one party learns.
+
+    Attributes:
+        n_common: Rows that all parties have; None after a union, which does not tell.
+        rows: Shape (positions,): the number of this party's row at each position, −1 where it has none. None after a
+            cardinality.
+    """
+
+    n_common: int | None
+    rows: NDArray[np.int64] | None
+
+
+async def align(session: Session, table: Table, task: RowAlignment) -> AlignedRows:
+    """Runs this party's part.
+
+    Args:
+        session: A lane of the job's session.
+        table: This party's table, of which the ids are used.
+        task: The public parameters, equal at all parties.
+
+    Raises:
+        ConfigurationError: This party has more rows than the bound allows.
+        InputDataError: Ids are empty or occur twice.
+        MalformedMessage: A peer's messages are not as they must be.
+        ProtocolViolation: What came out cannot be an alignment of this party's rows.
+    """
+    ids = await session.compute(table.row_ids, task.normalisation)
+    secrets, lane, label = await agree(session.lane("keys")), session.lane("rows"), LABELS[task.mode]
+    session.progress("alignment", 0, 1)
+    if task.mode == "cardinality":
+        common = await alignment.cardinality(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        found = AlignedRows(common, None)
+    elif task.mode == "union":
+        rows = await alignment.union(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        found = AlignedRows(None, rows)
+    else:
+        rows = await alignment.intersection(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        found = AlignedRows(len(rows), rows)
+    session.progress("alignment", 1, 1)
+    return found
+
+
+def positions_of(table: Table, rows: NDArray[np.int64]) -> pa.Table:
+    """A party's aligned rows by their ids, for its own use.
+
+    Args:
+        table: The party's table.
+        rows: As in `AlignedRows`.
+
+    Returns:
+        The columns of the ids as they stand in the table, and `position`, counted from 0, in ascending order. Where a
+        column of the ids has that name, underscores before `position` set them apart.
+    """
+    places = np.flatnonzero(rows >= 0)
+    numbers = pa.array(rows[places])
+    name = POSITION
+    while name in table.id_columns:
+        name = f"_{name}"
+    ids = {column: cells.take(numbers) for column, cells in zip(table.id_columns, table.ids, strict=True)}
+    return pa.table({**ids, name: pa.array(places)})
+
+
+def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    return tuple(alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode]))
+
+
+def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    return tuple(alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound))
+
+
+def collusion(parties: Sequence[str]) -> str:
+    """Which parties may work together without learning more, in words."""
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    if len(parties) == 3:
+        return "no party alone can link an id that it does not hold to those who hold it"
+    return (
+        f"no {len(parties) - 2} parties together can link an id that none of them holds to those who hold it; with the "
+        "merger among them they learn how many of their own ids the others hold"
+    )

@@ -1,0 +1,87 @@
+"""The task `align` among nodes as users run them: a number for the coordinator, positions for each party alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.integration.processes import Organisations, comine
+
+IDS = {"north": ["p1", "p2", "p3"], "south": ["p3", "p2", "p9"], "east": ["p7", "p3", "p2", "p1"]}
+
+
+def organisations(folder: Path, tasks: str = '["align"]') -> Organisations:
+    """A federation whose nodes hold tables beside their baskets."""
+    made = Organisations.create(folder, {name: [["a"]] for name in IDS})
+    for name, ids in IDS.items():
+        (folder / f"{name}.csv").write_text("id,age\n" + "".join(f"{person},7\n" for person in ids))
+        config = folder / f"{name}.toml"
+        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', f"tasks = {tasks}")
+        dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{name}.csv"\nformat = "csv"\nid = "id"\n'
+        config.write_text(allowed + dataset)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "recipients"), [("intersection", '["coordinator", "south"]'), ("union", '["south"]')])
+def test_the_coordinator_gets_a_number_and_each_party_its_positions(tmp_path: Path, mode: str, recipients: str) -> None:
+    made = organisations(tmp_path)
+    (tmp_path / "job.toml").write_text(
+        f'[job]\nname = "shared"\ntask = "align"\nparties = {json.dumps(list(IDS))}\ndataset = "people"\n'
+        f'partition = "vertical"\nrecipients = {recipients}\n[align]\nmode = "{mode}"\n'
+    )
+    try:
+        made.start()
+        planned = comine("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        assert planned.code == 0, planned.err
+        assert "which of its own rows" in planned.out or "at which positions its own rows" in planned.out
+        assert "cardinality of rows: set [align] mode" in planned.out
+        ran = made.run("job.toml")
+        assert ran.code == 0, ran.err
+    finally:
+        made.stop()
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert set(result["plan"]) == set(IDS)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"result.json", "report.html"}
+    assert result["n_rows"] == (2 if mode == "intersection" else None)
+    assert (result["positions"] is None) == (mode == "intersection")
+    job = result["job_id"]
+    positions = {}
+    for name, ids in IDS.items():
+        path = tmp_path / "state" / name / "alignments" / f"{job}.parquet"
+        assert path.stat().st_mode & 0o777 == 0o600
+        kept = pq.read_table(path)
+        assert set(kept["id"].to_pylist()) == (set(ids) if mode == "union" else {"p2", "p3"})
+        positions[name] = dict(zip(kept["id"].to_pylist(), kept["position"].to_pylist(), strict=True))
+        shown = comine("party", "show", f"{name}.toml", job, "--json", cwd=tmp_path)
+        assert json.loads(shown.out)["alignment"] == str(path)
+        own = tmp_path / "state" / name / "results" / job / "result.json"
+        assert own.exists() == (name == "south")
+    assert positions["north"]["p2"] == positions["south"]["p2"] == positions["east"]["p2"]
+    assert positions["north"]["p3"] == positions["south"]["p3"] == positions["east"]["p3"]
+    for again in (["job", "result", job[:12]], ["job", "report", job[:12], "--out", "again.html"]):
+        assert comine(*again, "--federation", "federation.toml", cwd=tmp_path).code == 0
+    verified = comine("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path)
+    assert verified.code == 0, verified
+
+
+def test_a_plan_of_mining_over_columns_sets_the_engines_beside_one_another(tmp_path: Path) -> None:
+    made = organisations(tmp_path, tasks='["itemsets"]')
+    (tmp_path / "job.toml").write_text(
+        '[job]\nname = "ages"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "people"\n'
+        'partition = "vertical"\n[itemsets]\nmin_support = 0.2\n'
+    )
+    try:
+        made.start("north", "south")
+        planned = comine("job", "plan", "job.toml", "--federation", "federation.toml", "--json", cwd=tmp_path)
+    finally:
+        made.stop()
+    assert planned.code == 0, planned.err
+    plan = json.loads(planned.out)
+    assert plan["n_rows"] == 10  # rounded
+    assert plan["batches"] == [{"step": "level-2", "candidates": 1, "opened": 0}]
+    assert [each["name"] for each in plan["alternatives"]] == ["union of rows", "engine paillier", "engine replicated"]
+    assert all(each["bytes_sent"] for each in plan["alternatives"])

@@ -1,0 +1,23 @@
+"""Loading: no garbage collection inside, and as it was before afterwards."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from coordinator.loading import loading
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_collection_rests_and_is_as_it_was_afterwards(collects: bool) -> None:
+    try:
+        gc.enable() if collects else gc.disable()
+        with loading():
+            assert not gc.isenabled()
+        assert gc.isenabled() == collects
+        with pytest.raises(ModuleNotFoundError), loading():
+            raise ModuleNotFoundError
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()

@@ -1,0 +1,129 @@
+"""Plans of vertical jobs: alignments to the byte, mining as far as it is reckoned, and never a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from coordinator.simulate import simulate_job
+from jobs.plan import Plan
+from jobs.plan.estimate import estimate
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from mining.table_readers import table_from_arrow
+from mining.tables import Table
+from protos.v1.plan_pb2 import LocalSizes, PartyEstimate, SetSize, Speed
+
+PARTIES = ("north", "south", "east")
+SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
+
+
+def job(parties: tuple[str, ...], **tables: Any) -> JobSpec:
+    task = "itemsets" if "itemsets" in tables else "align"
+    named = {"name": "j", "task": task, "parties": list(parties), "dataset": "people", "partition": "vertical"}
+    return JobSpec.of({"job": named, **tables}, "the test", Path())
+
+
+def answers(
+    rows: dict[str, int | None], items: dict[str, int] | None = None, certificate_bytes: int = 0
+) -> dict[str, PartyEstimate]:
+    return {
+        name: PartyEstimate(
+            party=name,
+            rows_public="hidden" if number is None else "exact",
+            n_rows=number,
+            speed=SPEED,
+            sizes=None if items is None else LocalSizes(items=SetSize(elements=items[name])),
+            certificate_bytes=certificate_bytes,
+        )
+        for name, number in rows.items()
+    }
+
+
+def table(party: str, n_rows: int) -> Table:
+    """Its ids are those of every party with as many rows; of two columns each value is in half of the rows."""
+    cells = {"id": [f"p{n}" for n in range(n_rows)]}
+    cells |= {f"{party}{k}": [str((n >> k) & 1) for n in range(n_rows)] for k in range(2)}
+    return table_from_arrow(pa.table(cells), ["id"], "the test")
+
+
+@pytest.mark.parametrize("mode", ["intersection", "cardinality", "union"])
+@pytest.mark.parametrize(("n_parties", "bound"), [(2, None), (3, None), (2, 20), (3, 20)])
+def test_an_alignment_costs_what_was_planned(mode: str, n_parties: int, bound: int | None) -> None:
+    rows = dict(zip(PARTIES[:n_parties], (9, 17, 12), strict=False))
+    spec = job(tuple(rows), align={"mode": mode} | ({} if bound is None else {"bound": bound}))
+    result = asyncio.run(simulate_job(spec, {name: table(name, number) for name, number in rows.items()}, seed=1))
+    certificate = len(result.receipts["north"].certificate)
+    plan = estimate(spec, answers({**rows}, certificate_bytes=certificate), 0.001)
+    assert plan.strategy == mode
+    for name, costs in result.parties.items():
+        for predicted, actual in (
+            (plan.parties[name].bytes_sent, costs.bytes_sent),
+            (plan.parties[name].bytes_received, costs.bytes_received),
+        ):
+            assert abs(predicted - actual) <= 40 * n_parties  # signatures and certificates vary by some bytes
+    assert plan.rounds == max(costs.rounds for costs in result.parties.values())
+    assert plan.prose == statement(spec).prose()
+
+
+@pytest.mark.parametrize("engine", ["ot", "paillier", "replicated"])
+@pytest.mark.parametrize("mode", ["intersection", "union"])
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_mining_has_its_engines_beside_one_another(engine: str, mode: str, n_parties: int) -> None:
+    parties = PARTIES[:n_parties]
+    spec = job(parties, align={"mode": mode}, itemsets={"min_support": "0.25", "engine": engine})
+    plan = estimate(spec, answers(dict.fromkeys(parties, 1000), dict.fromkeys(parties, 5)), 0.001)
+    assert plan.strategy == f"level-wise, {engine}"
+    assert plan.batches[0].candidates == 25 * n_parties * (n_parties - 1) // 2
+    assert {each.name for each in plan.alternatives} == {
+        f"{({'intersection', 'union'} - {mode}).pop()} of rows",
+        *(f"engine {name}" for name in {"ot", "paillier", "replicated"} - {engine}),
+    }
+    by_name = {each.name: each for each in plan.alternatives}
+    assert all(each.bytes_sent and each.seconds and each.change for each in plan.alternatives)
+    if engine == "ot":
+        assert any("which rows hold which items" in line for line in by_name["engine replicated"].adds)
+    assert Plan.from_data(plan.as_data()) == plan
+
+
+def test_the_pairs_of_a_job_cost_no_less_than_was_planned() -> None:
+    spec = job(("north", "south"), itemsets={"min_support": "0.25", "max_length": 2})
+    data = {name: table(name, 64) for name in ("north", "south")}
+    result = asyncio.run(simulate_job(spec, data, seed=1))
+    plan = estimate(spec, answers(dict.fromkeys(data, 64), dict.fromkeys(data, 4)), 0.001)
+    actual = sum(costs.bytes_sent for costs in result.parties.values())
+    aligned = estimate(job(("north", "south")), answers(dict.fromkeys(data, 64)), 0.001)
+    assert aligned.bytes_sent < plan.bytes_sent <= actual
+    assert any("the job costs more" in line for line in plan.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("mode", "mined", "told"), [*product(["intersection", "union"], [True, False], ["none", "some"])]
+)
+def test_a_plan_never_fails_for_what_is_hidden(mode: str, mined: bool, told: str) -> None:
+    spec = job(PARTIES, align={"mode": mode}, **({"itemsets": {"min_support": 5}} if mined else {}))
+    rows: dict[str, int | None] = {"north": None, "south": None, "east": None if told == "none" else 700}
+    plan = estimate(spec, answers(rows), 0.001)
+    assert plan.n_rows == (None if told == "none" else 700)
+    assert plan.bytes_sent > 0
+    assert any("mining is not among them" in line for line in plan.assumptions) == mined
+    lines = " ".join(plan.assumptions)
+    assert ("No party publishes" if told == "none" else "north and south hide") in lines
+    none = estimate(spec, answers(dict.fromkeys(PARTIES, 0), dict.fromkeys(PARTIES, 0)), 0.001)
+    assert none.bytes_sent > 0
+
+
+def test_more_pairs_than_are_told_apart_are_said_and_not_reckoned() -> None:
+    spec = job(("north", "south"), itemsets={"min_support": "0.25", "max_candidates": 1000})
+    some, many = (
+        estimate(spec, answers(dict.fromkeys(("north", "south"), 100), dict.fromkeys(("north", "south"), n)), 0.001)
+        for n in (40, 1000)
+    )
+    assert any("there the job would end with an error" in line for line in some.assumptions)
+    assert any("1,000,000 pairs are too many" in line for line in many.assumptions)
+    assert all(each.seconds is None for each in many.alternatives)
