@@ -12,6 +12,7 @@ from jobs.plan.figures import Figures
 from jobs.plan.plan import Alternative
 from jobs.spec import JobSpec
 from jobs.statement import Statement, statement
+from link.errors import ConfigurationError
 from mining.joint.disclosure import may_be_level_wise
 from mining.joint.parameters import HorizontalMining
 from mining.measure_names import DEFAULT_MEASURES
@@ -66,7 +67,7 @@ def variants(spec: JobSpec) -> list[Variant]:
 def alternatives(
     spec: JobSpec, written: Figures, answers: Mapping[str, PartyEstimate], latency_s: float
 ) -> list[Alternative]:
-    """The variants that differ from the job as it is written in cost or statement.
+    """The variants that differ from the job as it is written in cost or statement, and could run.
 
     Args:
         spec: The job.
@@ -76,7 +77,10 @@ def alternatives(
     """
     here, found = statement(spec), []
     for variant in variants(spec):
-        figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s)
+        try:
+            figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s)
+        except ConfigurationError:  # min_confidence has too many digits for rules on shares: that job would fail
+            continue
         there = statement(variant.spec)
         if there == here and figures.bytes_sent == written.bytes_sent:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import accumulate
 from typing import Final
 
@@ -17,7 +18,7 @@ from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
 from mining.joint.local_sizes import united
 from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining
-from mining.joint.shared_rules import rules_openings
+from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
 from mining.joint.strategy import choose
 from mining.pairs import n_pairs
@@ -96,7 +97,7 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     """The largest sizes that the job's own limits allow, by strategy, whatever the parties hold."""
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
     universe = len(parties) * (task.bound or MAX_BLOCKS) if task.catalogue is None else len(task.catalogue)
-    first = MiningSizes(_MANY_ROWS, universe, None)
+    first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
         most = dict.fromkeys(parties, task.bound or MAX_BLOCKS)
         hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(MAX_ITEM_BYTES), task.bound)
@@ -117,6 +118,13 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
             replace(first, one_shot=union, closure=closure, tried=True, frequent=(universe, task.max_candidates))
         )
     return found
+
+
+def _most_rows(task: HorizontalMining) -> int:
+    """Rows where nobody says how many there are; no more than rules can be decided on for."""
+    if task.rules is None:
+        return _MANY_ROWS
+    return min(_MANY_ROWS, (LARGEST - 1) // Fraction(task.rules.min_confidence).denominator)
 
 
 def _told(task: HorizontalMining, sizes: Sequence[LocalSizes], *, mined: bool) -> bool:

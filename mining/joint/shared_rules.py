@@ -49,7 +49,7 @@ _WORDS: tuple[np.dtype[np.unsignedinteger[Any]], ...] = (
     np.dtype(np.uint32),
     np.dtype(np.uint64),
 )
-_LARGEST = 1 << 62  # of den·N: what is compared fits 64 bits with its sign
+LARGEST = 1 << 62  # of den·N: what is compared fits 64 bits with its sign
 
 
 class DecidingRules(Tallying, Protocol):
@@ -92,7 +92,7 @@ class ConfidenceTest:
             ConfigurationError: den·N has no room in 62 bits.
         """
         num, den = Fraction(min_confidence).as_integer_ratio()
-        if den * n_rows >= _LARGEST:
+        if den * n_rows >= LARGEST:
             raise ConfigurationError(
                 f"min_confidence is {min_confidence}, which has too many digits to be compared exactly over so many "
                 "transactions; round it"

@@ -148,6 +148,16 @@ def test_parties_that_hide_their_sizes_hide_those_of_the_alternatives() -> None:
     assert all(each.seconds is None for each in plan.alternatives)
 
 
+def test_what_could_not_run_is_no_alternative() -> None:
+    """A confidence of so many digits cannot be decided on shares; the job as written needs no shares for its rules."""
+    spec = weekly(rules={"min_confidence": "0.1234567890123456789"})
+    names = {each.name for each in estimate(spec, answers(), LATENCY_S).alternatives}
+    assert 'disclose = "candidates"' in names
+    assert names.isdisjoint({'disclose = "frequent"', "least disclosure"})
+    shared = weekly(rules={"min_confidence": "0.1234567890123"}, disclose="frequent")
+    assert estimate(shared, answers(south=None), LATENCY_S).parties["north"].bytes_sent_at_most
+
+
 def test_one_answer_serves_all() -> None:
     """What a party finds for a job and its variants is what it would find for each of them alone."""
     rows = [list("abcdef"), list("abc"), list("ab"), list("xyz")] * 15
