@@ -78,7 +78,7 @@ def run(
         two_party = TwoParty(session.lane("two-party"), task.compute) if session.me in task.compute else None
         rows = Transactions.from_rows(data[session.me])
         secrets = await agree(session.lane("keys"))
-        ballot = await Ballot.convene(session.lane("work"), secrets, two_party, task, rows.n_rows, 1)
+        ballot = await Ballot.convene(session.lane("task"), secrets, two_party, task, rows.n_rows, 1)
         counts = count_itemsets(rows.onto(known.items), [sets for sets, _ in known.levels])
         assert task.rules is not None
         return await decide_rules(ballot, known, counts, task.rules)
@@ -175,7 +175,7 @@ def test_the_boundary_is_exact(confidence: str, rules: int) -> None:
 def test_without_a_least_confidence_nothing_is_sent() -> None:
     task, frames = task_for(tuple(DATA), "0"), []
     assert sides(run(DATA, task, observe=frames.append)["south"]) == sides(expected(DATA, task))
-    assert not any(frame.lane.startswith("/work/rules") for frame in frames)
+    assert not any(frame.lane.startswith("/task/rules") for frame in frames)
     assert rules_openings(task, tuple(DATA)) == ()
 
 
@@ -183,7 +183,7 @@ def test_single_items_have_no_rules_and_nothing_is_sent() -> None:
     data: dict[str, Rows] = {"x": [["a"], ["b"]], "y": [["a"]]}
     frames: list[Frame] = []
     assert sides(run(data, task_for(tuple(data), "0.5"), observe=frames.append)["y"]) == []
-    assert not any(frame.lane.startswith("/work/rules") for frame in frames)
+    assert not any(frame.lane.startswith("/task/rules") for frame in frames)
 
 
 def test_a_confidence_of_too_many_digits_is_named() -> None:
@@ -241,7 +241,7 @@ def test_only_bits_are_opened_and_only_to_those_who_go_on() -> None:
     data = {**DATA, "west": [["a", "d"], ["b"]]}
     task, frames = task_for(tuple(data), "0.6", learners=("east",)), []
     found = run(data, task, observe=frames.append)
-    ours = [frame for frame in frames if frame.lane.startswith("/work/rules")]
+    ours = [frame for frame in frames if frame.lane.startswith("/task/rules")]
     assert {label for _, _, label, _ in opened(ours)} == {"rules"}
     assert {(sender, receiver) for sender, receiver, _, _ in opened(ours)} == {
         *(("north", to) for to in ("south", "east")),
@@ -274,7 +274,7 @@ def test_a_computing_partys_view_depends_on_the_rules_alone() -> None:
         for seed in range(12):
             frames: list[Frame] = []
             run(data, task, seed=seed, observe=frames.append)
-            seen = [f for f in frames if f.lane.startswith("/work/rules") and f.receiver == "north"]
+            seen = [f for f in frames if f.lane.startswith("/task/rules") and f.receiver == "north"]
             shapes.append(shapes_of(seen))
             bits.append(bits_to("south", frames))
             secret = [f for f in seen if f.type.endswith(("MaskedValues", "MaskedOperands", "LeafTables"))]
@@ -294,7 +294,7 @@ def bits_to(receiver: str, frames: Sequence[Frame]) -> list[int]:
     """The bits that a learner makes of what both holders open to it."""
     parts: dict[str, bytes] = {}
     for frame in frames:
-        if frame.lane.startswith("/work/rules") and frame.receiver == receiver:
+        if frame.lane.startswith("/task/rules") and frame.receiver == receiver:
             parts[frame.sender] = parts.get(frame.sender, b"") + Opening.FromString(frame.body).values
     one, other = (np.frombuffer(part, np.uint8) for part in parts.values())
     return (one ^ other).tolist()
@@ -322,7 +322,7 @@ def test_the_steps_are_those_where_every_rule_is_examined(consequent: Literal["a
     run(DATA, task, observe=frames.append)
     sent: dict[str, int] = {}
     for frame in frames:
-        ours = frame.lane.startswith("/work/rules") and (frame.sender, frame.receiver) == ("north", "south")
+        ours = frame.lane.startswith("/task/rules") and (frame.sender, frame.receiver) == ("north", "south")
         if ours and frame.last and frame.type == Opening.DESCRIPTOR.full_name:
             sent[frame.lane] = Opening.FromString(frame.body).number
     itemsets = pooled(DATA, 1)
