@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := protos link crypto mining jobs party coordinator comine
+PACKAGES := protos link crypto ldp mining jobs party coordinator comine
 
 .PHONY: help setup demo test check bench bench-peers protos lock clean
 

@@ -1,0 +1,38 @@
+"""Frequency oracles by the names that commands and files use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from ldp.domain import DomainLike
+from ldp.oracle import FrequencyOracle
+from link.errors import ConfigurationError
+
+_HOMES: Final = {
+    "grr": "direct_encoding:DirectEncoding",
+    "sue": "unary_encoding:SymmetricUnaryEncoding",
+    "oue": "unary_encoding:OptimisedUnaryEncoding",
+}
+
+ORACLES: Final = tuple(_HOMES)
+
+
+def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> FrequencyOracle:
+    """The oracle of a name.
+
+    Args:
+        name: One of `ORACLES`.
+        domain: The domain, its size, or the texts of its values.
+        epsilon: The privacy budget ε.
+        **parameters: Further parameters of that oracle.
+
+    Raises:
+        ConfigurationError: There is none of that name, or a parameter is wrong.
+    """
+    if name not in _HOMES:
+        raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")
+    module, kind = _HOMES[name].split(":")
+    found = getattr(import_module(f"ldp.oracles.{module}"), kind)(domain, epsilon, **parameters)
+    assert isinstance(found, FrequencyOracle)
+    return found

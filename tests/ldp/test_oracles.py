@@ -1,0 +1,124 @@
+"""Every frequency oracle of the registry keeps the contract of all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from crypto.primitives.randomness import Randomness
+from ldp.aggregator import Aggregator
+from ldp.oracle import FrequencyOracle
+from ldp.registry import ORACLES, oracle
+from link.errors import ConfigurationError, InputDataError
+from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
+
+# What an oracle's guarantee leaves unused at a small domain, besides rounding.
+SLACK: dict[str, float] = {}
+ENUMERATED = tuple(name for name in ORACLES if name not in {"she"})
+
+
+@pytest.fixture(params=ORACLES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("name", ENUMERATED)
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0, 5.0, 10.0])
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_no_ratio_of_probabilities_exceeds_its_epsilon(name: str, epsilon: float, d: int) -> None:
+    check_privacy(oracle(name, d, epsilon), tight=SLACK.get(name, 1e-5))
+
+
+@pytest.mark.parametrize("name", ENUMERATED)
+def test_the_sampler_draws_from_the_channel(name: str) -> None:
+    for d, epsilon in ((2, 1.0), (4, 0.5), (5, 3.0)):
+        check_sampler(oracle(name, d, epsilon), d, Randomness.from_seed(d))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
+def test_estimates_are_unbiased_with_the_stated_variance(name: str, epsilon: float) -> None:
+    counts = np.array([700, 0, 150, 90, 30, 20, 10, 0, 5, 1])
+    check_estimates(oracle(name, len(counts), epsilon), counts, Randomness.from_seed(3))
+
+
+def test_reports_and_states_survive_their_bytes(name: str) -> None:
+    for d in (2, 7, 300):
+        check_reports(oracle(name, d, 1.0), np.arange(500) % d, Randomness.from_seed(d))
+
+
+def test_a_blanket_consists_of_distributions(name: str) -> None:
+    for d, epsilon in ((2, 1.0), (9, 0.1), (64, 4.0)):
+        blanket = oracle(name, d, epsilon).blanket()
+        assert 0 < blanket.weight < 1
+        for total in (
+            sum(atom.probability for atom in blanket.atoms),
+            sum(atom.probability * atom.first for atom in blanket.atoms),
+            sum(atom.probability * atom.second for atom in blanket.atoms),
+        ):
+            assert math.isclose(total, 1)
+        assert all(atom.first >= blanket.weight * (1 - 1e-12) for atom in blanket.atoms)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 10.0])
+def test_large_domains_and_extreme_budgets(name: str, epsilon: float) -> None:
+    found = oracle(name, 100_000, epsilon)
+    reports = found.privatise(np.array([0, 99_999, 5]), Randomness.from_seed(1))
+    estimate = Aggregator(found).add(reports).estimate()
+    assert estimate.counts.shape == (100_000,)
+    assert np.isfinite(estimate.counts).all()
+    assert np.isfinite(estimate.variances).all()
+    assert (estimate.variances >= 0).all()
+
+
+def test_wrong_values_are_refused(name: str) -> None:
+    found = oracle(name, 4, 1.0)
+    for wrong in ([4], [-1], [0.5], ["a"], [[1]], [math.nan], [None]):
+        with pytest.raises(InputDataError):
+            found.privatise(wrong)  # type: ignore[arg-type]
+    assert len(found.privatise([])) == 0
+    with pytest.raises(InputDataError, match="tea"):
+        oracle(name, ["bread", "milk"], 1.0).privatise(["milk", "tea"])
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 17, 1e-9, "1", None, True])
+def test_wrong_budgets_are_refused(name: str, epsilon: float) -> None:
+    with pytest.raises(ConfigurationError, match="epsilon"):
+        oracle(name, 4, epsilon)
+
+
+@pytest.mark.parametrize("domain", [0, 1, -5, 1 << 25, [], ["one"], ["twice", "twice"]])
+def test_wrong_domains_are_refused(name: str, domain: int) -> None:
+    with pytest.raises(ConfigurationError, match="domain"):
+        oracle(name, domain, 1.0)
+
+
+def test_parameters_read_back(name: str) -> None:
+    found = oracle(name, ["a", "b", "c"], 1.0)
+    again = type(found)(**found.get_params())
+    assert again.fingerprint == found.fingerprint
+    assert found.with_params(epsilon=2.0).fingerprint != found.fingerprint
+
+
+def test_reports_of_other_parameters_are_refused(name: str) -> None:
+    found: FrequencyOracle = oracle(name, 4, 1.0)
+    other = oracle(name, 4, 2.0).privatise([1, 2])
+    with pytest.raises(InputDataError):
+        Aggregator(found).add(other)
+    with pytest.raises(InputDataError):
+        Aggregator(found).merge(Aggregator(oracle(name, 4, 2.0)))
+    with pytest.raises(InputDataError):
+        found.read(other.to_bytes())
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="grr"):
+        oracle("magic", 4, 1.0)
+
+
+def test_seeds_repeat_and_the_default_does_not(name: str) -> None:
+    found, values = oracle(name, 16, 1.0), np.arange(64) % 16
+    one, two = (found.privatise(values, Randomness.from_seed(7)).to_bytes() for _ in range(2))
+    assert one == two
+    assert found.privatise(values).to_bytes() != found.privatise(values).to_bytes()
