@@ -13,6 +13,10 @@ _HOMES: Final = {
     "grr": "direct_encoding:DirectEncoding",
     "sue": "unary_encoding:SymmetricUnaryEncoding",
     "oue": "unary_encoding:OptimisedUnaryEncoding",
+    "blh": "local_hashing:BinaryLocalHashing",
+    "olh": "local_hashing:OptimisedLocalHashing",
+    "hr": "hadamard_response:HadamardResponse",
+    "ss": "subset_selection:SubsetSelection",
 }
 
 ORACLES: Final = tuple(_HOMES)

@@ -17,6 +17,8 @@ from tests.ldp.contract import check_estimates, check_privacy, check_reports, ch
 # What an oracle's guarantee leaves unused at a small domain, besides rounding.
 SLACK: dict[str, float] = {}
 ENUMERATED = tuple(name for name in ORACLES if name not in {"she"})
+# Local hashing enumerates its channel given a function only; test_local_hashing.py looks at what it draws.
+SAMPLED = tuple(name for name in ENUMERATED if name not in {"blh", "olh", "flh"})
 
 
 @pytest.fixture(params=ORACLES)
@@ -31,7 +33,7 @@ def test_no_ratio_of_probabilities_exceeds_its_epsilon(name: str, epsilon: float
     check_privacy(oracle(name, d, epsilon), tight=SLACK.get(name, 1e-5))
 
 
-@pytest.mark.parametrize("name", ENUMERATED)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_the_sampler_draws_from_the_channel(name: str) -> None:
     for d, epsilon in ((2, 1.0), (4, 0.5), (5, 3.0)):
         check_sampler(oracle(name, d, epsilon), d, Randomness.from_seed(d))

@@ -1,0 +1,167 @@
+"""Hadamard response (HR): one number, whose likelihoods are a row of a Hadamard matrix; decoded by a fast transform.
+
+Reports take ⌈log2(2d)⌉ bits, and a server's work grows with n + d log d only. Numbers are cut into B blocks, each with
+a Hadamard matrix of its own: B = 1 is best for small ε, and more blocks the larger e^ε is.
+Source: Acharya, Sun and Zhang, "Hadamard Response: Estimating Distributions Privately, Efficiently, and with Little
+Communication", AISTATS 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crypto.primitives.randomness import Randomness
+from ldp.blanket import Atom, Blanket
+from ldp.budget import exp_below, log_above
+from ldp.domain import Codes, DomainLike
+from ldp.dyadic import PRECISE_BITS, Dyadic
+from ldp.hadamard import parity, walsh_hadamard
+from ldp.mechanism import Channel, Tally
+from ldp.oracle import Floats, FrequencyOracle
+from ldp.reports import Field, Reports
+from ldp.sampling import coin_flips
+from link.errors import ConfigurationError
+
+_LARGEST_ENUMERATED: Final = 64
+_PUBLIC_ORDER: Final = b"the public order of values in Hadamard response"
+
+
+class HadamardResponse(FrequencyOracle):
+    """HR: reports a number of the value's half block C_v with probability s·e^ε / (s·e^ε + K − s), else another one.
+
+    K numbers form B blocks of b; s = b/2 of them, those on which the value's row of the block's matrix is +1, are C_v.
+    Values are spread over the blocks in a fixed public order, so that frequent neighbours do not meet in one block.
+
+    Args:
+        domain: The domain, its size, or the texts of its values.
+        epsilon: The privacy budget ε.
+        blocks: B, a power of two; by default the one with the least variance of a rare value.
+    """
+
+    name: ClassVar[str] = "hr"
+
+    def __init__(self, domain: DomainLike, epsilon: float, blocks: int | None = None) -> None:
+        super().__init__(domain, epsilon)
+        grown = exp_below(self.epsilon)
+        if blocks is None:
+            most = int(math.log2(min(math.exp(self.epsilon), self.domain.size)))
+            choices = [_Shape(self.domain.size, 1 << power, grown) for power in range(most + 1)]
+            self._shape = min(choices, key=lambda shape: shape.balanced_variance)
+        else:
+            self._shape = _Shape(self.domain.size, blocks, grown)
+        self.blocks = blocks
+        order = np.argsort(Randomness.from_seed(_PUBLIC_ORDER).uint64(self.domain.size), kind="stable")
+        spread = np.arange(self.domain.size) if self._shape.blocks == 1 else order
+        # A block's first row is all +1, so its values start at row 1.
+        self._block = spread // (self._shape.block - 1)
+        self._row = spread % (self._shape.block - 1) + 1
+
+    @property
+    def exact_epsilon(self) -> float:
+        """Of a number inside the half block against one outside."""
+        shape = self._shape
+        return log_above(shape.inside / shape.outside)
+
+    @property
+    def layout(self) -> tuple[Field, ...]:
+        """A number below K."""
+        return (Field(np.min_scalar_type(self._shape.size - 1).name),)
+
+    def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
+        codes, shape = self.domain.codes(values), self._shape
+        row, block = self._row[codes], self._block[codes]
+        inside = coin_flips(shape.held, len(codes), rng)
+        within = rng.integers(shape.block, len(codes)).astype(np.int64)
+        # Outside the half block lie its other half, and behind it in this count all other blocks.
+        beyond = rng.integers(shape.size - shape.half, len(codes)).astype(np.int64) - shape.half
+        stays = inside | (beyond < 0)
+        # Flipping the row's lowest one bit swaps the halves, so each number of the wanted half is as likely.
+        wrong = parity(within & row) == inside
+        within ^= np.where(wrong, row & -row, 0)
+        other = np.maximum(beyond, 0)
+        other += np.where(other >= block * shape.block, shape.block, 0)
+        return (np.where(stays, block * shape.block + within, other),)
+
+    def _valid(self, reports: Reports) -> bool:
+        return bool(np.all(reports.fields[0] < self._shape.size))
+
+    @property
+    def tally_shape(self) -> tuple[int, ...]:
+        """One count a number."""
+        return (self._shape.size,)
+
+    def tally(self, reports: Reports) -> Tally:
+        """How often each number is reported."""
+        return np.bincount(reports.fields[0], minlength=self._shape.size).astype(np.int64, copy=False)
+
+    def unbiased(self, tally: Tally, n: int) -> Floats:  # noqa: ARG002 (blocks without the value cancel by themselves)
+        """What the value's half block has more than the other half, over the expected excess of one report."""
+        shape = self._shape
+        sums = walsh_hadamard(tally.reshape(shape.blocks, shape.block))
+        excess: Floats = sums[self._block, self._row].astype(np.float64)
+        return excess / float(shape.excess)
+
+    def variance(self, counts: Floats, n: int) -> Floats:
+        """By where a user's own value lies: in another block, in the same one, or it is the value itself."""
+        shape = self._shape
+        square = shape.excess**2
+        near = float(shape.half * (shape.inside + shape.outside) / square)
+        far = float(2 * shape.half * shape.outside / square)
+        in_block = np.bincount(self._block, weights=counts, minlength=shape.blocks)[self._block]
+        return np.asarray(far * (n - in_block) + near * in_block - counts, dtype=np.float64)
+
+    def channel(self) -> Channel:
+        """Over all K numbers."""
+        shape = self._shape
+        if shape.size > _LARGEST_ENUMERATED:
+            raise NotImplementedError(f"a channel with {shape.size} outputs is not enumerated")
+        numbers = np.arange(shape.size)
+        inside = self._half_block(np.arange(self.domain.size)[:, None], numbers[None, :])
+        return [[shape.inside if each else shape.outside for each in row] for row in inside]
+
+    def outcomes(self, reports: Reports) -> NDArray[np.int64]:
+        """The numbers reported."""
+        return reports.fields[0].astype(np.int64)
+
+    def blanket(self) -> Blanket:
+        """Uniform over the numbers; two values of different blocks, where there are several, differ most."""
+        shape = self._shape
+        inside, outside = shape.size * shape.inside, shape.size * shape.outside
+        half = Fraction(shape.half, shape.size)
+        if shape.blocks > 1:
+            atoms = [Atom(half, inside, outside), Atom(half, outside, inside), Atom(1 - 2 * half, outside, outside)]
+        else:
+            quarter = half / 2
+            atoms = [Atom(quarter, inside, outside), Atom(quarter, outside, inside)]
+            atoms += [Atom(quarter, inside, inside), Atom(1 - 3 * quarter, outside, outside)]
+        return Blanket(outside, tuple(atoms))
+
+    def _half_block(self, codes: Codes, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        same: NDArray[np.bool_] = numbers // self._shape.block == self._block[codes]
+        return same & ~parity(numbers % self._shape.block & self._row[codes])
+
+
+class _Shape:
+    """How K numbers are cut into B blocks for d values, and the exact probabilities of a number."""
+
+    def __init__(self, d: int, blocks: int, grown: Fraction) -> None:
+        if blocks < 1 or blocks & (blocks - 1) or blocks > d:
+            raise ConfigurationError(f"the number of blocks is a power of two, at most the {d} values, not {blocks}")
+        self.blocks = blocks
+        self.block = 1 << (-(-d // blocks)).bit_length()
+        self.size, self.half = blocks * self.block, self.block // 2
+        self.held = Dyadic.floor(self.half * grown / (self.half * grown + self.size - self.half), PRECISE_BITS)
+        self.inside = self.held.fraction / self.half
+        self.outside = self.held.complement.fraction / (self.size - self.half)
+        self.excess = self.half * (self.inside - self.outside)
+
+    @property
+    def balanced_variance(self) -> Fraction:
+        """Of a rare value, per user, if users are spread evenly over the blocks."""
+        near, far = self.half * (self.inside + self.outside), 2 * self.half * self.outside
+        return (near + (self.blocks - 1) * far) / self.blocks / self.excess**2
