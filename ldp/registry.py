@@ -15,6 +15,8 @@ _HOMES: Final = {
     "oue": "unary_encoding:OptimisedUnaryEncoding",
     "blh": "local_hashing:BinaryLocalHashing",
     "olh": "local_hashing:OptimisedLocalHashing",
+    "she": "histogram_encoding:SummationHistogramEncoding",
+    "the": "histogram_encoding:ThresholdHistogramEncoding",
     "hr": "hadamard_response:HadamardResponse",
     "ss": "subset_selection:SubsetSelection",
 }

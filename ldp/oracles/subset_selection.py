@@ -135,7 +135,7 @@ def _supported(d: int, k: int, p: Fraction) -> Fraction:
 
 
 def _insert(rows: NDArray[np.uint8], codes: NDArray[np.int64], held: NDArray[np.bool_], d: int) -> NDArray[np.uint8]:
-    """Rows of d bits from rows of d − 1: the bit at each row's own value moves to the end, and makes room for `held`."""
+    """Rows of d bits from rows of d − 1: the bit at each row's own value moves to the end, to make room for `held`."""
     widened = np.zeros((len(rows), row_bytes(d)), dtype=np.uint8)
     widened[:, : rows.shape[1]] = rows
     place, last = np.arange(len(rows)), d - 1
