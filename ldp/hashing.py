@@ -61,9 +61,12 @@ class HashFamily:
         return self._bucket(mixed)
 
     def _bucket(self, mixed: NDArray[Any]) -> NDArray[np.int64]:
+        g, half = np.uint64(self.g), np.uint64(32)
         if self.dtype == np.uint32:
-            return (mixed.astype(np.uint64) * np.uint64(self.g) >> np.uint64(32)).astype(np.int64)
-        return np.searchsorted(self._starts()[1:], mixed, side="right")
+            return (mixed.astype(np.uint64) * g >> half).astype(np.int64)
+        # The high word of a product of 64 bits and at most 31.
+        low = (mixed & np.uint64(0xFFFF_FFFF)) * g >> half
+        return ((mixed >> half) * g + low >> half).astype(np.int64)
 
     def _starts(self) -> NDArray[np.uint64]:
         """The first hashed word of each bucket."""

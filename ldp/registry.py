@@ -17,6 +17,9 @@ _HOMES: Final = {
     "olh": "local_hashing:OptimisedLocalHashing",
     "she": "histogram_encoding:SummationHistogramEncoding",
     "the": "histogram_encoding:ThresholdHistogramEncoding",
+    "flh": "sketches:FastLocalHashing",
+    "cms": "sketches:CountMeanSketch",
+    "hcms": "sketches:HadamardCountMeanSketch",
     "hr": "hadamard_response:HadamardResponse",
     "ss": "subset_selection:SubsetSelection",
 }

@@ -79,18 +79,8 @@ class LocalHashing(PureOracle):
         return [[p if y == v % self.g else other for y in range(self.g)] for v in range(self.domain.size)]
 
     def blanket(self) -> Blanket:
-        """A function and a uniform bucket, if functions are pairwise independent; the weight is that of the bucket."""
-        share, gamma = Fraction(1, self.g), self._bucket.blanket().weight
-        likely = self.g * self.p
-        return Blanket(
-            gamma,
-            (
-                Atom(share * (1 - share), likely, gamma),
-                Atom(share * (1 - share), gamma, likely),
-                Atom(share * share, likely, likely),
-                Atom((1 - share) * (1 - share), gamma, gamma),
-            ),
-        )
+        """A function and a uniform bucket."""
+        return hashed_blanket(self._bucket)
 
 
 class BinaryLocalHashing(LocalHashing):
@@ -119,3 +109,22 @@ def best_buckets(epsilon: float) -> int:
     """The whole number of buckets with the least variance of local hashing."""
     grown = math.exp(epsilon) if isinstance(epsilon, int | float) and -1 < epsilon < 20 else 1.0  # refused later
     return min(nearest_integers(grown + 1, 2, 1 << 31), key=lambda g: (grown - 1 + g) ** 2 / (g - 1))
+
+
+def hashed_blanket(bucket: DirectEncoding) -> Blanket:
+    """A uniform bucket, if functions are pairwise independent: they send two values to two buckets, or both to one.
+
+    Args:
+        bucket: The perturbation of buckets.
+    """
+    share, weight = Fraction(1, bucket.domain.size), bucket.blanket().weight
+    likely = bucket.domain.size * bucket.p
+    return Blanket(
+        weight,
+        (
+            Atom(share * (1 - share), likely, weight),
+            Atom(share * (1 - share), weight, likely),
+            Atom(share * share, likely, likely),
+            Atom((1 - share) * (1 - share), weight, weight),
+        ),
+    )

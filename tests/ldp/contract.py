@@ -47,17 +47,27 @@ def chi_square_p(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> 
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
-def check_estimates(oracle: FrequencyOracle, counts: NDArray[np.int64], rng: Randomness, runs: int = 400) -> None:
-    """Over repeated runs, every value's estimate has the right mean and variance, together at 2 · `ERROR`."""
+def check_estimates(
+    oracle: FrequencyOracle, counts: NDArray[np.int64], rng: Randomness, runs: int = 400, *, normal: bool = True
+) -> None:
+    """Over repeated runs, every value's estimate has the right mean and variance, together at 2 · `ERROR`.
+
+    Where errors are far from `normal` the variance has a wider margin: collisions have a heavy tail.
+    """
     values, n, d = np.repeat(np.arange(len(counts)), counts), int(counts.sum()), len(counts)
-    errors = np.array([oracle.unbiased(oracle.tally(oracle.privatise(values, rng)), n) - counts for _ in range(runs)])
+    errors = []
+    for run in range(runs):
+        if "salt" in oracle.get_params():  # sketches are right over the draw of their public functions too
+            oracle = oracle.with_params(salt=run)
+        errors.append(oracle.unbiased(oracle.tally(oracle.privatise(values, rng)), n) - counts)
     variance = oracle.variance(counts.astype(np.float64), n)
-    z = errors.mean(axis=0) / np.sqrt(variance / runs)
+    z = np.mean(errors, axis=0) / np.sqrt(variance / runs)
     assert np.all(np.abs(z) < stats.norm.isf(ERROR / d / 2)), z
-    ratio = errors.var(axis=0, ddof=1) / variance
+    ratio = np.var(errors, axis=0, ddof=1) / variance
     # Sums over n independent users are nearly normal; a tenth is left for what is not.
     low, high = (stats.chi2.ppf(tail, runs - 1) / (runs - 1) for tail in (ERROR / d / 2, 1 - ERROR / d / 2))
-    assert np.all((0.9 * low < ratio) & (ratio < 1.1 * high)), ratio
+    margin = 0.1 if normal else 0.5
+    assert np.all(((1 - margin) * low < ratio) & (ratio < (1 + margin) * high)), ratio
 
 
 def check_reports(mechanism: Mechanism[object], values: NDArray[np.int64], rng: Randomness) -> None:
