@@ -31,7 +31,7 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     """The oracle of a name.
 
     Args:
-        name: One of `ORACLES`.
+        name: One of `ORACLES`, or "auto" for the one that `ldp.choice.choose` takes.
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
         **parameters: Further parameters of that oracle.
@@ -39,6 +39,10 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     Raises:
         ConfigurationError: There is none of that name, or a parameter is wrong.
     """
+    if name == "auto":
+        from ldp.choice import choose
+
+        return choose(domain, epsilon, **parameters).oracle
     if name not in _HOMES:
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")
     module, kind = _HOMES[name].split(":")
