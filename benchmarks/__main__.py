@@ -11,7 +11,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import engines, job, local, memory, oblivious_transfer, paillier, plan, sums, union, vertical, wide_area
+from benchmarks import (
+    engines,
+    job,
+    local,
+    memory,
+    oblivious_transfer,
+    paillier,
+    plan,
+    psi,
+    sums,
+    union,
+    vertical,
+    wide_area,
+)
 from benchmarks.measure import cores
 from benchmarks.settings import Settings
 from benchmarks.table import Table
@@ -19,6 +32,7 @@ from benchmarks.table import Table
 SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "sum": sums.run,
     "union": union.run,
+    "psi": psi.run,
     "ot": oblivious_transfer.run,
     "paillier": paillier.run,
     "engines": engines.run,

@@ -17,8 +17,8 @@ from crypto.primitives.bit_matrix import ROWS, transpose
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.extension_codes import SYMBOL_BITS, block_count, seed_blocks
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
-from crypto.protocols.extension_sums import block_count
 from crypto.protocols.ot_extension import BATCH, Keep, lowest_bits, whole
 
 MPYC = Path(__file__).parent / "peers" / "mpyc_comparisons.py"
@@ -52,8 +52,8 @@ def _arithmetic(settings: Settings) -> Table:
         target = TRANSFERS_TARGET if k in (2, DEFAULT_FIELD_BITS) else None
         table.add(f"random transfers, k = {k}", cost, 1e3 / cost, target, block_count(k) / 8, cost / bare)
     for k in (2, 3, 4):
-        cost, bits = _cpu_ns(_symbols(k), repeats), _seeds(k)[0].symbol_bits
-        table.add(f"of bits, one of {2**bits}, k = {k}", cost, 1e3 / cost, None, bits * block_count(k) / 8, cost / bare)
+        cost, size = _cpu_ns(_symbols(k), repeats), block_count(k, SYMBOL_BITS) / 8
+        table.add(f"of bits, one of {2**SYMBOL_BITS}, k = {k}", cost, 1e3 / cost, None, size, cost / bare)
     k = DEFAULT_FIELD_BITS
     cost = _cpu_ns(_triples(k), repeats)
     table.add(f"AND triples, k = {k}", cost, 1e3 / cost, TRIPLES_TARGET, 2 * block_count(k) / 8, cost / bare)
@@ -88,7 +88,7 @@ def _bare_loop() -> Callable[[], object]:
 
 def _seeds(k: int) -> tuple[ReceiverSeeds, SenderSeeds]:
     """Both halves as a trusted dealer would hand them out."""
-    random, blocks = Randomness.from_os(), block_count(k)
+    random, blocks = Randomness.from_os(), seed_blocks(k)
     leaves = np.frombuffer(random.bytes(blocks * 2**k * 16), np.uint8).reshape(blocks, 2**k, 16)
     return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(-(-blocks * k // 8)))
 
@@ -109,14 +109,14 @@ def _transfers(k: int, keep: Keep = whole) -> Callable[[], object]:
 def _symbols(k: int) -> Callable[[], object]:
     """Transfers of one byte out of as many as symbols have values."""
     receiver, sender = _seeds(k)
-    bits = receiver.symbol_bits
-    choices = np.frombuffer(Randomness.from_os().bytes(bits * BATCH // 8), np.uint8).reshape(bits, -1)
+    drawn = Randomness.from_os().bytes(SYMBOL_BITS * BATCH // 8)
+    choices = np.frombuffer(drawn, np.uint8).reshape(SYMBOL_BITS, -1)
 
     def batch() -> None:
         first = receiver.used
         corrections, chosen = receiver.expand(choices)
         hash_words(chosen, first, 0, NO_OFFSET, np.uint8)
-        hash_words(sender.expand(corrections, bits), first, 0, sender.offsets(bits), np.uint8)
+        hash_words(sender.expand(corrections, SYMBOL_BITS), first, 0, sender.offsets(SYMBOL_BITS), np.uint8)
 
     return batch
 

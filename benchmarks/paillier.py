@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from benchmarks import heu
 from benchmarks.measure import cores
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
@@ -48,6 +49,7 @@ HOLDER, EVALUATOR = PARTIES[:2]
 LABEL = "products"
 SLOTS_SUM: Final = (1 << 850) - 1  # a plaintext of fifty counts
 FULL_TARGET, SHORT_TARGET, POOL_TARGET = 18.0, 40.0, 2000.0  # times as fast as phe, at 2048 bits
+HEU_FULL_TARGET, HEU_SHORT_TARGET = 1.0, 2.0  # times as fast as sf-heu, whose exponents have half the length
 
 
 @dataclass(frozen=True)
@@ -91,49 +93,59 @@ def _single(settings: Settings, bits: int) -> Table:
     settings.tell(f"single ciphertexts, {bits} bits")
     table = Table(
         f"Paillier, {bits} bits, one core, processor time",
-        ("what", "µs each", "a second", "× phe", "target ×"),
-        notes=["phe: the same operation of the library phe with gmpy2; tables are made beforehand"],
+        ("what", "µs each", "a second", "× phe", "target × phe", "× sf-heu", "target × sf-heu"),
+        notes=["phe, sf-heu: the same operation of these libraries, one at a time; tables are made beforehand"],
     )
-    targets: tuple[Cell, ...] = (FULL_TARGET, SHORT_TARGET, POOL_TARGET) if bits == 2048 else (None, None, None)
+    at_2048 = bits == 2048
+    targets: tuple[Cell, ...] = (FULL_TARGET, SHORT_TARGET, POOL_TARGET) if at_2048 else (None, None, None)
+    full_beside_heu, short_beside_heu = (HEU_FULL_TARGET, HEU_SHORT_TARGET) if at_2048 else (None, None)
     random = Randomness.from_os()
     start = time.thread_time()
     key = generate_key(bits, random)
-    table.add("key generation, one", (time.thread_time() - start) * 1e6, None, None, None)
+    table.add("key generation, one", (time.thread_time() - start) * 1e6, *[None] * 5)
     phe = _Phe(key) if importlib.util.find_spec("phe") is not None else None
     if phe is None:
         table.notes.append("phe is skipped; the development tools include it")
+    theirs = heu.operations(settings, bits)
+    if not theirs:
+        table.notes.append(heu.SKIPPED)
     few, many = (2, 20) if settings.quick else (20, 200)
 
     reference = None if phe is None else _each(phe.encrypt, few)
     if reference is not None:
-        table.add("phe, encryption", reference * 1e6, 1 / reference, 1.0, None)
-    sources: list[tuple[str, ZeroSource, int, Cell]] = [
-        ("owner, full exponents: assumes nothing", OwnerZeros.of(key, random), many, targets[0]),
-        ("owner, key of phe: assumes nothing", OwnerZeros.of(PrivateKey(key.p, key.q), random), many, None),
-        ("owner, short exponents", OwnerZeros.of(key, random, exponent="short"), many, targets[1]),
-        ("anybody, exponents of half the length", TableZeros.of(key.public, random), many, None),
-        ("anybody, short exponents", TableZeros.of(key.public, random, exponent="short"), many, None),
-        ("anybody, uniform: assumes nothing", UniformZeros(key.public), few, None),
+        table.add("phe, encryption", reference * 1e6, 1 / reference, 1.0, None, None, None)
+    in_heu = theirs.get("encryption")
+    if in_heu is not None:
+        table.add("sf-heu, encryption", in_heu * 1e6, 1 / in_heu, _ratio(reference, in_heu), None, 1.0, None)
+    sources: list[tuple[str, ZeroSource, int, tuple[Cell, Cell]]] = [
+        ("owner, full exponents: assumes nothing", OwnerZeros.of(key, random), many, (targets[0], full_beside_heu)),
+        ("owner, key of phe: assumes nothing", OwnerZeros.of(PrivateKey(key.p, key.q), random), many, (None, None)),
+        ("owner, short exponents", OwnerZeros.of(key, random, exponent="short"), many, (targets[1], short_beside_heu)),
+        ("anybody, exponents of half the length", TableZeros.of(key.public, random), many, (None, None)),
+        ("anybody, short exponents", TableZeros.of(key.public, random, exponent="short"), many, (None, None)),
+        ("anybody, uniform: assumes nothing", UniformZeros(key.public), few, (None, None)),
     ]
-    for name, source, count, target in sources:
+    for name, source, count, (beside_phe, beside_heu) in sources:
         source.make(1, random)
 
         def fresh(count: int, source: ZeroSource = source) -> object:
             return encrypt(key.public, [SLOTS_SUM] * count, source.make(count, random))
 
         cost = _each(fresh, count)
-        table.add(name, cost * 1e6, 1 / cost, _ratio(reference, cost), target)
+        ratios = _ratio(reference, cost), beside_phe, _ratio(in_heu, cost), beside_heu
+        table.add(name, cost * 1e6, 1 / cost, *ratios)
 
     zeros = sources[2][1].make(1000, random)
     cost = _each(lambda count: encrypt(key.public, [SLOTS_SUM] * count, zeros[:count]), 1000)
-    table.add("from a pool", cost * 1e6, 1 / cost, _ratio(reference, cost), targets[2])
+    table.add("from a pool", cost * 1e6, 1 / cost, _ratio(reference, cost), targets[2], _ratio(in_heu, cost), None)
     one = encrypt(key.public, [1] * len(zeros), zeros)
-    for name, ours, theirs, count in (
+    for name, ours, in_phe, count in (
         ("adding ciphertexts", lambda count: one[:count].sum(), phe and phe.add, 1000),
         ("decryption", lambda count: key.decrypt(one[:count]), phe and phe.decrypt, few),
     ):
         cost = _each(ours, count)
-        table.add(name, cost * 1e6, 1 / cost, _ratio(_each(theirs, count) if theirs else None, cost), None)
+        beside = _ratio(_each(in_phe, count) if in_phe else None, cost), None, _ratio(theirs.get(name), cost), None
+        table.add(name, cost * 1e6, 1 / cost, *beside)
     return table
 
 

@@ -17,18 +17,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comine.api import Federation, simulate
+    from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
     from jobs.findings import Result
+    from jobs.trained import Model
     from link.errors import ComineError
 
-__all__ = ["ComineError", "Federation", "JobHandle", "Result", "simulate"]
+__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Result", "load_model", "simulate"]
 
 _HOMES = {
     "ComineError": "link.errors",
     "Federation": "comine.api",
     "JobHandle": "comine.handle",
+    "Model": "jobs.trained",
     "Result": "jobs.findings",
+    "load_model": "comine.api",
     "simulate": "comine.api",
 }
 

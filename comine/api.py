@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,8 +15,9 @@ from coordinator.simulate import check_parties, load_data, simulate_job
 from jobs.data import Data
 from jobs.federation import Federation as FederationFile
 from jobs.findings import Result
-from jobs.kinds import needed_kind
+from jobs.kinds import default_ids, needed_kind
 from jobs.spec import JobSpec
+from jobs.trained import ArrowTable, Model
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
 from mining.table_readers import table_from_arrow
@@ -25,12 +26,6 @@ from mining.transactions import Transactions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
-
-
-class ArrowTable(Protocol):
-    """A table of any library that hands over Arrow's, such as a data frame."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
@@ -44,19 +39,20 @@ def simulate(
     seed: int | None = None,
     format: str | None = None,  # noqa: A002 - the word of the configuration file
     separator: str | None = None,
-    id: str | Sequence[str] = "id",  # noqa: A002 - the word of the configuration file
+    id: str | Sequence[str] | None = None,  # noqa: A002 - the word of the configuration file
 ) -> Result:
     """Runs a job with all its parties in this process, with the very code of the nodes.
 
     Args:
         job: Path of a job file, or its contents as a mapping.
         data: By party, its transactions: the path of a file, an iterable of rows of item strings, or encoded
-            transactions. For a job with partition = "vertical" its table: the path of a file, or a table of pandas,
-            polars, pyarrow or another library that hands over Arrow's.
+            transactions. For a job with partition = "vertical", or one that learns a model, its table: the path of a
+            file, or a table of pandas, polars, pyarrow or another library that hands over Arrow's.
         seed: Repeats all random draws; such a run keeps no secrets.
         format: Format of the files among `data`: basket by default, and csv for tables.
         separator: What separates items or cells in them, where the format leaves it open.
-        id: The column of ids, or the columns of a composite id.
+        id: The column of ids, "id" by default, or the columns of a composite id. Rows that a model is learnt from need
+            none.
 
     Raises:
         ComineError: The job, the data or the run is at fault; the message says what to do.
@@ -64,7 +60,7 @@ def simulate(
     spec = _specification(job)
     check_parties(spec, data)
     files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
-    ids = [id] if isinstance(id, str) else list(id)
+    ids = [id] if isinstance(id, str) else list(default_ids(spec) if id is None else id)
     kind = needed_kind(spec)
     encoded = load_data(files, kind, format or ("csv" if kind == "table" else "basket"), separator, ids)
     for name, given in data.items():
@@ -75,6 +71,24 @@ def simulate(
         elif not isinstance(given, str | os.PathLike):
             encoded[name] = _encode(name, given)
     return run_interruptibly(simulate_job(spec, encoded, seed=seed))
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """The model of a `model.json`, or of the result folder that it is in.
+
+    Raises:
+        InputDataError: It cannot be read, or is no model of this version of comine.
+    """
+    from jobs.model_document import MODEL_FILE, read_model
+
+    file = Path(path)
+    file = file / MODEL_FILE if file.is_dir() else file
+    try:
+        return read_model(file.read_bytes())
+    except OSError as error:
+        raise InputDataError(f"the model {file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputDataError(f"{file} holds no model: {error}") from None
 
 
 class Federation:

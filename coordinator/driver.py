@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
-_ATTEMPT: Final = 1
 
 Tell = Callable[[Job], None]
 
@@ -237,16 +236,16 @@ class Driver:
         self._events.put_nowait(Decided(client.party, True))
 
     async def _start(self, *, again: bool) -> None:
-        record = self._record
+        record, attempt = self._record, self._record.job.attempt
         approvals = [record.approvals[party] for party in record.spec.job.parties]
         seeds = self._draw_seeds()
         waiting = dict.fromkeys(self._clients, True)
         if again:
-            waiting = await each(self._clients, lambda client: agrees_still(client, record.id, self._away))
+            waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()
-        await each(ready, lambda client: client.start(record.id, _ATTEMPT, approvals, seeds.get(client.party, b"")))
+        await each(ready, lambda client: client.start(record.id, attempt, approvals, seeds.get(client.party, b"")))
         self._events.put_nowait(Signal.STARTED)
 
     def _draw_seeds(self) -> Mapping[str, bytes]:

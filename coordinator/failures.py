@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
@@ -22,8 +23,9 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
 
     A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
     first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
-    But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. And
-    of deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
+    But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. Where
+    each has lost another, the one that most have lost: who cannot be reached often reaches nobody either. And of
+    deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
 
     Raises:
         ValueError: There is no failure.
@@ -31,23 +33,31 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     if not failures:
         raise ValueError("nothing has failed")
     reporters = {failure.reporter for failure in failures}
-    losers = {
-        f.reporter for f in failures if isinstance(f.error, PeerError) and f.error.party not in (None, f.reporter)
-    }
-    return min(failures, key=lambda failure: _distance(failure, reporters, losers)).error
+    losses = [
+        (f.reporter, f.error.party)
+        for f in failures
+        if isinstance(f.error, PeerError) and f.error.party not in (None, f.reporter)
+    ]
+    losers, lost = {loser for loser, _ in losses}, Counter(party for _, party in losses)
+    return min(failures, key=lambda failure: _distance(failure, reporters, losers, lost)).error
 
 
-def _distance(failure: Failure, reporters: Collection[str], losers: Collection[str]) -> tuple[int, bool, bool]:
+def _distance(
+    failure: Failure, reporters: Collection[str], losers: Collection[str], lost: Mapping[str, int]
+) -> tuple[int, bool, int, bool]:
     error = failure.error
     if not isinstance(error, ComineError):
-        return 0, False, False
+        return 0, False, 0, False
     rank = 1
     for later, kind in ((2, PeerError), (3, JobCancelled), (4, DeadlineExceeded)):
         if isinstance(error, kind):
             rank = later
     if isinstance(error, DeadlineExceeded):
-        return rank, False, error.party is None or error.party in reporters
-    return rank, rank == 2 and error.party in losers, error.party not in (None, failure.reporter)
+        return rank, error.party is None or error.party in reporters, 0, False
+    foreign = error.party not in (None, failure.reporter)
+    if isinstance(error, PeerError):
+        return rank, error.party in losers, -lost.get(error.party or "", 0), foreign
+    return rank, False, 0, foreign
 
 
 def one_line(text: str) -> str:

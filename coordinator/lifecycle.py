@@ -1,9 +1,10 @@
 """The life of a job at the coordinator, as a pure state machine.
 
 Draft → Proposed → AwaitingApproval → Approved → Running → Releasing → Succeeded, or at some point Failed, Denied,
-Cancelled or Expired. `step` takes a job, what happened and the time to the next job and the effects that a driver
-performs; it reads no clock and calls nobody. `MOVES` lists every legal move; what does not concern a job's state, such
-as a late report, changes nothing. Every state that a job can leave has a time, `Job.until`, by which it leaves it.
+Cancelled or Expired. A job that failed or was cancelled can be Approved again, for another attempt. `step` takes a job,
+what happened and the time to the next job and the effects that a driver performs; it reads no clock and calls nobody.
+`MOVES` lists every legal move; what does not concern a job's state, such as a late report, changes nothing. Every state
+that a job can leave by itself has a time, `Job.until`, by which it leaves it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Stand(StrEnum):
     RELEASED = "released"
 
 
+_ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.DENIED, State.CANCELLED, State.EXPIRED})
 _EARLY: Final = frozenset({State.FAILED, State.DENIED, State.CANCELLED, State.EXPIRED})
 _LATE: Final = frozenset({State.FAILED, State.CANCELLED})
 
@@ -58,9 +60,9 @@ MOVES: Final[Mapping[State, frozenset[State]]] = {
     State.RUNNING: frozenset({State.RELEASING}) | _LATE,
     State.RELEASING: frozenset({State.SUCCEEDED}) | _LATE,
     State.SUCCEEDED: frozenset(),
-    State.FAILED: frozenset(),
+    State.FAILED: frozenset({State.APPROVED}),  # for another attempt
     State.DENIED: frozenset(),
-    State.CANCELLED: frozenset(),
+    State.CANCELLED: frozenset({State.APPROVED}),
     State.EXPIRED: frozenset(),
 }
 
@@ -91,6 +93,7 @@ class Job(NamedTuple):
         stands: How far each party is.
         away: Parties that could not be reached when they were last called.
         problem: Why it ended early.
+        attempt: Counts its starts, from 1; the parties begin none twice.
     """
 
     parties: tuple[str, ...]
@@ -101,6 +104,7 @@ class Job(NamedTuple):
     stands: Mapping[str, Stand]
     away: frozenset[str] = frozenset()
     problem: Problem | None = None
+    attempt: int = 1
 
     @classmethod
     def draft(cls, parties: tuple[str, ...], *, expires: float, deadline_s: float) -> Job:
@@ -109,8 +113,22 @@ class Job(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended, one way or another."""
-        return not MOVES[self.state]
+        """Whether the job has ended, one way or another; another attempt may follow."""
+        return self.state in _ENDS
+
+    def hindrance(self, now: float) -> str:
+        """Why the job cannot have another attempt, as the end of a sentence; empty where it can."""
+        if self.state not in (State.FAILED, State.CANCELLED):
+            return f"it is {self.state}"
+        missing = tuple(p for p in self.parties if self.stands[p] in (Stand.UNASKED, Stand.AWAITING))
+        done = tuple(p for p in self.parties if self.stands[p] in (Stand.DONE, Stand.RELEASED))
+        if missing:
+            return f"{enumeration(missing)} had not approved it"
+        if done:
+            return f"{enumeration(done)} had done all of it"
+        if now >= self.expires:
+            return "its proposal has expired"
+        return ""
 
     @property
     def waits_for(self) -> tuple[str, ...]:
@@ -138,6 +156,7 @@ class Signal(Enum):
     STARTED = "all parties have begun"
     RELEASED = "what all parties released agrees, and is kept"
     CLOCK = "time has passed"
+    RESUMED = "somebody at the coordinator wants the job to go on in another attempt"
 
 
 class Decided(NamedTuple):
@@ -222,7 +241,7 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
         now: Unix seconds.
     """
     if job.over:
-        return job, ()
+        return _resumed(job) if event is Signal.RESUMED and not job.hindrance(now) else (job, ())
     match event:
         case Signal.TAKEN_UP:
             return _taken_up(job, now)
@@ -269,6 +288,12 @@ def _taken_up(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
             return job._replace(away=frozenset()), (Attend(job.waits_for),)
         case _:
             return job._replace(away=frozenset()), (Start(again=True),)
+
+
+def _resumed(job: Job) -> tuple[Job, tuple[Effect, ...]]:
+    """Another attempt: the parties approved the job, and begin it as soon as a driver takes it up."""
+    agreed = dict.fromkeys(job.parties, Stand.APPROVED)
+    return _moved(job, State.APPROVED, until=job.expires, stands=agreed)._replace(attempt=job.attempt + 1), (Act.SAVE,)
 
 
 def _decided(job: Job, party: str, approved: bool) -> tuple[Job, tuple[Effect, ...]]:

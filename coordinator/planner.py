@@ -19,8 +19,9 @@ from jobs.plan.expected import total_rows
 from jobs.spec import JobSpec
 from link.errors import MalformedMessage
 from link.identity import Identity
+from mining.joint.vertical.local_columns import CLASSES
 from protos.v1.control_pb2_grpc import ControlStub
-from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, SetSize
+from protos.v1.plan_pb2 import ColumnSizes, EstimateRequest, PartyEstimate, SetSize
 
 _PINGS: Final = 3
 _MOST_S: Final = 60.0  # of a single operation
@@ -91,7 +92,19 @@ def _sensible(answer: PartyEstimate, party: str) -> bool:
         and all(len(told) <= _MOST_LENGTHS for told in (sizes.candidates, sizes.frequent, sizes.rules, sizes.levels))
         and all(number <= _MOST_ROWS for number in (*sizes.candidates, *sizes.frequent, *sizes.rules))
         and sizes.held_rung <= joint_prf.rung(joint_prf.MAX_ELEMENTS)
+        and _possible_columns(sizes.columns)
         and _possible((sizes.items, sizes.held, sizes.itemsets, sizes.closure, *sizes.levels))
+    )
+
+
+def _possible_columns(told: ColumnSizes) -> bool:
+    return (
+        max(told.columns, told.column_bytes, told.item_bytes) <= _MOST_ROWS
+        and len(told.lengths) <= _MOST_LENGTHS
+        and all(
+            len(each.itemsets) == CLASSES and all(number <= _MOST_ROWS for number in each.itemsets)
+            for each in told.lengths
+        )
     )
 
 

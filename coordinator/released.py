@@ -8,12 +8,17 @@ from dataclasses import replace
 
 from coordinator.store import Record
 from jobs.findings import Receipt, Result
+from jobs.model_document import unpack_model
+from jobs.model_parameters import model_parameters
 from jobs.release import rows_of, verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
+from jobs.trained import Model
 from link.costs import Costs
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.trust import Trust
+from mining.itemsets import Itemsets
+from mining.rules import Rules
 from protos.v1.control_pb2 import Release, ResultHeader
 
 
@@ -33,7 +38,7 @@ def assemble(
             expire and are revoked, and that takes nothing from what was signed before.
         released: By party, its signed release and what it sent of the result.
         source: The learner whose table is taken; None where the coordinator is no recipient or the task
-            finds no itemsets.
+            finds neither itemsets nor a model.
 
     Raises:
         IdentityError: A signature is not the party's.
@@ -52,7 +57,7 @@ def assemble(
     n_rows, positions = rows_of(agreed)
     if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
         raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
-    found = decided = None
+    found = decided = trained = None
     if source is not None:
         packed = released[source][1]
         if digest(packed) != agreed.result_digest:
@@ -60,13 +65,15 @@ def assemble(
                 f"{source} sent another result than it and the other parties have signed; do not use it", party=source
             )
         try:
-            found, decided = unpack(packed)
+            if spec.trains:
+                trained = unpack_model(packed)
+            else:
+                found, decided = unpack(packed)
         except ValueError as error:
             raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
-        if found.n_rows != agreed.n_rows:
+        if not any(each is not None and each.n_rows == agreed.n_rows for each in (trained, found)):
             raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
-        uncounted = spec.itemsets.disclose == "frequent"
-        if found.counted == uncounted or (decided is not None) != (uncounted and spec.rules is not None):
+        if not _is_asked_for(spec, trained, found, decided):
             raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
     return Result(
         spec=spec,
@@ -85,6 +92,7 @@ def assemble(
         },
         found=found,
         decided=decided,
+        trained=trained,
     )
 
 
@@ -116,7 +124,16 @@ def result_of(
 
 def _is_union(spec: JobSpec) -> bool:
     """Whether nobody learns how many rows are common."""
-    return not spec.mines and spec.alignment.mode == "union"
+    return spec.job.task == "align" and spec.alignment.mode == "union"
+
+
+def _is_asked_for(spec: JobSpec, trained: Model | None, found: Itemsets | None, decided: Rules | None) -> bool:
+    """Whether a result is of the kind that the job asks for."""
+    if trained is not None:
+        return trained.task == model_parameters(spec)
+    uncounted = spec.itemsets.disclose == "frequent"
+    rules = uncounted and spec.rules is not None
+    return found is not None and found.counted != uncounted and (decided is not None) == rules
 
 
 def _check_agreement(party: str, release: Release, agreed: Release, *, learns: bool) -> None:

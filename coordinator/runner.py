@@ -1,4 +1,4 @@
-"""Begins and cancels jobs: `run_job` stays with a job to its end, `submit_job` leaves it to the background."""
+"""Begins, resumes and cancels jobs: `run_job` stays with a job to its end, `submit_job` leaves it to the background."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.driver import Driver, Tell, silent
-from coordinator.lifecycle import Job, State
+from coordinator.lifecycle import Job, Signal, State, step
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record, Store
 from jobs.consent import NONCE_BYTES, propose
 from jobs.findings import Result
 from jobs.spec import JobSpec
-from link.errors import ComineError, DeadlineExceeded, InternalError, from_code
+from link.errors import ComineError, DeadlineExceeded, InternalError, UsageError, from_code
 from link.identity import Identity
 
 RUN_EXPIRES_S: Final = 600  # somebody waits; leaves room for clocks that differ
@@ -122,6 +122,50 @@ async def submit_job(
         folder.unlock()
         raise
     return folder
+
+
+async def resume_job(
+    folder: JobFolder,
+    identity: Identity,
+    addresses: Mapping[str, str],
+    watcher: Watcher = unwatched,
+    *,
+    tell: Tell = silent,
+) -> Result:
+    """Goes on with a job that was lost, in another attempt; cancelled with this task.
+
+    The parties skip the levels of which all have kept the result.
+
+    Args:
+        folder: The job.
+        identity: The coordinator.
+        addresses: HOST:PORT of each party of the job.
+        watcher: Told of the progress.
+        tell: Told of the job after each of its moves.
+
+    Raises:
+        UsageError: The job cannot go on, or another process drives it.
+        ComineError: The attempt failed; the error is the one that began it, and all parties have been told.
+    """
+    from jobs.resumption import hindrance
+
+    if not folder.lock():
+        raise UsageError(f"another process drives the job; watch it with: comine job watch {folder.id[:12]}")
+    try:
+        record, now = folder.record(), time.time()
+        job, code = record.job, "" if record.job.problem is None else record.job.problem.code
+        if why := job.hindrance(now) or hindrance(record.spec, code, job.attempt):
+            raise UsageError(f"the job {folder.id[:12]} cannot be resumed: {why}")
+        folder.forget_cancel()
+        record.job, _ = step(job, Signal.RESUMED, now)
+        folder.save(record)
+        driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell)
+        job = await driver.drive(ends_with_me=True)
+    finally:
+        folder.unlock()
+    if driver.result is None:
+        raise ended(job) from driver.error
+    return driver.result
 
 
 async def cancel_job(

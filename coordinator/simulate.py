@@ -17,9 +17,10 @@ from crypto.protocols.outside_dealer import Dealer, Dealings
 from jobs.data import Data, kind_of
 from jobs.findings import Result
 from jobs.kinds import Kind, check_kind
+from jobs.model_task import check_tables
 from jobs.parameters import coordinator_deals, itemisation
-from jobs.release import release_of, sign
-from jobs.result import digest, pack
+from jobs.release import pack_outcome, release_of, sign
+from jobs.result import digest
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -86,7 +87,7 @@ async def simulate_job(
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
-    source = spec.learners[0] if spec.mines else None
+    source = spec.learners[0] if spec.mines or spec.trains else None
     result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
     kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
     return replace(result.of_simulation(seed), alignments=kept)
@@ -142,6 +143,8 @@ def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
     """What nodes cannot see of each other's tables and a simulation can."""
     for party, given in data.items():
         check_kind(spec, kind_of(given), party)
+    if spec.trains:
+        check_tables(spec, {party: given.column_names for party, given in data.items() if isinstance(given, Table)})
     if spec.is_vertical and spec.mines:
         columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
         check_columns(columns, itemisation(spec).numeric)
@@ -204,6 +207,6 @@ async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRu
 
 
 def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:
-    packed = b"" if run.outcome.itemsets is None else pack(run.outcome.itemsets, run.outcome.rules)
+    packed = pack_outcome(run.outcome)
     signed = digest(packed) if packed else b""
     return sign(release_of(run, job_id=job_id, party=identity.name, result_digest=signed), identity), packed

@@ -185,6 +185,13 @@ class JobFolder:
         """Asks whoever drives the job to end it."""
         write_whole(self.path / "cancel.json", json.dumps({"reason": reason}).encode())
 
+    def forget_cancel(self) -> None:
+        """Takes back `ask_cancel`, before another attempt."""
+        try:
+            (self.path / "cancel.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
+
     def cancel_asked(self) -> str | None:
         """Why somebody wants the job to end; None where nobody does."""
         path = self.path / "cancel.json"
@@ -305,6 +312,7 @@ def _as_data(record: Record) -> dict[str, Any]:
         "state": job.state,
         "expires": job.expires,
         "deadline_s": job.deadline_s,
+        "attempt": job.attempt,
         "until": job.until,
         "stands": dict(job.stands),
         "problem": None if problem is None else [problem.code, problem.message, problem.party],
@@ -323,6 +331,7 @@ def _from_data(data: dict[str, Any], spec: JobSpec, proposal: SignedProposal) ->
         parties=parties,
         expires=float(data["expires"]),
         deadline_s=float(data["deadline_s"]),
+        attempt=int(data.get("attempt", 1)),
         until=float(data["until"]),
         state=State(data["state"]),
         stands={party: Stand(data["stands"][party]) for party in parties},

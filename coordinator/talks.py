@@ -25,6 +25,8 @@ from protos.v1.control_pb2 import (
     DENIED,
     EXPIRED,
     FAILED,
+    RELEASING,
+    RUNNING,
     SUCCEEDED,
     DealRequest,
     JobEvent,
@@ -136,14 +138,22 @@ async def decision(
     raise AssertionError("events end by an error only")
 
 
-async def agrees_still(client: PartyClient, job_id: bytes, away: Callable[[str, bool], None]) -> bool:
-    """Waits until a party that approved a job can be reached; whether the job has yet to be started there.
+async def agrees_still(client: PartyClient, job_id: bytes, attempt: int, away: Callable[[str, bool], None]) -> bool:
+    """Waits until a party that approved a job can be reached; whether the attempt has yet to be started there.
+
+    An earlier attempt that still runs there, since the party could not be told of its end, is ended first.
 
     Raises:
         ComineError: The job has ended at the party.
     """
     async with aclosing(_events(client, job_id, away, patience_s=None, greet=True)) as events:
         async for event in events:
+            if event.attempt < attempt and attempt > 1:
+                if event.state in (RUNNING, RELEASING):
+                    await client.cancel(job_id, "it goes on in another attempt")
+                    continue
+                if event.state in (FAILED, CANCELLED, SUCCEEDED):
+                    return True  # a party that cannot go on says so at the start
             _check_end(event, client.party)
             return event.state == APPROVED
     raise AssertionError("events end by an error only")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the files of compose.yaml: an authority, three organisations with the groceries of ../examples, a coordinator
-# with a job. All of them go into the folder `federation` beside this file. It needs Docker and nothing else.
+# Makes the files of compose.yaml: an authority, three organisations with the groceries and the cards of ../examples, a
+# coordinator with a job on each. All of them go into the folder `federation` beside this file. It needs Docker and nothing else.
 set -eu
 cd "$(dirname "$0")"
 image=${COMINE_IMAGE:-comine}
@@ -67,6 +67,13 @@ kind = "transactions"
 source = "/data/baskets.dat"
 format = "basket"
 
+[[dataset]]
+name = "cards"
+kind = "table"
+source = "/data/cards.csv"
+format = "csv"
+id = "card"
+
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules"]
@@ -75,12 +82,14 @@ min_support = 0.01
 END
     mkdir "$made/$shop/data"
     cp "../examples/groceries/$shop.dat" "$made/$shop/data/baskets.dat"
+    cp "../examples/cards/$shop.csv" "$made/$shop/data/cards.csv"
 done
 
 pki issue analyst --role coordinator
 equip coordinator analyst
 mkdir "$made/coordinator/results"
 cp ../examples/groceries/job.toml "$made/coordinator/etc/"
+cp ../examples/cards/job.toml "$made/coordinator/etc/cards.toml"
 {
     members
     printf '\n[coordinator]\nca = "ca.crt"\ncertificate = "analyst.crt"\nkey = "/run/secrets/key"\n'

@@ -38,7 +38,7 @@ OUTCOME = Categorical("outcome", ("well", "ill"))
 SMOKER = Categorical("smoker", ("no", "yes"))
 AGE = Numeric("age", Decimal(0), Decimal(100), 100)
 BAYES = NaiveBayesParameters(OUTCOME, (SMOKER, AGE))
-TREE = TreeParameters(OUTCOME, (SMOKER, Intervals("age", tuple(map(Decimal, CUTS)))), min_leaf=20)
+TREE = TreeParameters(OUTCOME, (SMOKER, Intervals("age", tuple(map(Decimal, CUTS)))), min_rows=20)
 GROUPS = KMeansParameters((AGE,), drawn_centroids((AGE,), 3, seed=1))
 
 

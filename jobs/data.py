@@ -16,14 +16,14 @@ def kind_of(data: Data) -> Kind:
 
 
 def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
-    """The data of a horizontal job; errors as in `check_kind`."""
+    """The data of a job that mines rows; errors as in `check_kind`."""
     check_kind(spec, kind_of(data), me)
     assert isinstance(data, Transactions)
     return data
 
 
 def table_of(spec: JobSpec, data: Data, me: str) -> Table:
-    """The data of a vertical job; errors as in `check_kind`."""
+    """The table of a vertical job, or of one that learns a model; errors as in `check_kind`."""
     check_kind(spec, kind_of(data), me)
     assert isinstance(data, Table)
     return data

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crypto.params import STANDARD_128
 from jobs.findings import Result
+from jobs.parameters import engine_reason
 from link.version import WIRE_VERSION
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
@@ -99,7 +100,7 @@ class ResultDocument(_Part):
     seed: int | None = Field(description="Seed of a repeatable simulation; such a run keeps no secrets.")
     n_rows: int | None = Field(
         ge=0,
-        description="Transactions of all parties together; of a vertical job the rows that all parties have. Null "
+        description="Transactions, or rows, of all parties together; of a vertical job the rows that all have. Null "
         "where nobody learns how many these are: task align with mode union.",
     )
     positions: int | None = Field(
@@ -109,7 +110,11 @@ class ResultDocument(_Part):
         "n_rows is told.",
     )
     strategy: str = Field(
-        description="The strategy that the parties took, level-wise or one-shot; of task align its mode."
+        description="The strategy that the parties took, level-wise or one-shot; of task align its mode; of a model "
+        "what its numbers are made of: sums, products or distances."
+    )
+    engine_reason: str | None = Field(
+        default=None, description="Of a vertical job that mines: why it took its engine; null for other jobs."
     )
     n_itemsets: int | None = Field(
         ge=0, description="Null where the coordinator is not a recipient or the task finds no itemsets."
@@ -129,6 +134,7 @@ class ResultDocument(_Part):
         default=None, description="By party; null where nobody planned the job."
     )
     software: Software
+    model: dict[str, Any] | None = Field(default=None, description="Only on standard output with --json: model.json.")
     itemsets: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
     rules: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
 
@@ -148,6 +154,7 @@ def document(result: Result) -> dict[str, Any]:
         n_rows=result.n_rows,
         positions=result.positions,
         strategy=result.strategy,
+        engine_reason=engine_reason(result.spec),
         n_itemsets=None if itemsets is None else len(itemsets),
         n_rules=None if rules is None else len(rules),
         counted=None if result.found is None else result.found.counted,
@@ -178,7 +185,7 @@ def document(result: Result) -> dict[str, Any]:
             suite=STANDARD_128.suite,
         ),
     )
-    return contents.model_dump(mode="json", by_alias=True, exclude={"itemsets", "rules"})
+    return contents.model_dump(mode="json", by_alias=True, exclude={"itemsets", "rules", "model"})
 
 
 def _consents(result: Result) -> Consents | None:

@@ -1,4 +1,4 @@
-"""What the analyst holds after a job: itemsets, rules, costs, disclosure and signed receipts."""
+"""What the analyst holds after a job: itemsets, rules or a model, costs, disclosure and signed receipts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.plan import Plan
+    from jobs.trained import Model
     from mining.itemsets import Itemsets
     from mining.rules import Rules
     from protos.v1.control_pb2 import SignedApproval, SignedProposal
@@ -60,6 +61,7 @@ class Result:
         approvals: By party, its signed consent to the proposal.
         plan: What was expected of the job before it ran; None where nobody planned it.
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
+        trained: The model; None where the coordinator is no recipient or the task learns none.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
     """
@@ -79,6 +81,7 @@ class Result:
     approvals: Mapping[str, SignedApproval] = field(default_factory=dict)
     plan: Plan | None = None
     positions: int | None = None
+    trained: Model | None = None
     alignments: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def of_simulation(self, seed: int | None) -> Result:
@@ -128,12 +131,26 @@ class Result:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
         return _frame(self._require(self.rules_table))
 
+    def model(self) -> Model:
+        """The model, which can `predict`.
+
+        Raises:
+            ConfigurationError: The job's recipients do not include the coordinator, or its task learns no model.
+        """
+        if not self.spec.trains:
+            raise ConfigurationError(f'task = "{self.spec.job.task}" learns no model')
+        if self.trained is None:
+            recipients = ", ".join(self.spec.job.recipients)
+            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no model")
+        return self.trained
+
     @property
     def size(self) -> str:
         """The number of rows, in words."""
         if self.n_rows is None:
             return f"{self.positions:,} positions of rows"
-        return f"{self.n_rows:,} rows" if self.spec.mines else f"{self.n_rows:,} rows in common"
+        shared = self.spec.is_vertical and not self.spec.mines
+        return f"{self.n_rows:,} rows in common" if shared else f"{self.n_rows:,} rows"
 
     @property
     def disclosure(self) -> list[dict[str, Any]]:
@@ -160,7 +177,8 @@ class Result:
 
     def _require(self, table: pa.Table | None) -> pa.Table:
         if not self.spec.mines:
-            raise ConfigurationError(f'task = "{self.spec.job.task}" finds no itemsets; its result is n_rows')
+            instead = "model()" if self.spec.trains else "n_rows"
+            raise ConfigurationError(f'task = "{self.spec.job.task}" finds no itemsets; its result is {instead}')
         if table is None:
             recipients = ", ".join(self.spec.job.recipients)
             raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no itemsets")
@@ -170,6 +188,8 @@ class Result:
         parts = [repr(self.spec.job.name), self.spec.job.task, f"{len(self.spec.job.parties)} parties", self.size]
         if self.spec.mines:
             parts.append("result elsewhere" if self.found is None else f"{len(self.found):,} itemsets")
+        if self.spec.trains and self.trained is None:
+            parts.append("result elsewhere")
         return f"Result({', '.join(parts)})"
 
 

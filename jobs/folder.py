@@ -1,4 +1,4 @@
-"""The result folder: itemsets, rules, `result.json` and `report.html`, written whole or not at all."""
+"""The result folder: itemsets, rules or a model, `result.json` and `report.html`, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.document import document
+from jobs.model_document import MODEL_FILE, model_document
 from jobs.tables import csv_chunks
 from jobs.target import ALIGNMENT, PARTIES, beside, check_target, writing
 
@@ -53,6 +54,8 @@ def _fill(draft: Path, result: Result) -> None:
             place = draft / PARTIES / party / ALIGNMENT
             place.parent.mkdir(parents=True)
             writers.append(pool.submit(_write_parquet, place, table))
+        if result.trained is not None:
+            _write_json(draft / MODEL_FILE, model_document(result.trained))
         _write_account(draft, result)
     for writer in writers:
         writer.result()
@@ -70,9 +73,12 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
 def _write_account(draft: Path, result: Result) -> None:
     from jobs.report import report  # what only the page needs is not loaded before there is a result
 
-    contents = json.dumps(document(result), indent=2, ensure_ascii=False)
-    (draft / "result.json").write_text(contents + "\n", encoding="utf-8")
+    _write_json(draft / "result.json", document(result))
     (draft / "report.html").write_text(report(result), encoding="utf-8")
+
+
+def _write_json(path: Path, contents: dict[str, Any]) -> None:
+    path.write_text(json.dumps(contents, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _replace(draft: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""The two kinds of data: transactions of one's own, and tables where parties hold columns of the same rows."""
+"""The two kinds of data: transactions, and tables, from which models are learnt and whose columns parties may share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ Kind = Literal["transactions", "table"]
 
 def needed_kind(spec: JobSpec) -> Kind:
     """The kind of data that a job needs."""
-    return "table" if spec.is_vertical else "transactions"
+    return "table" if spec.is_vertical or spec.trains else "transactions"
+
+
+def default_ids(spec: JobSpec) -> tuple[str, ...]:
+    """The columns of ids that a job takes from files where nobody names any: none where it needs none."""
+    return () if spec.trains and not spec.is_vertical else ("id",)
 
 
 def check_kind(spec: JobSpec, kind: Kind, me: str) -> None:
@@ -28,8 +33,9 @@ def check_kind(spec: JobSpec, kind: Kind, me: str) -> None:
     """
     needed = needed_kind(spec)
     if kind != needed:
+        of = f'task = "{spec.job.task}"' if spec.trains else f'partition = "{spec.job.partition}"'
         raise ConfigurationError(
-            f"the dataset '{spec.job.dataset}' of {me} has kind = \"{kind}\", and a job with partition = "
-            f'"{spec.job.partition}" needs kind = "{needed}"',
+            f"the dataset '{spec.job.dataset}' of {me} has kind = \"{kind}\", and a job with {of} needs "
+            f'kind = "{needed}"',
             party=me,
         )

@@ -7,9 +7,11 @@ from link.errors import ConfigurationError
 from mining.item_columns import Itemisation
 from mining.joint.align import RowAlignment
 from mining.joint.parameters import HorizontalMining, RuleParameters, Universe
+from mining.joint.vertical.choice import choose_engine
 from mining.joint.vertical.parameters import (
     COORDINATOR,
     ChosenEngine,
+    Expectation,
     VerticalMining,
     chosen_engine,
     holders_of,
@@ -70,6 +72,7 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
         helper=_helper(spec),
         bound=align.bound,
         rules=_rules(spec),
+        expectation=_expectation(spec),
     )
 
 
@@ -85,8 +88,19 @@ def coordinator_deals(spec: JobSpec) -> bool:
 
 
 def engine_of(spec: JobSpec) -> ChosenEngine | None:
-    """How a vertical job computes supports across parties; None where it has none to compute."""
+    """How a vertical job multiplies what lies at several parties; None where it has nothing to multiply."""
+    if spec.is_vertical and (spec.naive_bayes is not None or spec.decision_tree is not None):
+        return "ot"
     return chosen_engine(vertical_mining(spec)) if spec.is_vertical and spec.mines else None
+
+
+def engine_reason(spec: JobSpec) -> str | None:
+    """Why a vertical job that mines takes its engine, in a sentence; None for other jobs."""
+    if not (spec.is_vertical and spec.mines):
+        return None
+    if spec.itemsets.engine != "auto":
+        return f'The job names engine = "{spec.itemsets.engine}".'
+    return choose_engine(vertical_mining(spec)).reason
 
 
 def helper_of(spec: JobSpec) -> str | None:
@@ -121,6 +135,18 @@ def _helper(spec: JobSpec) -> str | None:
     if spec.trust.helper != "none":
         return spec.trust.helper
     return "coordinator" if spec.itemsets.engine == "replicated" and len(spec.job.parties) == 2 else None
+
+
+def _expectation(spec: JobSpec) -> Expectation:
+    """What the job says of sizes beforehand; else what is usual, and of rows what its bound allows."""
+    given, usual = spec.plan, Expectation()
+    return Expectation(
+        parties=len(spec.job.parties),
+        rows=given.rows or spec.alignment.bound or usual.rows,
+        items=given.items or usual.items,
+        density=float(given.density or usual.density),
+        bytes_per_s=given.bytes_per_s or usual.bytes_per_s,
+    )
 
 
 def _rules(spec: JobSpec) -> RuleParameters | None:

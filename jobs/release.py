@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
+from jobs.model_document import pack_model
+from jobs.result import pack
 from link.errors import MalformedMessage, ProtocolViolation
 from link.identity import Identity
 from link.identity import verify as verify_signature
@@ -15,8 +17,16 @@ from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
     from jobs.run import PartyRun
+    from jobs.tasks import Outcome
 
 _PURPOSE: Final = b"comine.release/1\0"
+
+
+def pack_outcome(outcome: Outcome) -> bytes:
+    """What a party has learnt in its canonical bytes; empty where it has learnt nothing but numbers of rows."""
+    if outcome.model is not None:
+        return pack_model(outcome.model)
+    return b"" if outcome.itemsets is None else pack(outcome.itemsets, outcome.rules)
 
 
 def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes) -> Release:

@@ -24,6 +24,7 @@ from link.identity import Identity
 from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session
+from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ async def run_party(
     recorder: Recorder = UNRECORDED,
     stock: StockStore | None = None,
     dealings: Dealings | None = None,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is told to all peers.
 
@@ -123,6 +125,7 @@ async def run_party(
         recorder: Told of the session once it has an id, and of its end, also where the job fails.
         stock: Extension seeds that this party keeps with its peers; either all parties of a job keep them or none.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
+        keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -148,7 +151,9 @@ async def run_party(
 
     try:
         await recorder.began(session.id)
-        outcome = await run_task(session.lane("task"), spec, data, least_count, stock=stock, dealings=dealings)
+        outcome = await run_task(
+            session.lane("task"), spec, data, least_count, stock=stock, dealings=dealings, keeper=keeper
+        )
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:

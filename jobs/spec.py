@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from jobs.federation import Name
+from jobs.model_spec import (
+    MODEL_TABLES,
+    ColumnSection,
+    DecisionTreeSection,
+    KMeansSection,
+    ModelSection,
+    NaiveBayesSection,
+    check_columns,
+)
+from jobs.plan_spec import PlanSection
+from jobs.spec_values import ColumnName, Cuts, Fraction, Section, Support
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from mining.joint.parameters import Disclose, EngineName, Prefer
@@ -20,7 +31,6 @@ from mining.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
 from mining.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
-MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
 UNIVERSES: Final = (
     "auto",
     "hidden-all",
@@ -33,52 +43,16 @@ _VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-def _support(value: object) -> object:
-    """Tells fractions (decimals, and strings in JSON) from counts (integers)."""
-    if isinstance(value, bool):
-        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
-    value = value if isinstance(value, int) else _decimal(value)
-    if isinstance(value, Decimal):
-        if not (value.is_finite() and 0 < value <= 1):
-            raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
-    elif not isinstance(value, int):
-        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
-    elif value < 1:
-        raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
-    return value
-
-
-def _decimal(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, str | float | int | Decimal):
-        return value
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation:
-        raise ValueError(f"'{value}' is not a number") from None
-    if number.is_finite():
-        _, digits, exponent = number.as_tuple()
-        if len(digits) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
-            raise ValueError(f"must be a number of at most {MAX_DIGITS} digits")
-    return number
-
-
-Support = Annotated[int | Decimal, BeforeValidator(_support)]
-Fraction = Annotated[Decimal, BeforeValidator(_decimal)]
+Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means"]
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]  # as of `fnmatch.fnmatchcase`
-ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
-Cuts = Annotated[tuple[Fraction, ...], Field(min_length=1, max_length=1000)]
 Parts = Annotated[int, Field(ge=2, le=1000)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class JobSection(_Section):
+class JobSection(Section):
     """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most."""
 
     name: str = Field(min_length=1, max_length=200)
-    task: Literal["itemsets", "rules", "align"]
+    task: Task
     parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
     dataset: str = Field(min_length=1)
     partition: Literal["horizontal", "vertical"] = "horizontal"
@@ -111,7 +85,7 @@ class JobSection(_Section):
         return int(self.deadline[:-1]) * _UNITS[self.deadline[-1]]
 
 
-class ItemsetsSection(_Section):
+class ItemsetsSection(Section):
     """The `[itemsets]` table.
 
     Attributes:
@@ -196,7 +170,7 @@ class ItemsetsSection(_Section):
         return self
 
 
-class AlignSection(_Section):
+class AlignSection(Section):
     """The `[align]` table of a vertical job: how rows of the same id are found at all parties.
 
     Attributes:
@@ -216,13 +190,13 @@ class AlignSection(_Section):
     bound: int | None = Field(default=None, ge=1, le=100_000_000)
 
 
-class UnionSection(_Section):
+class UnionSection(Section):
     """The `[union]` table: the public bound that fakes fill up; without one, the next power of two is disclosed."""
 
     bound: int | None = Field(default=None, ge=1, le=100_000_000)
 
 
-class TrustSection(_Section):
+class TrustSection(Section):
     """The `[trust]` table: whom the parties of the job trust with what.
 
     Attributes:
@@ -244,7 +218,7 @@ class TrustSection(_Section):
         return value
 
 
-class RulesSection(_Section):
+class RulesSection(Section):
     """The `[rules]` table, with task = "rules"."""
 
     min_confidence: Fraction
@@ -269,7 +243,7 @@ class RulesSection(_Section):
         return value
 
 
-class JobSpec(_Section):
+class JobSpec(Section):
     """The whole of `job.toml`."""
 
     job: JobSection
@@ -277,7 +251,12 @@ class JobSpec(_Section):
     union: UnionSection = UnionSection()
     trust: TrustSection = TrustSection()
     align: AlignSection | None = None
+    plan: PlanSection = PlanSection()
     rules: RulesSection | None = None
+    naive_bayes: NaiveBayesSection | None = None
+    decision_tree: DecisionTreeSection | None = None
+    k_means: KMeansSection | None = None
+    columns: dict[ColumnName, ColumnSection] = Field(default_factory=dict, max_length=1001)
 
     @model_validator(mode="after")
     def _complete(self) -> JobSpec:
@@ -298,13 +277,36 @@ class JobSpec(_Section):
         return self
 
     @model_validator(mode="after")
+    def _modelled(self) -> JobSpec:
+        """Refuses tables of another model than the task's, and columns that do not fit it."""
+        task = self.job.task
+        for other, name in MODEL_TABLES.items():
+            if other != task and getattr(self, name) is not None:
+                raise ValueError(f'a [{name}] table needs task = "{other}"')
+        if not self.trains:
+            if self.columns:
+                raise ValueError(f'a [columns] table means nothing with task = "{task}"; leave it out')
+            return self
+        name = MODEL_TABLES[task]
+        if getattr(self, name) is None:
+            raise ValueError(f'task = "{task}" needs a [{name}] table; the table is missing')
+        check_columns(name, self.model, self.columns)
+        from jobs.model_parameters import model_parameters  # most jobs need none of the arithmetic behind it
+
+        try:
+            model_parameters(self)
+        except ConfigurationError as error:
+            raise ValueError(f"[{name}] {error.message}") from None
+        return self
+
+    @model_validator(mode="after")
     def _partitioned(self) -> JobSpec:
         """Refuses what would be given in vain, so that nobody counts on it."""
         if self.is_vertical:
             given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, {"bound"})]
             if given:
                 raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
-            if not self.mines and self.trust.compute is not None:
+            if not (self.mines or self.k_means is not None) and self.trust.compute is not None:
                 raise ValueError(f'[trust] compute means nothing with task = "{self.job.task}"; leave it out')
             self._check_vertical()
         else:
@@ -312,16 +314,30 @@ class JobSpec(_Section):
                 raise ValueError('task = "align" needs partition = "vertical": parties that hold the same rows')
             if self.align is not None:
                 raise ValueError('an [align] table needs partition = "vertical"')
-            given = [*_given("itemsets", self.itemsets_, _VERTICAL_ITEMSETS), *_given("trust", self.trust, {"helper"})]
+            given = [
+                *_given("itemsets", self.itemsets_, _VERTICAL_ITEMSETS),
+                *_given("trust", self.trust, {"helper"}),
+                *_given("plan", self.plan, {"rows", "items", "density"}),
+            ]
             if given:
                 raise ValueError(f'{given[0]} needs partition = "vertical"')
+            given = [*_given("union", self.union, {"bound"}), *_given("trust", self.trust, {"compute"})]
+            if self.trains and given:
+                raise ValueError(
+                    f'{given[0]} means nothing with task = "{self.job.task}" and partition = "horizontal"; leave it out'
+                )
         return self
 
     def _check_vertical(self) -> None:
         helper, parties = self.trust.helper, self.job.parties
-        if self.alignment.mode == "cardinality" and self.mines:
+        if self.alignment.mode == "cardinality" and self.job.task != "align":
             raise ValueError(
                 '[align] mode = "cardinality" tells only how many rows all parties have; it needs task = "align"'
+            )
+        if self.alignment.mode == "union" and self.k_means is not None:
+            raise ValueError(
+                'task = "k-means" tells all parties the cluster of every common row, so [align] mode = "union" would '
+                'hide nothing; use "intersection"'
             )
         if helper == "none":
             return
@@ -403,6 +419,19 @@ class JobSpec(_Section):
         return self.job.task in ("itemsets", "rules")
 
     @property
+    def trains(self) -> bool:
+        """Whether the task learns a model, and so has the table of that model and `[columns]`."""
+        return self.job.task in MODEL_TABLES
+
+    @property
+    def model(self) -> ModelSection:
+        """The table of a task that learns a model; no other has one."""
+        section = self.naive_bayes or self.decision_tree or self.k_means
+        if section is None:
+            raise ValueError(f"the task {self.job.task} learns no model")
+        return section
+
+    @property
     def itemsets(self) -> ItemsetsSection:
         """The `[itemsets]` table of a task that mines; no other has one."""
         if self.itemsets_ is None:
@@ -438,11 +467,11 @@ class JobSpec(_Section):
 
     @property
     def table_to_coordinator(self) -> bool:
-        """Whether the coordinator gets a table: it is a recipient, and the task finds itemsets."""
-        return self.mines and self.to_coordinator
+        """Whether the coordinator gets itemsets or a model: it is a recipient, and the task finds some."""
+        return (self.mines or self.trains) and self.to_coordinator
 
 
-def _given(table: str, section: _Section | None, fields: frozenset[str] | set[str]) -> list[str]:
+def _given(table: str, section: Section | None, fields: frozenset[str] | set[str]) -> list[str]:
     """Those of the fields that are not at their defaults, as they are called in the file."""
     if section is None:
         return []

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from jobs import model_task
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.disclosure import learned, openings
+from mining.joint.models.totals import collusion as opened_sums
 from mining.joint.vertical import disclosure as vertical
+
+_MODELS: Final[Mapping[str, str]] = {
+    "naive-bayes": "the naive Bayes model with all counts that it is made of",
+    "decision-tree": "the decision tree with the rows of each class at each node",
+    "k-means": "the centroids and the number of rows of each cluster",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,9 @@ def statement(spec: JobSpec) -> Statement:
     parties = spec.job.parties
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
     released = Learned(receivers, "result", _result(spec))
-    if not spec.mines:
+    if spec.trains:
+        declared, lines, collusion = model_task.openings(spec), model_task.learned(spec), model_task.collusion(spec)
+    elif not spec.mines:
         ids, collusion = row_alignment(spec), align.collusion(parties)
         declared, lines = align.openings(ids, parties), align.learned(ids, parties)
     elif spec.is_vertical:
@@ -88,6 +99,14 @@ def statement(spec: JobSpec) -> Statement:
 
 def _progress(spec: JobSpec) -> Learned:
     """What whoever watches a job sees, recipient or not."""
+    if spec.trains:
+        n_rows = "" if spec.to_coordinator else "the number of rows, "
+        what = f"{n_rows}the steps of the job or why it failed, and each party's bytes, rounds and seconds"
+        if spec.decision_tree is not None:
+            what += ", which tell how many nodes each level of the tree has"
+        elif spec.k_means is not None:
+            what += ", which tell the number of iterations"
+        return Learned(("coordinator",), "size", what)
     if not spec.mines:
         result = "" if spec.to_coordinator else f"{_result(spec)}, "
         what = f"{result}the steps of the job or why it failed, and each party's bytes, rounds and seconds"
@@ -113,6 +132,8 @@ def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _result(spec: JobSpec) -> str:
+    if spec.trains:
+        return f"{_MODELS[spec.job.task]}, and the number of rows that it is learnt from"
     if not spec.mines:
         union = spec.alignment.mode == "union"
         return "the number of positions of rows" if union else "the number N of rows that all parties have"
@@ -128,8 +149,8 @@ def _collusion(spec: JobSpec) -> str:
     first, second = spec.compute
     if spec.itemsets.disclose == "candidates":
         if len(parties) == 2:
-            return "none: with two parties a sum tells each the other's value"
-        return f"{_opened(parties)}; the unions withstand single parties, and {union}"
+            return opened_sums(parties)
+        return f"{opened_sums(parties)}; the unions withstand single parties, and {union}"
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"
@@ -137,13 +158,8 @@ def _collusion(spec: JobSpec) -> str:
         f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
         f"{together} of every candidate"
     )
-    opened = "" if spec.itemsets.disclose == "frequent" else f"; {_opened(parties)}"
+    opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
     return f"{hidden}{opened}; the unions withstand single parties, and {union}"
-
-
-def _opened(parties: tuple[str, ...]) -> str:
-    colluders = "any one party" if len(parties) == 3 else f"any {len(parties) - 2} colluders"
-    return f"the opened sums withstand {colluders}, who learn no more than the sum over the others"
 
 
 def _names(who: tuple[str, ...]) -> str:

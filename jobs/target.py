@@ -11,7 +11,7 @@ from typing import Final
 from link.errors import ConfigurationError, ResourceError
 
 FILES: Final = frozenset(
-    {"itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "result.json", "report.html"}
+    {"itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "model.json", "result.json", "report.html"}
 )
 
 PARTIES: Final = "parties"  # of a simulated alignment: a folder for each party with what its node would keep

@@ -9,12 +9,15 @@ import pyarrow as pa
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, table_of, transactions_of
+from jobs.model_task import how, learn_model
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
+from jobs.trained import Model
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint import horizontal
 from mining.joint.align import align, positions_of
+from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 from mining.joint.vertical import mine as vertical
 from mining.rules import Rules
 from mining.tables import Table
@@ -28,10 +31,11 @@ class Outcome:
         n_rows: Transactions of all parties together; in a vertical job the rows that all parties have. None where
             nobody learns how many these are.
         itemsets: The frequent itemsets, at a party that learns them; with their supports if these were opened.
-        strategy: The strategy that was taken.
+        strategy: The strategy that was taken; of an alignment its mode, of a model what its numbers are made of.
         rules: The rules that hold, where no support is known from which they would follow.
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
         alignment: This party's own rows by their ids, and their positions; for its own use alone.
+        model: What has been learnt, at a party that learns it.
     """
 
     n_rows: int | None
@@ -40,6 +44,7 @@ class Outcome:
     rules: Rules | None = None
     positions: int | None = None
     alignment: pa.Table | None = None
+    model: Model | None = None
 
 
 async def run_task(
@@ -50,6 +55,7 @@ async def run_task(
     *,
     stock: StockStore | None = None,
     dealings: Dealings | None = None,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Outcome:
     """Runs one party's part of a job's task. Rules follow from supports where the result is written.
 
@@ -57,11 +63,14 @@ async def run_task(
         ConfigurationError: The data are not of the kind that the job needs.
         ComineError: The task failed, as its own module says.
     """
+    if spec.trains:
+        n_rows, model = await learn_model(session, spec, table_of(spec, data, session.me), stock)
+        return Outcome(n_rows, None, how(spec), model=model)
     if not spec.mines:
         return await _align(session, spec, table_of(spec, data, session.me))
     if spec.is_vertical:
         table, task = table_of(spec, data, session.me), vertical_mining(spec)
-        found = await vertical.mine(session, table, task, least_count, stock, dealings)
+        found = await vertical.mine(session, table, task, least_count, stock, dealings, keeper)
         return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
     transactions = transactions_of(spec, data, session.me)
     if spec.itemsets.exclude:

@@ -57,6 +57,7 @@ class Schedule:
         cut: Probability that the stream breaks before the frame; a transport without streams holds its frames instead.
         cut_s: Seconds for which such a transport holds them.
         crash_at: The party dies instead of sending its frame of this number, counted over all peers from 0.
+        crash_lane: Counts, for `crash_at`, only the frames of the lane with this path.
     """
 
     seed: int = 0
@@ -68,6 +69,7 @@ class Schedule:
     cut: float = 0.0
     cut_s: float = 0.05
     crash_at: int | None = None
+    crash_lane: str | None = None
 
     def hits(self, fault: str, peer: str, number: int) -> bool:
         """Whether frame `number` to `peer` meets a fault, by the probability of that name."""
@@ -121,10 +123,11 @@ class FaultyTransport:
         """
         if self._dead:
             return
-        if self._sent == self._schedule.crash_at:
-            await self.crash()
-            raise Crashed
-        self._sent += 1
+        if self._schedule.crash_lane in (None, frame.lane):
+            if self._sent == self._schedule.crash_at:
+                await self.crash()
+                raise Crashed
+            self._sent += 1
         if to not in self._pumps:
             self._pumps[to] = _Pump(partial(self._pass_on, to))
         self._pumps[to].queue.put_nowait((self._numbers[to], frame))

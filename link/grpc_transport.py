@@ -121,6 +121,9 @@ class NodeLink:
         conversation = transport.conversations.get(peer)
         if conversation is None:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is not a party of the job")
+        # By itself, so that a stream can be given up at any moment: where a first write is given up that carries the
+        # initial metadata, gRPC sends them a second time with the stream's status and fails.
+        await context.send_initial_metadata(())
         with contextlib.suppress(grpc.aio.BaseError):  # the stream broke: its end is the dialling party's concern
             if await conversation.serve(cast(Duplex, context), None, resume):
                 return

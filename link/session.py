@@ -247,13 +247,16 @@ class Session:
         """
         return await self._assemble(frm, kind, "data", dtype, shape)
 
-    async def open(self, label: str, values: NDArray[Any], to: Iterable[str] | None = None) -> None:
+    async def open(
+        self, label: str, values: NDArray[Any], to: Iterable[str] | None = None, *, number: int | None = None
+    ) -> None:
         """Makes values public to `to` (all others by default): the only way by which anything is opened.
 
         Args:
             label: A label that the job's statement declares.
             values: Shape (number, …): its first axis counts values against the statement's maximum.
             to: The receivers.
+            number: How many values these are, where they are packed and no axis counts them.
 
         Raises:
             UndeclaredDisclosure: The statement does not allow it; nothing has left.
@@ -262,22 +265,26 @@ class Session:
         if not receivers:
             return  # nothing leaves
         contiguous = np.ascontiguousarray(values)
-        self._core.ledger.issue(label, _view(contiguous), len(contiguous), receivers)
+        counted = len(contiguous) if number is None else number
+        self._core.ledger.issue(label, _view(contiguous), counted, receivers)
         for receiver in receivers:
             pending: bytes | memoryview | None = None
             for chunk in _chunks(contiguous):
                 if pending is not None:
-                    await self._open_chunk(receiver, label, len(contiguous), pending, last=False)
+                    await self._open_chunk(receiver, label, counted, pending, last=False)
                 pending = chunk
-            await self._open_chunk(receiver, label, len(contiguous), pending or b"", last=True)
+            await self._open_chunk(receiver, label, counted, pending or b"", last=True)
 
-    async def receive_opened(self, frm: str, label: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """The values that `frm` opens under `label`, of exactly this type and shape."""
+    async def receive_opened(
+        self, frm: str, label: str, dtype: DTypeLike, shape: tuple[int, ...], *, number: int | None = None
+    ) -> NDArray[Any]:
+        """The values that `frm` opens under `label`, of exactly this type and shape; `number` as for `open`."""
         self._core.ledger.expect(label, frm)
+        counted = shape[0] if number is None else number
 
         def check(opening: Opening) -> None:
-            if opening.label != label or opening.number != shape[0]:
-                raise ValueError(f"{shape[0]} values of '{label}' were expected")
+            if opening.label != label or opening.number != counted:
+                raise ValueError(f"{counted} values of '{label}' were expected")
 
         return await self._assemble(frm, Opening, "values", dtype, shape, check)
 

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-WIRE_VERSION: Final = "3"
+WIRE_VERSION: Final = "4"

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
-
-import duckdb
+from typing import TYPE_CHECKING, Final, Literal
 
 from link.errors import ConfigurationError, InputDataError
+
+if TYPE_CHECKING:
+    import duckdb
 
 FETCH: Final = 1 << 16  # rows at a time
 
@@ -86,6 +87,8 @@ def duckdb_query(database: Database, query: str) -> Iterator[duckdb.DuckDBPyRela
         ConfigurationError: DuckDB's PostgreSQL extension is not installed.
         InputDataError: The database cannot be opened, or the query is wrong.
     """
+    import duckdb  # large, and needed by a node with such a source only
+
     path, where = database.path, database.where
     offline: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
@@ -112,6 +115,8 @@ def duckdb_query(database: Database, query: str) -> Iterator[duckdb.DuckDBPyRela
 
 
 def _attach_postgres(connection: duckdb.DuckDBPyConnection, url: str) -> None:
+    import duckdb
+
     try:
         connection.execute("LOAD postgres")
     except duckdb.Error:

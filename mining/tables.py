@@ -111,8 +111,13 @@ class Table:
             normalisation: What is done to ids first, equal at all parties of a job.
 
         Raises:
-            InputDataError: Rows have no id, or share one; it is told how many.
+            InputDataError: There is no column of ids, or rows have no id or share one; it is told how many.
         """
+        if not self.ids:
+            raise InputDataError(
+                "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
+                "dataset's section."
+            )
         return encoded_ids([column.to_pylist() for column in self.ids], self.id_columns, normalisation)
 
     def digest(self) -> bytes:

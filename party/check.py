@@ -99,7 +99,8 @@ def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
     if isinstance(profile, TableProfile):
         rows, ids = "rows", ", ".join(profile.ids)
         sizes = f"{profile.rows:,} rows with {profile.columns:,} columns and {profile.items:,} distinct items"
-        cells = f"ids in {ids}; empty cells: {profile.empty_cells:,} of {profile.rows * profile.columns:,}"
+        named = f"ids in {ids}" if ids else "no ids: for models of rows alone"
+        cells = f"{named}; empty cells: {profile.empty_cells:,} of {profile.rows * profile.columns:,}"
     else:
         rows, (fewest, median, most) = "transactions", profile.row_items
         sizes = f"{profile.rows:,} transactions with {profile.items:,} distinct items"

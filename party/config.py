@@ -20,9 +20,9 @@ SERVER_URLS: Final = ("postgresql://", "postgres://")
 
 
 def _id_columns(value: object) -> object:
-    """One column, or the several that together name a row."""
+    """One column, the several that together name a row, or none."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         raise ValueError('must be the name of a column, or a list of such names as in ["shop", "receipt"]')
     if len(set(names)) < len(names):
         raise ValueError("names a column twice")
@@ -63,7 +63,8 @@ class DatasetSection(_Section):
         format: How transactions are written in the source; a table is in `csv`, `parquet` or `sql`.
         separator: Between the items of a `basket` line (blanks by default) or the columns of a `csv`.
         query: With `format = "sql"`: what is read.
-        id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row.
+        id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
+            or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
         rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
             Where absent, rounded for jobs that the policy approves by itself, and not at all for those that a person
@@ -99,8 +100,9 @@ class DatasetSection(_Section):
                 raise ValueError(f'kind = "table" is read from csv, parquet or sql, not from format = "{self.format}"')
             if self.item != "item":
                 raise ValueError('item means nothing with kind = "table", whose items are column=value')
-        elif len(self.id) > 1:
-            raise ValueError('several columns of ids need kind = "table"; transactions have one')
+        elif len(self.id) != 1:
+            named = "several columns of ids need" if self.id else "id = [] needs"
+            raise ValueError(f'{named} kind = "table"; transactions have one column of ids')
         return self
 
     @property

@@ -129,7 +129,7 @@ def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> Datas
     """
     try:
         data = read_dataset(dataset)
-        if isinstance(data, Table):
+        if isinstance(data, Table) and data.ids:
             data.row_ids()
     except (InputDataError, ConfigurationError) as error:
         problem = error.message.removesuffix(".")

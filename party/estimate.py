@@ -33,6 +33,7 @@ from link.identity import Identity
 from mining.item_columns import item_columns
 from mining.joint.local_sizes import LocalSizes as LocallyExpected
 from mining.joint.local_sizes import local_sizes
+from mining.joint.vertical.local_columns import local_columns
 from mining.tables import Table
 from mining.thresholds import minimum_count
 from mining.transactions import Transactions
@@ -152,16 +153,10 @@ def _published(
 ) -> LocalSizes:
     """What is told of the sizes."""
     if isinstance(data, Table):
-        return published_columns(frequent_items(spec, data), rows_public)
+        columns, asked = item_columns(data, itemisation(spec)), spec.itemsets
+        found = local_columns(columns, asked.min_support, asked.max_length)
+        return published_columns(found, data.column_names, rows_public)
     return published_sizes(sizes_of(spec, data, n_rows, told_too), rows_public)
-
-
-def frequent_items(spec: JobSpec, table: Table) -> int:
-    """How many items of a table reach the minimum support of a vertical job in the table's own rows."""
-    counts = item_columns(table, itemisation(spec)).counts()
-    asked = spec.itemsets.min_support
-    least = asked if isinstance(asked, int) else minimum_count(asked, max(1, table.n_rows))
-    return int((counts >= least).sum())
 
 
 def sizes_of(spec: JobSpec, data: Transactions, n_rows: int, told_too: Sequence[JobSpec] = ()) -> LocallyExpected:
@@ -198,7 +193,7 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
         data = await Sources(config.dataset, executor).load(spec.job.dataset)
         check_kind(spec, kind_of(data), me)
         n_rows = data.n_rows * len(spec.job.parties)
-        told_too = [] if spec.is_vertical else [variant.spec for variant in variants(spec)]
+        told_too = [] if spec.is_vertical or not spec.mines else [variant.spec for variant in variants(spec)]
         found = None
         if spec.mines:
             found = await _aside(executor, lambda: _published(spec, told_too, data, n_rows, "exact"))

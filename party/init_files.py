@@ -51,7 +51,7 @@ kind = {kind}
 [policy]
 approve = "manual"              # a person decides on every job: comine party inbox|show|approve|deny {file}
                                 # "auto" approves whatever the rules below allow
-tasks = ["itemsets", "rules"]   # what jobs may compute
+tasks = ["itemsets", "rules"]   # what jobs may compute; also "align", "naive-bayes", "decision-tree", "k-means"
 min_parties = 3                 # with two parties, a sum tells each the other's number
 min_support = 0.001             # the lowest support that a job may ask for as a fraction of all parties' transactions,
 min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody

@@ -35,11 +35,12 @@ MOVES: Final[Mapping[JobState.ValueType, frozenset[JobState.ValueType]]] = {
     RUNNING: frozenset({RELEASING, FAILED, CANCELLED}),
     RELEASING: frozenset({SUCCEEDED, FAILED, CANCELLED}),
     SUCCEEDED: frozenset(),
-    FAILED: frozenset(),
-    CANCELLED: frozenset(),
+    FAILED: frozenset({RUNNING}),  # in another attempt
+    CANCELLED: frozenset({RUNNING}),
     DENIED: frozenset(),
     EXPIRED: frozenset(),
 }
+ENDS: Final = frozenset({SUCCEEDED, FAILED, CANCELLED, DENIED, EXPIRED})
 PROGRESS_S: Final = 0.05  # between two events of progress: they must cost a job nothing
 
 
@@ -71,6 +72,7 @@ class Job:
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
         ending: Whether its early end is being recorded, before which nothing may begin.
+        attempt: The last that has begun; 0 before the first.
         dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
 
@@ -80,6 +82,7 @@ class Job:
         self.cancelled_by = ""
         self.ending = False
         self.dealings: CoordinatorDealings | None = None
+        self.attempt = present.attempt
         self.costs: Callable[[], Costs] = lambda: Costs(
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )
@@ -96,8 +99,8 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended, one way or another."""
-        return not MOVES[self.state]
+        """Whether the job has ended, one way or another; another attempt may follow."""
+        return self.state in ENDS
 
     def move(self, state: JobState.ValueType, approval: SignedApproval | None = None) -> None:
         """Goes on to the next state of a job that fares well.
@@ -165,7 +168,7 @@ class Job:
                 while watcher.unseen:
                     event = watcher.unseen.popleft()
                     yield event
-                    if not MOVES[event.state]:
+                    if event.state in ENDS:
                         return
                 watcher.more.clear()
         finally:
@@ -192,6 +195,7 @@ class Job:
         event, costs = JobEvent(), self.costs()
         event.CopyFrom(self._event)
         event.ClearField("deal")
+        event.attempt = self.attempt
         if self._wanted is not None:
             event.deal.CopyFrom(self._wanted)
         event.bytes_sent, event.bytes_received = costs.bytes_sent, costs.bytes_received

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
+import pyarrow as pa
+
 _M_MMAP_THRESHOLD: Final = -3  # of glibc's malloc.h
+_M_ARENA_MAX: Final = -8
+_ARENAS: Final = 2
 _OWN_MAPPING_BYTES: Final = 2 << 20  # above a chunk of a bulk stream, below the vectors of a job that matter
 
 
@@ -14,9 +18,13 @@ def return_freed_arrays() -> None:
 
     By itself glibc raises the least size of such arrays, up to 32 MiB, to the size of the largest that was freed. Then
     a job's vectors lie on the heaps of its threads, where the gaps that they leave are neither returned nor shared.
+    For smaller arrays all threads share two heaps instead of eight for each core: what one thread frees, another uses.
+    Arrow's own allocator, which keeps what it frees for itself, gives way to libc's.
     """
+    pa.set_memory_pool(pa.system_memory_pool())
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return
     mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
+    mallopt(_M_ARENA_MAX, _ARENAS)

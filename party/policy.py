@@ -116,7 +116,9 @@ def decide(policy: PolicySection, case: Case) -> Approval:
 
 def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    judged = (rule(policy, case) for rule in _RULES if case.spec.mines or rule not in _OF_ITEMSETS)
+    spec = case.spec
+    silent = _OF_ITEMSETS - (_OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else frozenset())
+    judged = (rule(policy, case) for rule in _RULES if rule not in silent)
     return tuple(verdict for verdict in judged if verdict is not None)
 
 
@@ -247,9 +249,12 @@ def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
-    least, asked = policy.min_count, case.spec.itemsets.min_support
+    least = policy.min_count
     if least is None:
         return None
+    if case.spec.trains:
+        return _min_count_of_model(least, case)
+    asked = case.spec.itemsets.min_support
     allows, refusal = f"at least {least} transactions", None
     if isinstance(asked, Decimal):
         if policy.min_support is not None:
@@ -257,6 +262,21 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
         refusal = f"asks for min_support as a count of at least {least}, and the job has a fraction (rule min_count)"
     elif asked < least:
         refusal = f"asks for a count of at least {least} (rule min_count), and the job has {asked}"
+    return Verdict("min_count", allows, refusal)
+
+
+def _min_count_of_model(least: int, case: Case) -> Verdict:
+    """A tree can keep to nodes of many rows; other models are made of counts of any size."""
+    task, tree, refusal = case.spec.job.task, case.spec.decision_tree, None
+    floor = f"at least {least} (rule min_count)"
+    if tree is None and least > 1:
+        refusal = (
+            f"asks for counts of {floor}, and the task '{task}' opens counts of any size; "
+            "where that is allowed, min_count = 1 under [dataset.policy] says so"
+        )
+    elif tree is not None and tree.min_rows < least:
+        refusal = f"asks for [decision_tree] min_rows of {floor}, and the job has {tree.min_rows}"
+    allows = f"trees with min_rows of at least {least}, within whose nodes counts may be smaller"
     return Verdict("min_count", allows, refusal)
 
 
@@ -293,8 +313,8 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
 def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.compute is None:
         return None
-    if case.spec.itemsets.disclose == "candidates" and engine_of(case.spec) != "replicated":
-        return None  # nothing is shared
+    if not _shares(case.spec):
+        return None
     others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
     if others:
         refusal = (
@@ -302,6 +322,13 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
             "set [trust] compute in the job"
         )
     return Verdict("compute", ", ".join(policy.compute), refusal)
+
+
+def _shares(spec: JobSpec) -> bool:
+    """Whether the computing parties hold shares of something."""
+    if spec.trains:
+        return spec.k_means is not None and spec.is_vertical
+    return spec.itemsets.disclose != "candidates" or engine_of(spec) == "replicated"
 
 
 def _engines(policy: PolicySection, case: Case) -> Verdict | None:
@@ -338,6 +365,8 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
     spec = case.spec
     if spec.is_vertical:
         asked, key = spec.alignment.bound, "[align] bound"
+    elif spec.trains:
+        return None  # there is no union
     else:
         labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
         asked, key = spec.union.bound if labels & _UNIONS else 0, "[union] bound"
@@ -436,6 +465,7 @@ _OF_ITEMSETS: Final = frozenset(
         _helpers,
     }
 )  # which say nothing to a task without itemsets
+_OF_MODELS: Final = frozenset({_min_count, _compute, _engines})  # of these, what says something to models
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:

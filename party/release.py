@@ -11,8 +11,8 @@ from jobs.audit.events import Ended, Event
 from jobs.audit.events import Released as ReleasedEvent
 from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
-from jobs.release import release_of, sign
-from jobs.result import digest, pack
+from jobs.release import pack_outcome, release_of, sign
+from jobs.result import digest
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError
 from party.job import Job
@@ -48,11 +48,10 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     Raises:
         ResourceError: Something cannot be written; the node's log has the reason.
     """
-    me, spec, found, rules = room.identity.name, job.spec, run.outcome.itemsets, run.outcome.rules
-    table = b""
+    me, spec, found = room.identity.name, job.spec, run.outcome.itemsets
     if found is not None:
         found = await _aside(room, found.canonical)
-        table = await _aside(room, lambda: pack(found, rules))
+    table = await _aside(room, lambda: pack_outcome(run.outcome))
     signed = digest(table) if table else b""
     header = _signed(room, job, run, signed)
     events: list[Event] = []
@@ -61,7 +60,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
         with _hushed(room, job):
             await _aside(room, lambda: room.alignments.write(job.id, alignment))
         room.log.info("alignment written", job=job.id.hex())
-    learns = found is not None or not spec.mines
+    learns = bool(table) or spec.job.task == "align"
     if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
         result = Result(
@@ -73,8 +72,9 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             {me: run.costs},
             {me: receipt},
             found,
-            rules,
+            run.outcome.rules,
             positions=run.outcome.positions,
+            trained=run.outcome.model,
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.federation import Name
-from jobs.spec import Pattern
+from jobs.spec import Pattern, Task
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine
 
@@ -47,7 +47,8 @@ def _not_empty(names: object) -> object:
 
 def _any_task(tasks: object) -> object:
     if tasks == []:
-        raise ValueError('names nothing, so no job could ever run; name "itemsets", "rules" or "align"')
+        known = ", ".join(f'"{name}"' for name in get_args(Task))
+        raise ValueError(f"names nothing, so no job could ever run; name some of {known}")
     return tasks
 
 
@@ -65,7 +66,6 @@ def _expiry(value: object) -> object:
 
 DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
 Some = BeforeValidator(_not_empty)
-Task = Literal["itemsets", "rules", "align"]
 Tasks = Annotated[tuple[Task, ...], BeforeValidator(_any_task)]
 Duration = Annotated[str, BeforeValidator(_duration)]
 Count = Annotated[int, Field(ge=1)]

@@ -13,6 +13,7 @@ from jobs.audit.events import Ended, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.parameters import coordinator_deals
+from jobs.resumption import lost
 from jobs.run import run_party
 from jobs.spec import JobSpec
 from link.errors import (
@@ -30,6 +31,7 @@ from party.consent import spec_of
 from party.dealing import CoordinatorDealings
 from party.job import Job
 from party.job_transport import JobTransport
+from party.progress import check_goes_on, check_same_rows, forget, forget_stale, keeper_of
 from party.release import Released, release
 from party.room import Room
 from party.store import Record
@@ -74,6 +76,7 @@ class SessionHost:
         self._room, self._now = room, now
         self._me = room.identity.name
         self._jobs: dict[bytes, Job] = {}
+        self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -91,6 +94,10 @@ class SessionHost:
                 f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
             )
             await self._end_record(record, FAILED, error)
+        self._forget_stale()
+        for record in store.within((FAILED, CANCELLED)):
+            if record.expiry > self._now() and lost(record.error_code):
+                self._call_at(record.expiry, self._forget_stale)
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
                 spec = spec_of(record)
@@ -134,7 +141,7 @@ class SessionHost:
         return job
 
     def start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes = b"") -> None:
-        """Begins this party's part; once in the life of a job, and only where the policy still allows it.
+        """Begins this party's part; each attempt once in the life of a job, and only where the policy still allows it.
 
         Args:
             job: The job.
@@ -143,15 +150,20 @@ class SessionHost:
             seed: Of this party and the coordinator, where the coordinator deals randomness.
 
         Raises:
-            UnexpectedMessage: The job has begun or ended, or nobody has approved it here.
+            UnexpectedMessage: The job runs, has ended so that it cannot go on, has had this attempt, or nobody has
+                approved it here.
             MalformedMessage: The coordinator has to deal and has sent no seed.
             PolicyDenied: A rule refuses the job by now.
             ResourceError: As many jobs as may run at once are running.
         """
+        job = self._jobs.get(job.id, job)  # of a job that is over, `find` makes one for each caller
         self._notice(job)
         if job.state == AWAITING_APPROVAL:
             raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
-        if job.state != APPROVED or job.ending:
+        if attempt < 1:
+            raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
+        again = job.state in (FAILED, CANCELLED) and attempt > max(job.attempt, 1)
+        if (job.state != APPROVED and not again) or job.ending:
             state = JobState.Name(job.state).lower()
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
@@ -159,17 +171,27 @@ class SessionHost:
         if (record := self._room.store.get(job.id)) is None or record.expiry <= self._now():
             self._expire(job)
             raise self._expired()
-        if attempt < 1:
-            raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
+        if attempt > 1:
+            check_goes_on(record, job.spec, attempt, self._me)
         if self._closing or self.running >= self._room.max_running:
             why = "is stopping" if self._closing else f"runs {self.running} jobs, the most that its max_running allows"
             raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
         self._room.consent.judge.decide(job.spec, job.coordinator, job_id=job.id)
         if coordinator_deals(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, lambda: job.watched)
-        self._move(job, RUNNING, started=self._now())
-        self._room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator)
-        job.task = asyncio.create_task(self._host(job, attempt, approvals))
+        job.attempt = attempt
+        if again:  # counted by the policy when it was started first
+            cleared = {"ended": None, "error_code": "", "error_message": "", "error_party": ""}
+            self._move(job, RUNNING, started=record.started or self._now(), attempt=attempt, **cleared)
+            self._keep_open(job, record.expiry)
+        else:
+            self._move(job, RUNNING, started=self._now(), attempt=attempt)
+        self._room.log.info(
+            "job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator, attempt=attempt
+        )
+        before = self._hosting.get(job.id)
+        job.task = self._hosting[job.id] = asyncio.create_task(self._host(job, attempt, approvals, before))
+        job.task.add_done_callback(lambda task: self._hosted(job.id, task))
 
     async def result(self, job: Job) -> Released:
         """What the coordinator may fetch of a job that succeeded.
@@ -221,11 +243,18 @@ class SessionHost:
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
         """Keeps an open job in memory until it ends."""
-        job = self._jobs[record.job_id] = Job(record.job_id, spec, record.coordinator, _present(record))
-        asyncio.get_running_loop().call_later(max(0.0, record.expiry - self._now()), self._expire, job)
+        job = Job(record.job_id, spec, record.coordinator, _present(record))
+        self._keep_open(job, record.expiry)
         if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
             self._attending = asyncio.create_task(self._attend())
         return job
+
+    def _keep_open(self, job: Job, expiry: float) -> None:
+        self._jobs[job.id] = job
+        self._call_at(expiry, self._expire, job)
+
+    def _call_at(self, when: float, callback: Callable[..., None], *arguments: Any) -> None:
+        asyncio.get_running_loop().call_later(max(0.0, when - self._now()), callback, *arguments)
 
     async def _attend(self) -> None:
         """Looks for what people decide by the command line, as long as a job awaits it."""
@@ -251,6 +280,7 @@ class SessionHost:
             self._room.log.info("job denied", job=job.id.hex())
 
     def _expire(self, job: Job) -> None:
+        self._forget_stale()
         self._notice(job)
         if job.task is None and not job.over and not self._closing:
             task = asyncio.create_task(self._end(job, EXPIRED, self._expired()))
@@ -262,8 +292,25 @@ class SessionHost:
             f"the proposal expired before the job was started at {self._me}; propose it anew", party=self._me
         )
 
+    def _hosted(self, job_id: bytes, task: asyncio.Task[None]) -> None:
+        if self._hosting.get(job_id) is task:
+            del self._hosting[job_id]
+
+    def _forget_stale(self) -> None:
+        """Forgets the levels of jobs that cannot go on any more."""
+        if self._closing:
+            return
+        try:
+            forget_stale(self._room.store, self._now())
+        except ComineError as error:
+            self._room.log.error("jobs unwritable", error=error)
+
     # -- one job -----------------------------------------------------------------------------------------------------
-    async def _host(self, job: Job, attempt: int, approvals: Sequence[SignedApproval]) -> None:
+    async def _host(
+        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:  # has ended, and takes leave of its peers
+            await asyncio.wait({before})
         try:
             parties = job.spec.job.parties
             transport = JobTransport(self._room.link.open(job.id, parties), job.id, self._me, parties)
@@ -293,7 +340,7 @@ class SessionHost:
                 data = await transport.before_session(self._load(job))
             finally:
                 await started
-            await self._check_data(job, data)
+            await self._check_data(job, data, attempt)
             run = await run_party(
                 job.spec,
                 data,
@@ -308,11 +355,13 @@ class SessionHost:
                 recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
                 stock=room.stock,
                 dealings=job.dealings,
+                keeper=keeper_of(room.store, job.id, job.spec, attempt),
             )
         job.costs = lambda: run.costs
         self._move(job, RELEASING)
         header = await release(room, job, run)
         self._move(job, SUCCEEDED, ended=self._now(), release=header.SerializeToString())
+        forget(room.store, job.id)
         self._jobs.pop(job.id, None)
         room.log.info(
             "job succeeded",
@@ -322,10 +371,12 @@ class SessionHost:
             **run.costs._asdict(),
         )
 
-    async def _check_data(self, job: Job, data: Data) -> None:
+    async def _check_data(self, job: Job, data: Data, attempt: int) -> None:
         """Applies the rules that need the rows, and notes them for the next job on the dataset."""
         room = self._room
         data_digest = await room.sources.digest(job.spec.job.dataset, data)
+        if attempt > 1 and (record := room.store.get(job.id)) is not None:
+            check_same_rows(record, data_digest, self._me)
         room.consent.judge.check_data(job.spec, data.n_rows, data_digest, job_id=job.id)
         room.store.note_data(job.id, data.n_rows, data_digest)
 
@@ -379,10 +430,16 @@ class SessionHost:
         if job.ending:
             return
         job.ending, before = True, job.state
+        writing = asyncio.ensure_future(self._room.audit.record(Ended.by(job.id, _WORDS[state], told)))
         try:
-            await self._room.audit.record(Ended.by(job.id, _WORDS[state], told))
+            await asyncio.shield(writing)
         except ComineError:  # the node's log has the reason
             pass
+        except (
+            asyncio.CancelledError
+        ):  # cancelled while it ends: the log must tell of the end before an attempt follows
+            await asyncio.wait({writing})
+            raise
         finally:
             if job.state == before:
                 self._end_now(job, state, told, error)
@@ -396,6 +453,8 @@ class SessionHost:
                 if job.over:
                     return
                 self._room.store.move(job.id, job.state, state, changes)
+            forget(self._room.store, job.id, told.code)
+            forget_stale(self._room.store, self._now())
         except ComineError as unwritten:
             self._room.log.error("jobs unwritable", error=unwritten)
         job.end(state, told, self._me)
@@ -421,7 +480,7 @@ def _ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
 
 def _present(record: Record) -> JobEvent:
     """What a watcher is told of a job as the store has it."""
-    event = JobEvent(state=record.state)
+    event = JobEvent(state=record.state, attempt=record.attempt)
     if record.error_code:
         event.error_code, event.error_message = record.error_code, record.error_message
         event.error_party = record.error_party

@@ -22,10 +22,22 @@ from party.policy import Earlier
 from protos.v1.control_pb2 import DENIED, JobState, SignedProposal
 
 FILE: Final = "node.db"
-VERSION: Final = 1
+VERSION: Final = 2
 MOST_REFUSED: Final = 1000
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
+_SECOND: Final = """
+ALTER TABLE jobs ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE levels (
+    job_id BLOB NOT NULL,
+    length INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    level BLOB NOT NULL,
+    PRIMARY KEY (job_id, length)
+) WITHOUT ROWID;
+UPDATE jobs SET attempt = 1 WHERE started IS NOT NULL;
+PRAGMA user_version = 2;
+"""  # what the second version has beyond the first
 _SCHEMA: Final = f"""
 CREATE TABLE jobs (
     job_id BLOB PRIMARY KEY,
@@ -53,8 +65,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
 PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {VERSION};
-"""
+{_SECOND}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,7 @@ class Record:
         error_message: The sentence of that error.
         error_party: Where that error arose.
         release: The serialised `ResultHeader` of a job that succeeded.
+        attempt: The last that has begun here, from 1; 0 before the first.
     """
 
     job_id: bytes
@@ -106,6 +118,7 @@ class Record:
     error_message: str = ""
     error_party: str = ""
     release: bytes = b""
+    attempt: int = 0
 
     @property
     def signed_proposal(self) -> SignedProposal:
@@ -248,6 +261,35 @@ class Store:
         """Notes on what data a job runs."""
         self._execute("UPDATE jobs SET n_rows = ?, data_digest = ? WHERE job_id = ?", n_rows, data_digest, job_id)
 
+    # -- what the levels of a job have disclosed ---------------------------------------------------------------------
+    def keep_level(self, job_id: bytes, length: int, version: str, level: bytes) -> None:
+        """Keeps the public result of one level, in place of what was kept of it before.
+
+        Args:
+            job_id: The job.
+            length: Items of its itemsets.
+            version: Of the software that will understand it.
+            level: The result.
+        """
+        statement = "INSERT OR REPLACE INTO levels (job_id, length, version, level) VALUES (?, ?, ?, ?)"
+        self._execute(statement, job_id, length, version, level)
+
+    def levels(self, job_id: bytes, version: str) -> list[tuple[int, bytes]]:
+        """What one version of the software has kept of a job: lengths, ascending, and results."""
+        where = "WHERE job_id = ? AND version = ? ORDER BY length"
+        with self._lock, _told(self._path):
+            return list(self._connection.execute(f"SELECT length, level FROM levels {where}", (job_id, version)))  # noqa: S608
+
+    def keep_levels_of(self, states: Collection[JobState.ValueType], now: float) -> None:
+        """Forgets the levels of all jobs but those in some states whose proposals have not expired."""
+        names = [_name(state) for state in states]
+        kept = f"SELECT job_id FROM jobs WHERE expiry > ? AND state IN ({', '.join('?' * len(names))})"  # noqa: S608
+        self._execute(f"DELETE FROM levels WHERE job_id NOT IN ({kept})", now, *names)  # noqa: S608
+
+    def forget_levels(self, job_id: bytes) -> None:
+        """Forgets the levels of one job."""
+        self._execute("DELETE FROM levels WHERE job_id = ?", job_id)
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """What is done inside is done whole or not at all, and no other process writes meanwhile."""
@@ -293,6 +335,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
         elif application != _APPLICATION:
             raise ConfigurationError(f"{path} is not the job database of a party; move it away or change state_dir")
+        elif version == 1:
+            for statement in _SECOND.split(";"):
+                connection.execute(statement)
         elif version != VERSION:
             raise ConfigurationError(
                 f"{path} was written by another version of comine (its schema is {version}, this version has "

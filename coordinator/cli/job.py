@@ -10,6 +10,7 @@ import typer
 
 from coordinator.cli import jobs_kept
 from coordinator.cli.plan import plan
+from coordinator.cli.resume import resume
 from coordinator.loading import loading
 
 if TYPE_CHECKING:
@@ -127,4 +128,5 @@ def _predict(spec: JobSpec, identity: Identity, addresses: Mapping[str, str], st
     store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
 
 
+app.command()(resume)
 jobs_kept.add_commands(app)

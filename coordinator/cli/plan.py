@@ -70,7 +70,30 @@ def show_plan(plan: Plan) -> None:
             write(f"\n{title}\n")
         for sentence in sentences:
             write(f"  - {sentence}\n")
+    show_engines(plan)
     show_alternatives(plan)
+
+
+def show_engines(plan: Plan) -> None:
+    """Writes the engines of a vertical job beside one another, and why it takes the one that it takes."""
+    from coordinator.cli.console import write, write_table
+
+    if not plan.engines:
+        return
+    write("\n")
+    heads = ["engine", "seconds", "bytes", "rounds", "memory", "whom to trust"]
+    rows = []
+    for each in plan.engines:
+        name = f"{each.engine}{' (taken)' * each.chosen}{' (not allowed)' * (not each.allowed)}"
+        figures = ["not estimated", "", "", ""]
+        if each.seconds is not None and each.bytes_sent is not None and each.memory_bytes is not None:
+            figures = [f"{each.seconds:.2f}", size(each.bytes_sent), str(each.rounds), size(each.memory_bytes)]
+        rows.append([name, *figures, each.trust])
+    write_table(heads, rows, "Engines compared")
+    write(f"\n{plan.engine_reason}\n")
+    for each in plan.engines:
+        if each.change:
+            write(f"For {each.engine}: set {', '.join(each.change)}\n")
 
 
 def show_alternatives(plan: Plan) -> None:

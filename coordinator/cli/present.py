@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.cli.console import note, write_bytes, write_json, write_table
+from coordinator.cli.console import note, write, write_bytes, write_json, write_table
 from jobs.findings import Result
 
 _SHOWN: Final = 20
@@ -18,8 +18,9 @@ _ONLY_IN_FILES: Final = frozenset({"antecedent_count", "consequent_count"})
 def present(result: Result, out: Path | None, *, as_json: bool) -> None:
     """Writes the result folder if there is to be one, and the result to standard output.
 
-    A terminal gets the first rows as a table. A pipe gets all rows as CSV, unless they are in the folder. With
-    `as_json` standard output gets `result.json`, and the rows too unless they are in the folder.
+    A terminal gets the first rows as a table, or a model in words. A pipe gets all rows as CSV, or the model as JSON,
+    unless they are in the folder. With `as_json` standard output gets `result.json`, and all that too unless it is in
+    the folder.
     """
     if out is not None:
         result.save(out)
@@ -34,12 +35,15 @@ def present(result: Result, out: Path | None, *, as_json: bool) -> None:
 
 def _as_json(result: Result, *, with_rows: bool) -> dict[str, Any]:
     from jobs.document import document, json_rows
+    from jobs.model_document import model_document
 
     contents = document(result)
     if with_rows:
         for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
             if table is not None:
                 contents[name] = json_rows(table)
+        if result.trained is not None:
+            contents["model"] = model_document(result.trained)
     return contents
 
 
@@ -49,12 +53,20 @@ def _write_csv(result: Result) -> None:
     table = result.itemsets_table if result.rules_table is None else result.rules_table
     if table is not None:
         write_bytes(csv_chunks(table))
-    elif not result.spec.mines:
+    elif result.trained is not None:
+        from jobs.model_document import model_document
+
+        write_json(model_document(result.trained))
+    elif result.spec.job.task == "align":
         name, size = ("n_rows", result.n_rows) if result.positions is None else ("positions", result.positions)
         write_bytes([f"{name}\n{size}\n".encode()])
 
 
 def _show_first(result: Result) -> None:
+    if result.trained is not None:
+        lines = list(result.trained.lines())
+        more = f"… and {len(lines) - _SHOWN:,} lines more\n" if len(lines) > _SHOWN else ""
+        write("".join(f"{line}\n" for line in lines[:_SHOWN]) + more)
     for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
         if table is None:
             continue
@@ -74,8 +86,11 @@ def _cell(value: Any) -> str:
 def _summary(result: Result, out: Path | None) -> str:
     itemsets, rules = result.itemsets_table, result.rules_table
     if not result.spec.mines:
+        elsewhere = ""
+        if result.spec.trains and result.trained is None:
+            elsewhere = f"; the model is at {', '.join(result.spec.job.recipients)}"
         written = f"; written to {out}" if out is not None else ""
-        return f"task {result.spec.job.task}: {result.size} of {len(result.parties)} parties{written}"
+        return f"task {result.spec.job.task}: {result.size} of {len(result.parties)} parties{elsewhere}{written}"
     over = f"{result.n_rows:,} transactions of {len(result.parties)} parties"
     if itemsets is None:
         account = f"; the account is written to {out}" if out is not None else ""

@@ -42,7 +42,7 @@ def simulate(
     from coordinator.cli.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.simulate import check_parties, load_data, simulate_job
-    from jobs.kinds import needed_kind
+    from jobs.kinds import default_ids, needed_kind
     from jobs.spec import JobSpec
     from jobs.target import check_result_folder
     from link.errors import UsageError
@@ -58,7 +58,7 @@ def simulate(
         check_result_folder(out)
     kind = needed_kind(spec)
     data_format = data_format or ("csv" if kind == "table" else "basket")
-    data = load_data(sources, kind, data_format, separator, ids or ["id"])
+    data = load_data(sources, kind, data_format, separator, default_ids(spec) if ids is None else ids)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.present import present

@@ -73,18 +73,17 @@ def _transpose_tiles(source: NDArray[Any]) -> NDArray[np.uint64]:
     return tiles
 
 
-def xor_each(rows: Rows128, row: NDArray[np.uint64], out: Rows128 | None = None) -> Rows128:
+def xor_each(rows: Rows128, row: NDArray[np.uint64]) -> Rows128:
     """The XOR of one row to each of many, many at a time: numpy is slow where the last axis is short.
 
     Args:
         rows: Shape (n, 2), C-contiguous.
         row: Shape (2,).
-        out: For the result, C-contiguous; a new array by default.
 
     Returns:
         Shape (n, 2).
     """
-    result = np.empty_like(rows) if out is None else out
+    result = np.empty_like(rows)
     whole, wide = len(rows) // ROWS * ROWS, (-1, 2 * ROWS)
     np.bitwise_xor(rows[:whole].reshape(wide), np.tile(row, ROWS), out=result[:whole].reshape(wide))
     np.bitwise_xor(rows[whole:], row, out=result[whole:])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Never
 
+from crypto.primitives.embedding import Blocks, contents, embed_multiplied
 from crypto.primitives.ristretto255 import (
     Points,
     check_scalar,
@@ -62,6 +63,34 @@ class CommutativeKey:
     def decrypt(self, points: Points) -> Points:
         """Remove this key's layer, wherever it lies; shapes and errors as for `encrypt`."""
         return multiply(points, self._inverse)
+
+    def encrypt_blocks(self, blocks: Blocks) -> Points:
+        """`encrypt` of the embedded blocks.
+
+        Args:
+            blocks: Shape (n, 30).
+
+        Returns:
+            Shape (n, 32).
+
+        Raises:
+            ValueError: Wrong shape or type.
+        """
+        return embed_multiplied(blocks, self._scalar)
+
+    def decrypt_blocks(self, points: Points) -> Blocks:
+        """The blocks under this key's layer, the last one; whether they are any is for their tags to show.
+
+        Args:
+            points: Shape (n, 32).
+
+        Returns:
+            Shape (n, 30).
+
+        Raises:
+            ValueError: As for `encrypt`.
+        """
+        return contents(self.decrypt(points))
 
     def blinded(self, blind: CommutativeKey) -> CommutativeKey:
         """The product of two keys, whose one pass adds or removes both layers."""

@@ -1,28 +1,36 @@
-"""A tweakable circular correlation-robust hash from AES under a fixed key: H(i, x) = π(π(x) ⊕ i) ⊕ π(x).
+"""Correlation-robust hashes from π, AES under a fixed key, and tweaks i that serve once each.
 
-It breaks the correlation that oblivious-transfer extension leaves among its rows: for a secret Δ the hashes of
-x and x ⊕ Δ look independent, for as many rows as there are tweaks, since no tweak is used twice under one Δ.
+    H(i, x) = π(π(x) ⊕ i) ⊕ π(x)          `hash_rows`, for rows that another party may have chosen, or that are hashed
+                                          under several tweaks: tweakable circular correlation robustness;
+    H(i, x) = π(x ⊕ i) ⊕ x ⊕ i            `hash_blocks`, `hash_words`, for rows that are pseudorandom, as those of an
+                                          honest extension are: correlation robustness, at half the work.
+
+They break the correlation that oblivious-transfer extension leaves among its rows: for a secret Δ the hashes of
+x and x ⊕ Δ look independent, for as many rows as there are tweaks, since no tweak is used twice under one Δ. The second
+needs x ⊕ i to be different for all rows, which pseudorandom rows are but with a chance of q²/2^129 for q of them.
 
 Source: Guo, Katz, Wang and Yu, "Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers", IEEE S&P
-2020, section 7.4 (TCCR in the ideal-permutation model). The key of π is a public constant, the first 16 bytes of
-SHA-256 of its name.
+2020, sections 7.4 (TCCR) and 7.2 (CR: π(x) ⊕ x, which semi-honest extension asks for), in the ideal-permutation model.
+The key of π is a public constant, the first 16 bytes of SHA-256 of its name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import Rows128, xor_each
+from crypto.primitives.bit_matrix import ROWS, Rows128
 from crypto.primitives.masks import Words
 
 _KEY: Final = hashlib.sha256(b"comine fixed-key AES-128 permutation").digest()[:16]
 _BLOCK: Final = 16
-_AT_ONCE: Final = 1 << 14  # rows: input, output and tweaks stay in the cache
+_AT_ONCE: Final = 1 << 13  # rows: input, output and tweaks stay in the cache
 
 
 class _Permutation(threading.local):
@@ -64,6 +72,18 @@ def hash_rows(rows: Rows128, first_tweak: int, domain: int = 0) -> Rows128:
     return hashed[:-1]
 
 
+def hash_blocks(rows: Rows128, first_tweak: int, domain: int, offsets: Rows128) -> NDArray[np.uint64]:
+    """H((domain, first_tweak + j), rows[j] ⊕ offset) for every offset and row; arguments as for `hash_words`.
+
+    Returns:
+        Shape (m, n, 2).
+    """
+    hashed = np.empty((len(offsets), len(rows), 2), np.uint64)
+    for index, part, tweaked, permuted in _permuted(rows, first_tweak, domain, offsets):
+        np.bitwise_xor(tweaked, permuted, out=hashed[index, part])
+    return hashed
+
+
 def hash_words(
     rows: Rows128,
     first_tweak: int,
@@ -72,10 +92,10 @@ def hash_words(
     word: type[np.unsignedinteger[Any]],
     words: int = 1,
 ) -> Words:
-    """The first bits of H((domain, first_tweak + j), rows[j] ⊕ offset) for every row and offset.
+    """The first bits of H((domain, first_tweak + j), rows[j] ⊕ offset) for every offset and row.
 
     Args:
-        rows: Shape (n, 2), C-contiguous; left as they are.
+        rows: Shape (n, 2), C-contiguous, pseudorandom; left as they are.
         first_tweak: As for `hash_rows`.
         domain: As for `hash_rows`.
         offsets: Shape (m, 2).
@@ -85,27 +105,36 @@ def hash_words(
     Returns:
         Shape (m, words, n), of type `word`.
     """
-    number, most = len(rows), min(len(rows), _AT_ONCE)
-    hashed = np.empty((len(offsets), words, number), word)
-    inner, outer = np.empty((2, most + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
-    shifted, tweaks = np.empty((2, most, 2), np.uint64)  # the former first for a row ⊕ offset, then for π(x) ⊕ tweak
+    hashed = np.empty((len(offsets), words, len(rows)), word)
+    for index, part, tweaked, permuted in _permuted(rows, first_tweak, domain, offsets):
+        np.bitwise_xor(_columns(tweaked, word, words), _columns(permuted, word, words), out=hashed[index, :, part])
+    return hashed
+
+
+def _permuted(
+    rows: Rows128, first_tweak: int, domain: int, offsets: Rows128
+) -> Iterator[tuple[int, slice, Rows128, Rows128]]:
+    """Gives x ⊕ i and π(x ⊕ i) for each offset's x, some rows at a time, until the next are asked for."""
+    number = len(rows)
+    most = -(-min(number, _AT_ONCE) // ROWS) * ROWS
+    tweaks, plain, shifted = np.zeros((3, most, 2), np.uint64)
+    permuted = np.empty((most + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
+    tweaks[:, 0] = np.arange(first_tweak, first_tweak + most, dtype=np.uint64)
     tweaks[:, 1] = domain
+    wide = [np.tile(offset, ROWS) for offset in offsets]  # numpy is slow where the last axis is short
     permute = _PERMUTATION.context.update_into
     for start in range(0, number, _AT_ONCE):
-        stop = min(start + _AT_ONCE, number)
-        size = stop - start
-        once, twice, these = inner[:size], outer[:size], tweaks[:size]
-        these[:, 0] = np.arange(first_tweak + start, first_tweak + stop, dtype=np.uint64)
-        ins, outs = (_columns(each, word, words) for each in (once, twice))
-        for offset, target in zip(offsets, hashed[:, :, start:stop], strict=True):
-            part = rows[start:stop]
+        part = slice(start, min(start + _AT_ONCE, number))
+        size = part.stop - start
+        np.bitwise_xor(rows[part], tweaks[:size], out=plain[:size])
+        for index, offset in enumerate(wide):
+            tweaked = plain
             if offset.any():
-                part = xor_each(part, offset, shifted[:size])
-            permute(_bytes(part), _bytes(inner[: size + 1]))
-            tweaked = np.bitwise_xor(once, these, out=shifted[:size])
-            permute(_bytes(tweaked), _bytes(outer[: size + 1]))
-            np.bitwise_xor(ins, outs, out=target)
-    return hashed
+                tweaked = shifted
+                np.bitwise_xor(plain.reshape(-1, 2 * ROWS), offset, out=shifted.reshape(-1, 2 * ROWS))
+            permute(_bytes(tweaked[:size]), _bytes(permuted[: size + 1]))
+            yield index, part, tweaked[:size], permuted[:size]
+        tweaks[:, 0] += np.uint64(_AT_ONCE)
 
 
 def _columns(rows: Rows128, word: type[np.unsignedinteger[Any]], words: int) -> Words:

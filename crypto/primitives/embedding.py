@@ -19,6 +19,7 @@ The number of tries depends on the block: the time of a local computation, which
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
 from crypto.primitives.hashing import encode_fields
-from crypto.primitives.ristretto255 import Points, is_valid_points
+from crypto.primitives.ristretto255 import POINT_BYTES, Points, is_valid_points, multiply_valid
 
 BLOCK_BYTES: Final = STANDARD_128.block_bytes
 _HALF: Final = BLOCK_BYTES // 2
@@ -41,6 +42,9 @@ _PREFIXES: Final = tuple(
 Blocks = NDArray[np.uint8]
 """Shape (n, 30)."""
 
+_Attempt = Callable[[Points], tuple[Points, NDArray[np.bool_]]]
+"""What comes of candidates, and which of them are encodings of elements other than the identity."""
+
 
 def embed(blocks: Blocks) -> Points:
     """Map blocks to group elements, equal blocks to equal elements.
@@ -54,20 +58,23 @@ def embed(blocks: Blocks) -> Points:
     Raises:
         ValueError: Wrong shape or type.
     """
-    _check(blocks, BLOCK_BYTES)
-    points = np.zeros((len(blocks), 32), dtype=np.uint8)
-    points[:, 1:31] = permute(blocks)
-    pending = np.arange(len(blocks))
-    for counter in range(_COUNTERS):
-        if not pending.size:
-            break
-        candidates = points[pending]
-        candidates[:, 0] = (counter & 0x7F) << 1
-        candidates[:, 31] = counter >> 7
-        accepted = is_valid_points(candidates) & candidates.any(axis=1)
-        points[pending[accepted]] = candidates[accepted]
-        pending = pending[~accepted]
-    return points
+    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)))
+
+
+def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
+    """`ristretto255.multiply(embed(blocks), scalar)`; the points that are found are not decoded a second time.
+
+    Args:
+        blocks: Shape (n, 30).
+        scalar: 32 bytes, non-zero and below the group order.
+
+    Returns:
+        Shape (n, 32). About 51 µs a block.
+
+    Raises:
+        ValueError: Wrong shape or type, or no such scalar.
+    """
+    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar))
 
 
 def extract(points: Points) -> Blocks:
@@ -85,9 +92,21 @@ def extract(points: Points) -> Blocks:
     Raises:
         ValueError: A row, named by its index, is not the canonical encoding of an element other than the identity.
     """
-    valid = is_valid_points(points) & points.any(axis=1)
+    valid = _are_elements(points)
     if not valid.all():
         raise ValueError(f"row {int(valid.argmin())} is not the encoding of an element other than the identity")
+    return contents(points)
+
+
+def contents(points: Points) -> Blocks:
+    """`extract` for points that are known to be elements other than the identity, as products of points are.
+
+    Args:
+        points: Shape (n, 32).
+
+    Returns:
+        Shape (n, 30). About 2 µs a point.
+    """
     return unpermute(points[:, 1:31])
 
 
@@ -105,6 +124,30 @@ def unpermute(blocks: Blocks) -> Blocks:
     for prefix in reversed(_PREFIXES):
         left, right = right ^ _round(prefix, left), left
     return np.concatenate((left, right), axis=1)
+
+
+def _are_elements(points: Points) -> NDArray[np.bool_]:
+    """Which rows are canonical encodings of elements other than the identity."""
+    valid: NDArray[np.bool_] = is_valid_points(points) & points.any(axis=1)
+    return valid
+
+
+def _first_accepted(blocks: Blocks, attempt: _Attempt) -> Points:
+    """What comes of each block's candidate with the least counter that is accepted; the identity where none is."""
+    _check(blocks, BLOCK_BYTES)
+    found = np.zeros((len(blocks), POINT_BYTES), dtype=np.uint8)
+    candidates = np.zeros_like(found)
+    candidates[:, 1:31] = permute(blocks)
+    pending = np.arange(len(blocks))
+    for counter in range(_COUNTERS):
+        if not pending.size:
+            break
+        candidates[:, 0] = (counter & 0x7F) << 1
+        candidates[:, 31] = counter >> 7
+        values, accepted = attempt(candidates)
+        found[pending[accepted]] = values[accepted]
+        pending, candidates = pending[~accepted], candidates[~accepted]
+    return found
 
 
 def _round(prefix: bytes, half: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -4,13 +4,13 @@ A plaintext is cut into *blocks*, a block into *slots* of `width` bits, one a nu
 by slot as long as no slot overflows; that is what the checks of `SlotLayout` prove from a public bound on every sum.
 
 **Several rows to a plaintext.** ρ rows X_0 … X_{ρ−1} fill ρ blocks, C = Σ_r X_r·2^(r·s) for blocks of s bits. Who has
-a bit y_r for each row takes Σ_r y_r·2^(s·(ρ−1−r))·C: of its 2ρ − 1 blocks the middle one is Σ_r y_r·X_r, the others
-hold products of different rows that nobody asked for: in each slot the sum of at most as many of them as there are
-rows. The factor 2^s need be applied only once, to the sum over all plaintexts. So narrow rows cost a ρ-th of the
-plaintexts.
+a bit y_r for each row makes ρ *partial sums* over all plaintexts, the r-th Σ y_r·C of those at place r. Its block r is
+Σ y_r·X_r; the other blocks hold products of different rows that nobody asked for: in each slot the sum of at most as
+many of them as there are rows. The wanted sum is that of all blocks r of the r-th partial sums, which is taken once
+they are shares. So narrow rows cost a ρ-th of the plaintexts, and ρ sums instead of one.
 
-**Masks.** Before a sum is shown to who can decrypt it, a mask is added to *all* of it. Whoever drew the mask keeps
-its slots, negated, as shares of the middle block's.
+**Masks.** Before a partial sum is shown to who can decrypt it, a mask is added to *all* of it. The two who hold masked
+sums and masks add up the wanted blocks, each for itself; the masks', negated, are then shares of the wanted sum's.
 
     "each"   every slot gets a mask that is 40 bits longer than the largest sum, and is that much wider. A slot's
              value and its mask are shares over the integers, so modulo 2^64 too; any of them may be opened alone.
@@ -20,7 +20,8 @@ its slots, negated, as shares of the middle block's.
              opened, slots hold twice the sum, and 2·sum + β ≥ 2·c exactly if sum ≥ c: for comparison only, since β
              tells of the slot below.
 
-Either way the masked plaintext is within 2^-40 of a distribution that does not depend on the sums, for each mask of it.
+Either way a masked partial sum is within 2^-40 of a distribution that does not depend on the sums, for each mask of it.
+A mask that is opened is the sum of ρ independent ones, so that no partial sum shows.
 
 Packing transactions' columns into slots is Goethals, Laur, Lipmaa and Mielikäinen, "On Private Scalar Product
 Computation for Privacy-Preserving Data Mining", ICISC 2004, section 5, taken further.
@@ -70,9 +71,9 @@ class SlotLayout:
             raise ValueError(
                 f"sums up to {self.largest} need slots of {self.width} bits under masks, {WORD_BITS} are the most"
             )
-        if self.blocks * self.block_bits > self.plaintext_bits:
+        if self.rows * self.block_bits > self.plaintext_bits:
             raise ValueError(
-                f"{self.blocks} blocks of {self.block_bits} bits do not fit a plaintext of {self.plaintext_bits}"
+                f"{self.rows} blocks of {self.block_bits} bits do not fit a plaintext of {self.plaintext_bits}"
             )
 
     @property
@@ -90,16 +91,6 @@ class SlotLayout:
         """Bits of a block: its slots, and 41 above them where one mask covers them."""
         return self.slots_bits + (STATISTICAL_BITS + 1 if self.masking == "whole" else 0)
 
-    @property
-    def blocks(self) -> int:
-        """Blocks of a sum of products."""
-        return 2 * self.rows - 1
-
-    @property
-    def middle(self) -> int:
-        """Where the block with the wanted sums begins, in bits."""
-        return (self.rows - 1) * self.block_bits
-
     def pack(self, values: NDArray[np.integer]) -> list[mpz]:
         """Plaintexts of rows of numbers.
 
@@ -115,40 +106,56 @@ class SlotLayout:
             raise ValueError(f"slots hold numbers from 0 to {self.largest}")
         return self._pack(values.astype("<u8", copy=False))
 
-    def unpack(self, plaintexts: Sequence[int]) -> Words:
-        """The middle block's slots of (sums of) plaintexts, modulo 2^width; shape (plaintexts, slots)."""
-        if not plaintexts:
-            return np.empty((0, self.slots), np.uint64)
-        size = -(-self.slots_bits // 8)
+    def unpack(self, partial: Sequence[int]) -> Words:
+        """The wanted slots of (masked) partial sums, or of their masks.
+
+        Args:
+            partial: ρ for each wanted sum, one after the other.
+
+        Returns:
+            Shape (sums, slots): modulo 2^64 where every slot has a mask, else modulo 2^width.
+        """
         keep = (mpz(1) << self.slots_bits) - 1
-        raw = b"".join([(mpz(plaintext) >> self.middle & keep).to_bytes(size, "little") for plaintext in plaintexts])
+        blocks = [
+            (mpz(plaintext) >> place % self.rows * self.block_bits) & keep for place, plaintext in enumerate(partial)
+        ]
+        if self.masking == "each":
+            sums: Words = self._words(blocks).reshape(-1, self.rows, self.slots).sum(axis=1, dtype=np.uint64)
+            return sums
+        starts = range(0, len(blocks), self.rows)
+        return self._words([sum(blocks[start : start + self.rows], mpz(0)) & keep for start in starts])
+
+    def masks(self, count: int, random: RandomStream) -> tuple[list[mpz], Words]:
+        """Masks to add to partial sums.
+
+        Args:
+            count: How many sums are wanted.
+            random: Fresh randomness.
+
+        Returns:
+            The masks, ρ for each wanted sum; and `unpack` of them.
+        """
+        if self.masking == "each":
+            drawn = random.uint64(count * self.rows * self.rows * self.slots)
+            drawn &= np.uint64((1 << (self.width - 1)) - 1)
+            masks = self._pack(drawn.reshape(count * self.rows, self.rows, self.slots))
+        else:
+            bound = 1 << (self.slots_bits + STATISTICAL_BITS)
+            masks = [
+                sum((mpz(random.below(bound)) << (block * self.block_bits) for block in range(self.rows)), mpz(0))
+                for _ in range(count * self.rows)
+            ]
+        return masks, self.unpack(masks)
+
+    def _words(self, blocks: Sequence[mpz]) -> Words:
+        """The slots of blocks, shape (blocks, slots)."""
+        size = -(-self.slots_bits // 8)
+        raw = b"".join([block.to_bytes(size, "little") for block in blocks])
         bits = np.unpackbits(np.frombuffer(raw, np.uint8).reshape(-1, size), axis=1, bitorder="little")
         slots = bits[:, : self.slots_bits].reshape(-1, self.slots, self.width)
         words = np.zeros((*slots.shape[:2], WORD_BITS), np.uint8)
         words[..., : self.width] = slots
         return np.packbits(words, axis=-1, bitorder="little").view("<u8")[..., 0].astype(np.uint64)
-
-    def masks(self, count: int, random: RandomStream) -> tuple[list[mpz], Words]:
-        """Masks to add to sums of products.
-
-        Args:
-            count: How many.
-            random: Fresh randomness.
-
-        Returns:
-            The masks, and the middle blocks' slots of them modulo 2^width, shape (count, slots).
-        """
-        if self.masking == "each":
-            drawn = random.uint64(count * self.blocks * self.slots)
-            drawn &= np.uint64((1 << (self.width - 1)) - 1)
-            blocks = drawn.reshape(count, self.blocks, self.slots)
-            return self._pack(blocks), blocks[:, self.rows - 1]
-        bound = 1 << (self.slots_bits + STATISTICAL_BITS)
-        masks = [
-            sum((mpz(random.below(bound)) << (block * self.block_bits) for block in range(self.blocks)), mpz(0))
-            for _ in range(count)
-        ]
-        return masks, self.unpack(masks)
 
     def _pack(self, values: Words) -> list[mpz]:
         """Shape (plaintexts, blocks, slots): the bits of every number to its place, as bytes."""
@@ -184,5 +191,5 @@ def fit(columns: int, largest: int, masking: Masking, plaintext_bits: int) -> tu
     guard = widest.block_bits - widest.width
     groups = -(-columns // ((plaintext_bits - guard) // widest.width))
     slots = -(-columns // groups)
-    rows = (plaintext_bits // (slots * widest.width + guard) + 1) // 2
+    rows = plaintext_bits // (slots * widest.width + guard)
     return SlotLayout(slots, rows, largest, masking, plaintext_bits), groups

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
+from crypto.primitives.masks import Words
 from crypto.primitives.sharing import Share, check_complete, check_same_holders, read_only
 from link.randomness import RandomStream
 
@@ -79,6 +81,13 @@ class XorShare(Share):
             raise TypeError("a share is selected from by a slice or an array")
         selected = unpack_bits(self.planes, self.number)[:, selection]
         return XorShare(pack_bits(selected), selected.shape[1], self.holder, self.holders)
+
+    def cleared(self) -> NDArray[np.uint8]:
+        """The planes, with zeros where the last byte holds no word: what may leave for those who learn the words."""
+        planes = self.planes.copy()
+        if self.number % 8:
+            planes[:, -1] &= np.uint8((1 << self.number % 8) - 1)
+        return planes
 
     def bits(self, selection: slice) -> XorShare:
         """The share of some bits of every word: `bits(slice(0, 1))` is that of the lowest."""
@@ -165,7 +174,7 @@ def share_bits(words: NDArray[np.uint64], width: int, holders: Sequence[str], ra
     return [XorShare(part, number, name, names) for part, name in zip([remainder, *parts], names, strict=True)]
 
 
-def reconstruct_bits(shares: Sequence[XorShare]) -> NDArray[np.uint64]:
+def reconstruct_bits(shares: Sequence[XorShare]) -> Words:
     """XOR the shares of all holders.
 
     Args:
@@ -207,9 +216,9 @@ def planes_of(words: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
     return planes
 
 
-def words_of(planes: NDArray[np.uint8], number: int) -> NDArray[np.uint64]:
-    """The words of which these are the planes, shape (number,); the inverse of `planes_of`."""
-    words = np.zeros(number, np.uint64)
+def words_of(planes: NDArray[np.uint8], number: int, word: type[np.unsignedinteger[Any]] = np.uint64) -> Words:
+    """The words of which these are the planes, shape (number,), in a type that holds them; inverse of `planes_of`."""
+    words: Words = np.zeros(number, word)
     for bit, plane in enumerate(planes):
-        words |= unpack_bits(plane, number).astype(np.uint64) << np.uint64(bit)
+        words |= unpack_bits(plane, number).astype(word) << word(bit)
     return words

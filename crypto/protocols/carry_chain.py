@@ -16,7 +16,7 @@ far ahead of the other; their number costs no rounds.
 Output: XOR shares of one bit a number.
 Adversary: semi-honest, as in `ot_extension`; every share that a party gets is uniform, since its sender drew it.
 Leakage: how many numbers, and their bits.
-Bytes a number: s·⌈128/k⌉/8 for each symbol of an index from its receiver, the tables from their sender.
+Bytes a number: 7·⌈32/k⌉/8 for each symbol of an index from its receiver, the tables from their sender.
 
 Source: `table_transfers` and `digit_tables`; carrying shares into the next transfer after Kolesnikov, Sadeghi and
 Schneider, "Improved Garbled Circuit Building Blocks and Applications to Auctions and Computing Minima", CANS 2009,
@@ -184,24 +184,24 @@ async def _roles(
     """The leader sends the last digit, and from there down every other one."""
     if bits <= INDEX_BITS:
         if leads:
-            return _Sending(await parties.sending(offering), {0: _chain(bits, 1)[0]}, order), None
-        return None, _Receiving(await parties.receiving(choosing), {0: _chain(bits, 1)[0]})
+            return _Sending(await parties.sending(offering), {0: _chain(bits)[0]}, order), None
+        return None, _Receiving(await parties.receiving(choosing), {0: _chain(bits)[0]})
     sender, receiver = await parties.both(offering, choosing)
-    digits = _chain(bits, sender.symbol_bits)
+    digits = _chain(bits)
     mine = {i: digit for i, digit in enumerate(digits) if ((len(digits) - 1 - i) % 2 == 0) == leads}
     theirs = {i: digit for i, digit in enumerate(digits) if i not in mine}
     return _Sending(sender, mine, order), _Receiving(receiver, theirs)
 
 
-def _chain(bits: int, symbol_bits: int) -> tuple[Digit, ...]:
-    cut = chain(bits, symbol_bits)
+def _chain(bits: int) -> tuple[Digit, ...]:
+    cut = chain(bits)
     if cut is None:
         raise ValueError(f"numbers of {bits} bits are too long for a chain of digits")
     return cut
 
 
 def _symbols(role: _Sending | _Receiving | None) -> int:
-    return symbol_count(role.tables, role.seeds.symbol_bits) if role else 0
+    return symbol_count(role.tables) if role else 0
 
 
 def _bits(drawn: bytes) -> Packed:

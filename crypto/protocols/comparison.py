@@ -16,7 +16,7 @@ Rounds, beside those of `TwoParty` where it has agreed upon nothing yet: 2 up to
 Output: XOR shares of one bit a number at both holders.
 Adversary: semi-honest, private against either holder; no party but the two takes part.
 Leakage: how many numbers, the width and the thresholds, all public.
-Bytes a number, both directions, with k = 3 in the extension: 16.1 for every three bits of an index (m and one for each
+Bytes a number, both directions, with k = 3 in the extension: 9.6 for every three bits of an index (m and one for each
     carry), 1 to 8 for a digit's tables; in a tree twice that for tables, and 11.25 per AND, of which there are 2 to 18.
 
 Source: Garay, Schoenmakers and Villegas, "Practical and Secure Solutions for Integer Comparison", PKC 2007, section 3

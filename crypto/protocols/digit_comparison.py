@@ -6,7 +6,7 @@ For each digit the first holder sends tables with one outcome for every value of
     propagate: s + r = 2^b − 1, a carry out of it where one comes in; for an equality s = r.
 
 Rounds: 2. Chunks follow one another, a few at a time.
-Bytes: s·⌈128/k⌉/8 a symbol from the receiver; tables of up to 8 bytes from the sender, two a digit for an order (one
+Bytes: 7·⌈32/k⌉/8 a symbol from the receiver; tables of up to 8 bytes from the sender, two a digit for an order (one
     for the lowest), one for an equality.
 Adversary: semi-honest, as in `ot_extension`. Leakage: how many numbers, and their bits.
 
@@ -114,7 +114,7 @@ async def send_digit_tables(
         await writing[0].send_array(peer, LeafTables, found)  # -> 2
         planes[:, :, chunk.place] = shares[:, :, : chunk.place.stop - chunk.place.start]
 
-    await in_stages(_chunks(numbers, tables, seeds.symbol_bits), [send], CHUNKS_AT_ONCE)
+    await in_stages(_chunks(numbers, tables), [send], CHUNKS_AT_ONCE)
     return planes
 
 
@@ -150,10 +150,10 @@ async def receive_digit_tables(
         shares = await session.compute(read, chunk, received)
         planes[:, :, chunk.place] = shares[:, :, : chunk.place.stop - chunk.place.start]
 
-    await in_stages(_chunks(numbers, tables, seeds.symbol_bits), [tell_choices, take_tables], CHUNKS_AT_ONCE)
+    await in_stages(_chunks(numbers, tables), [tell_choices, take_tables], CHUNKS_AT_ONCE)
     return planes
 
 
-def _chunks(numbers: Words, tables: list[Table], symbol_bits: int) -> Iterator[_Chunk]:
-    for part in chunks(len(numbers), symbol_count(tables, symbol_bits)):
+def _chunks(numbers: Words, tables: list[Table]) -> Iterator[_Chunk]:
+    for part in chunks(len(numbers), symbol_count(tables)):
         yield _Chunk(filled(numbers[part]), octets(part), [], [])

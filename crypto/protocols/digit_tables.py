@@ -122,14 +122,10 @@ def look_up(tables: Words, index: Words) -> Packed:
 
 
 @cache
-def chain(bits: int, symbol_bits: int) -> tuple[Digit, ...] | None:
-    """Numbers cut into at most `CHAIN_DIGITS` digits, each but the first with a carry; None where they are too long.
+def chain(bits: int) -> tuple[Digit, ...] | None:
+    """Numbers of so many bits cut into at most `CHAIN_DIGITS` digits, each but the first with a carry.
 
-    Of as few digits as possible those that cost least.
-
-    Args:
-        bits: Of a number.
-        symbol_bits: s of the transfers.
+    Of as few digits as possible those that cost least. None where the numbers are too long.
     """
     for count in range(1, CHAIN_DIGITS + 1):
         cuts = [
@@ -138,7 +134,7 @@ def chain(bits: int, symbol_bits: int) -> tuple[Digit, ...] | None:
         ]
         fitting = [cut for cut in cuts if all(digit.bits + digit.carried <= INDEX_BITS for digit in cut)]
         if fitting:
-            return min(fitting, key=lambda cut: _cost(cut, symbol_bits))
+            return min(fitting, key=_cost)
     return None
 
 
@@ -147,11 +143,11 @@ def leaves(bits: int) -> tuple[Digit, ...]:
     return tuple(Digit(low, min(INDEX_BITS, bits - low)) for low in range(0, bits, INDEX_BITS))
 
 
-def _cost(cut: tuple[Digit, ...], symbol_bits: int) -> tuple[int, int, int]:
+def _cost(cut: tuple[Digit, ...]) -> tuple[int, int, int]:
     """Transfers outweigh the hashes of their messages, those the bytes of tables."""
     tables = [digit.table for digit in cut]
-    hashes = sum(1 << bits for table in tables for bits in table.symbols(symbol_bits))
-    return symbol_count(tables, symbol_bits), hashes, sum(table.size_bytes for table in tables)
+    hashes = sum(1 << bits for table in tables for bits in table.symbols)
+    return symbol_count(tables), hashes, sum(table.size_bytes for table in tables)
 
 
 def _all_ones(bits: Packed, number: int, word: type[np.unsignedinteger]) -> Words:

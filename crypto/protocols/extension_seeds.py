@@ -6,25 +6,27 @@ streams into u_b and, weighted by their positions, into v_b; the sender gets the
 Δ_b. Then w = v ⊕ Δ·u block by block, and the receiver corrects u to its choices c: the sender ends with a row q of 128
 bits for every transfer, the receiver with t = q ⊕ c·Δ.
 
-A choice is a bit, or a symbol of s bits: an element of GF(2^s), as are then what a stream yields and the parts of Δ.
-The row of any other choice x lies (x ⊕ c)·Δ away from t, which is as secret as Δ is, x ⊕ c being invertible: one row
-makes a transfer of one of 2^s.
+A choice is a bit, or a symbol of s = 3 bits, told by a code word with a bit for each block (`extension_codes`): c·Δ is
+then Δ wherever the code word has ones. The row of any other choice x lies (x ⊕ c)·Δ away from t, and the code leaves
+128 secret bits in that: one row makes a transfer of one of 2^s.
 
 Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
 
 Adversary: semi-honest (the trees' sums are not checked; `ot_checked` takes k = 1, which has none).
-Costs: k·⌈128/k⌉ base transfers; s·⌈128/k⌉ bits a transfer, and 2^k times as much keystream at the receiver. k = 1 is
-    the classic extension, k = 2 halves the traffic at equal work, larger k trade work for traffic.
+Costs: 7·k·⌈32/k⌉ base transfers; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉ one of 8, and 2^k times as much
+    keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic at equal work, larger k trade
+    work for traffic.
 
 Source: Roy, "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the Minicrypt Model", CRYPTO 2022,
 sections 3 and 4 for bits (k = 1 is Ishai, Kilian, Nissim and Petrank, CRYPTO 2003, as optimised by Asharov, Lindell,
-Schneider and Zohner, CCS 2013) and 5 for symbols (p = 2^s and the repetition code); puncturable seeds as in Boyle et
+Schneider and Zohner, CCS 2013) and 5 for symbols (p = 2 and a linear code); puncturable seeds as in Boyle et
 al., "Efficient Two-Round OT Extension and Silent Non-Interactive Secure Computation", CCS 2019, Figure 13.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Final, Never
 
 import numpy as np
@@ -33,12 +35,13 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
-from crypto.protocols.extension_sums import SYMBOL_BITS, Block, WeightedSums, block_count, multiples
+from crypto.protocols.extension_codes import CODES, multiples, seed_blocks
+from crypto.protocols.extension_sums import Block, WeightedSums
 from link.errors import InternalError
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import TreeSums
 
-FIELD_BITS: Final = tuple(SYMBOL_BITS)  # values of k; larger ones would take too much keystream
+FIELD_BITS: Final = (1, 2, 3, 4, 8)  # values of k; larger ones would take too much keystream
 DEFAULT_FIELD_BITS: Final = 3
 LEASES: Final = 1 << 16  # generations of seeds that may serve under one Δ
 _LABEL_BITS: Final = 48
@@ -49,7 +52,7 @@ _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's 
 np.empty(31 << 20, np.uint8)
 
 Seeds = NDArray[np.uint8]
-"""Shape (⌈128 / k⌉, nodes, 16): a level of every block's tree."""
+"""Shape (blocks, nodes, 16): a level of every block's tree; `seed_blocks(k)` of them."""
 
 Packed = NDArray[np.uint8]
 
@@ -62,12 +65,12 @@ class ReceiverSeeds:
         domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_blocks", "_domains", "_lease", "_seeds", "domain", "field_bits", "used")
+    __slots__ = ("_blocks", "_domains", "_lease", "_seeds", "_start", "domain", "field_bits", "used")
 
     def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
         """`start` tells where in the seeds' keystreams these streams begin; with the lease's number, their domain."""
-        self._seeds, self._lease = seeds, lease
-        self._blocks: list[Block] = [[_stream(seed, start) for seed in block] for block in seeds]
+        self._seeds, self._start, self._lease = seeds, start, lease
+        self._blocks: list[Block] = []
         self.domain = _domain(start, lease)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
@@ -86,11 +89,6 @@ class ReceiverSeeds:
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
-    @property
-    def symbol_bits(self) -> int:
-        """The s of symbols in transfers of one of 2^s."""
-        return SYMBOL_BITS[self.field_bits]
-
     def expand(self, choices: Packed) -> tuple[Packed, Rows128]:
         """The next transfers.
 
@@ -99,19 +97,27 @@ class ReceiverSeeds:
                 lowest bits first, shape (s, n / 8).
 
         Returns:
-            What the sender needs, shape (⌈128 / k⌉, n / 8) or s times as long; and the receiver's rows t, shape (n, 2).
+            What the sender needs, shape (b, n / 8), b = `block_count(k, s)`; and the receiver's rows t, shape (n, 2).
         """
         planes = np.ascontiguousarray(np.atleast_2d(choices)).view(np.uint64)
-        symbol_bits, words = planes.shape
-        adder = WeightedSums(self.field_bits, symbol_bits, words)
-        sums = np.empty((len(self._blocks), planes.size), np.uint64)
-        rows = np.empty((len(self._blocks), self.field_bits, words), np.uint64)
-        for block, block_sum, block_rows in zip(self._blocks, sums, rows, strict=True):
-            parts, total = adder.add_up(block)
-            adder.evaluate(parts, block_rows)
-            np.bitwise_xor(total, planes.reshape(-1), out=block_sum)
+        code, words = CODES[len(planes)], planes.shape[1]
+        encoded, adder = code.encode(planes), WeightedSums(self.field_bits, words)
+        sums = np.empty((code.groups(self.field_bits), len(encoded), words), np.uint64)
+        rows = np.empty((len(sums), len(code.folds), self.field_bits, words), np.uint64)
+        streams = iter(self._streams(code.blocks(self.field_bits)))
+        for group_sums, group_rows in zip(sums, rows, strict=True):
+            for block, (corrected, plane) in enumerate(zip(group_sums, encoded, strict=True)):
+                parts, total = adder.add_up(next(streams))
+                np.bitwise_xor(total, plane, out=corrected)
+                code.fold(block, parts, group_rows)
         self.used += words * 64
-        return sums.view(np.uint8), _transposed(rows)
+        return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
+
+    def _streams(self, number: int) -> list[Block]:
+        """Of the first blocks; begun where they are first wanted."""
+        for seeds in self._seeds[len(self._blocks) : number]:
+            self._blocks.append([_stream(seed, self._start) for seed in seeds])
+        return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -136,6 +142,7 @@ class SenderSeeds:
         "_masks",
         "_secret",
         "_seeds",
+        "_start",
         "delta",
         "domain",
         "field_bits",
@@ -144,58 +151,58 @@ class SenderSeeds:
 
     def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
         """`seeds` as from `_punctured`: what stands at the punctured position is never used; the rest as above."""
-        self._seeds, self._lease = seeds, lease
+        self._seeds, self._start, self._lease = seeds, start, lease
         self.domain = _domain(start, lease)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
-        self._secret = unpack_bits(np.frombuffer(delta, np.uint8), len(seeds) * self.field_bits)
+        number = len(seeds) * self.field_bits
+        self._secret = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(len(seeds), -1)
         self.delta: NDArray[np.uint64] = self.offsets(1)[1]
-        bits = self._secret.reshape(len(seeds), -1)
-        self._masks = np.where(bits == 1, np.uint64(2**64 - 1), np.uint64(0))
-        self._blocks: list[Block] = [
-            [None, *(_stream(block[weight ^ hole], start) for weight in range(1, len(block)))]
-            for block, hole in zip(seeds, _values(bits), strict=True)
-        ]
+        self._masks = np.where(self._secret == 1, np.uint64(2**64 - 1), np.uint64(0))
+        self._blocks: list[Block] = []
         self.used = 0
 
     def fork(self, label: bytes) -> SenderSeeds:
         """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
-        forked = SenderSeeds(self._seeds, pack_bits(self._secret).tobytes(), _start(label), self._lease)
+        delta = pack_bits(self._secret.reshape(-1)).tobytes()
+        forked = SenderSeeds(self._seeds, delta, _start(label), self._lease)
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
-    @property
-    def symbol_bits(self) -> int:
-        """The s of symbols in transfers of one of 2^s."""
-        return SYMBOL_BITS[self.field_bits]
-
     def offsets(self, symbol_bits: int) -> Rows128:
         """x·Δ for each symbol x: what the row of choice x differs by from q. Shape (2^s, 2)."""
-        bits = multiples(self._secret, symbol_bits)[:, :ROWS]
-        return pack_bits(bits).view("<u8").astype(np.uint64)
+        return pack_bits(multiples(self._secret, symbol_bits)).view("<u8").astype(np.uint64)
 
     def expand(self, corrections: Packed, symbol_bits: int = 1) -> Rows128:
         """The next transfers.
 
         Args:
-            corrections: From `ReceiverSeeds.expand`, shape (⌈128 / k⌉, s · n / 8).
+            corrections: From `ReceiverSeeds.expand`, shape (b, n / 8).
             symbol_bits: s of the receiver's choices.
 
         Returns:
             The sender's rows q, shape (n, 2).
         """
-        words = corrections.shape[1] // 8 // symbol_bits
-        adder = WeightedSums(self.field_bits, symbol_bits, words)
-        rows = np.empty((len(self._blocks), self.field_bits, words), np.uint64)
-        masked = np.empty(symbol_bits * words, np.uint64)
-        by_block = zip(self._blocks, corrections.view(np.uint64), self._masks, rows, strict=True)
-        for block, correction, masks, block_rows in by_block:
-            parts, _ = adder.add_up(block)
-            for part, mask in zip(parts, masks, strict=True):
-                part ^= np.bitwise_and(correction, mask, out=masked)  # no branch on Δ
-            adder.evaluate(parts, block_rows)
+        code, words = CODES[symbol_bits], corrections.shape[1] // 8
+        adder = WeightedSums(self.field_bits, words)
+        rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
+        masked = np.empty((self.field_bits, words), np.uint64)
+        by_block = zip(self._streams(len(corrections)), corrections.view(np.uint64), self._masks, strict=False)
+        for group_rows in rows:
+            for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
+                parts, _ = adder.add_up(streams)
+                parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
+                code.fold(block, parts, group_rows)
         self.used += words * 64
         return _transposed(rows)
+
+    def _streams(self, number: int) -> list[Block]:
+        """Of the first blocks, all but those that are not known; begun where they are first wanted."""
+        begun = slice(len(self._blocks), number)
+        for block, hole in zip(self._seeds[begun], _values(self._secret[begun]), strict=True):
+            known = (_stream(block[weight ^ hole], self._start) for weight in range(1, len(block)))
+            self._blocks.append([None, *known])
+        return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -223,7 +230,7 @@ async def agree_receiving(session: Session, peer: str, *, field_bits: int = DEFA
         field_bits: k, public.
     """
     _check_field_bits(field_bits)
-    blocks = block_count(field_bits)
+    blocks = seed_blocks(field_bits)
     zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
     by_block = (blocks, field_bits, KEY_BYTES)
     keys = np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2)
@@ -249,7 +256,7 @@ async def agree_sending(session: Session, peer: str, *, field_bits: int = DEFAUL
         MalformedMessage: The receiver's messages are not as they must be.
     """
     _check_field_bits(field_bits)
-    number = block_count(field_bits) * field_bits
+    number = seed_blocks(field_bits) * field_bits
     delta = session.randomness("delta").bytes(-(-number // 8))
     bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
     # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.
@@ -304,7 +311,7 @@ def _side_sums(level: Seeds) -> NDArray[np.uint8]:
 
 def _transposed(rows: NDArray[np.uint64]) -> Rows128:
     """Of 128 rows: where k does not divide 128, what is more serves nothing."""
-    return transpose(rows.reshape(-1, rows.shape[2])[:ROWS].view(np.uint8))
+    return transpose(rows.reshape(-1, rows.shape[-1])[:ROWS].view(np.uint8))
 
 
 def _field_bits(seeds: Seeds) -> int:

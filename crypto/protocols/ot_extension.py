@@ -25,11 +25,11 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, xor_each
-from crypto.primitives.correlation_robust import hash_rows, hash_words
+from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits
+from crypto.primitives.correlation_robust import hash_blocks, hash_words
 from crypto.primitives.masks import Words
+from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.extension_sums import block_count
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.shares_pb2 import BatchesTaken
@@ -50,7 +50,7 @@ _NO_OFFSET: Final = np.zeros((1, 2), np.uint64)
 
 def whole(rows: Rows128, offsets: Rows128, first: int, domain: int) -> list[Rows128]:
     """Keeps all 128 bits: shape (n, 2)."""
-    return [hash_rows(_plus(rows, offset), first, domain) for offset in offsets]
+    return list(hash_blocks(rows, first, domain, offsets))
 
 
 def lowest_word(word: type[np.unsignedinteger[Any]]) -> Keep:
@@ -63,10 +63,6 @@ def lowest_bits(rows: Rows128, offsets: Rows128, first: int, domain: int) -> lis
     words = hash_words(rows, first, domain, offsets, np.uint8)[:, 0]
     words &= np.uint8(1)
     return list(pack_bits(words))
-
-
-def _plus(rows: Rows128, offset: NDArray[np.uint64]) -> Rows128:
-    return xor_each(rows, offset) if offset.any() else rows
 
 
 def batches(number: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from crypto.protocols.ot_matrix import Pairs
 Result = Literal["opened", "shared", "doubled"]
 
 CHUNK_BYTES: Final = 1 << 20  # of encrypted rows in a message
+REPLY_WORK: Final = 32  # of a reply, made fresh with a uniform residue and decrypted, beside an encryption from tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,7 @@ class Arrangement:
         # A doubled sum and its carry are compared at the width for 2·rows + 1, sign included.
         largest = (1 << width_for(2 * rows + 1)) - 1 if result == "doubled" else max(1, rows)
         layout, groups = fit(len(first), largest, masking, key_bits - 1)
+        layout = replace(layout, rows=_rows_of_a_plaintext(rows, len(second), layout.rows))
         scale = 2 if result == "doubled" else 1
         return cls(rows, (first, second), (of_first, of_second), scale, layout, groups, key_bits // 4)
 
@@ -70,9 +72,19 @@ class Arrangement:
         return self._plaintexts * self.groups
 
     @property
-    def replies(self) -> int:
-        """Ciphertexts that the evaluator sends."""
+    def sums(self) -> int:
+        """Of the rows that a column of the evaluator selects, in each group."""
         return len(self.used[1]) * self.groups
+
+    @property
+    def replies(self) -> int:
+        """Ciphertexts that the evaluator sends: partial sums, as many to a sum as a plaintext has rows."""
+        return self.sums * self.layout.rows
+
+    @property
+    def work(self) -> int:
+        """What both do, in encryptions; multiplications aside, which are as many in every arrangement."""
+        return self.requests + REPLY_WORK * self.replies
 
     @property
     def _plaintexts(self) -> int:
@@ -111,14 +123,14 @@ class Arrangement:
         return bits.reshape(len(columns), chunk.size, per).transpose(1, 2, 0)
 
     def of_pairs(self, slots: Words) -> Words:
-        """The numbers of the pairs, in their order, from the slots of all replies, shape (replies, slots)."""
+        """The numbers of the pairs, in their order, from the slots of all sums, shape (sums, slots)."""
         return slots.reshape(len(self.used[1]), -1)[self.places[1], self.places[0]]
 
     def without_masks(self, masked: Words, masks: Words) -> Words:
         """The products of the pairs.
 
         Args:
-            masked: The slots of all replies, shape (replies, slots).
+            masked: The slots of all masked sums, shape (sums, slots).
             masks: Of the pairs, in their order.
 
         Returns:
@@ -137,6 +149,11 @@ class Arrangement:
             slots[:, slot] = (masked[:, slot] - added) & modulus
             carry = (added + slots[:, slot]) >> np.uint64(self.layout.width)
         return self.of_pairs(slots)
+
+
+def _rows_of_a_plaintext(rows: int, columns: int, most: int) -> int:
+    """ρ from 1 to `most` with the least work: every further row spares encryptions and takes a reply a column more."""
+    return min(range(1, most + 1), key=lambda each: -(-rows // each) + REPLY_WORK * columns * each)
 
 
 @dataclass(frozen=True)

@@ -5,34 +5,38 @@ For a list of pairs (i, j) of columns, A of the key's holder and B of the evalua
     1. The key's holder packs its columns' bits into plaintexts, several rows to one where there is room (`slots`), and
        sends their encryptions, from a pool made beforehand.
     2. The evaluator, for each of its columns, multiplies the ciphertexts of the rows where the column is set:
-       encryptions of all products with that column. It adds a random mask over the *whole* plaintext, and makes the
-       ciphertext fresh with a uniform n-th residue. The key's holder decrypts.
-    3. What the holder has and the evaluator's masks, negated, are shares of the products.
+       encryptions of all products with that column; where a plaintext holds ρ rows, of ρ partial sums, one for each
+       place in it. It adds a random mask over the *whole* plaintext, and makes the ciphertext fresh with a uniform
+       n-th residue. The key's holder decrypts.
+    3. What the holder has and the evaluator's masks, negated, are shares of the products, once each has added up the
+       ρ places.
 
 What becomes of the shares:
     "opened"   the evaluator opens the masks of the products asked for to the key's holder, by `Session.open`;
                products that were not asked for stay masked.
     "shared"   they stay, as additive shares modulo 2^64.
-    "doubled"  they stay, modulo 2^k, as shares of 2·product + β with an unknown bit β: for comparison with a
-               threshold and nothing else, in slots a third as wide.
+    "doubled"  they stay, modulo 2^k, as shares of 2·product + β with an unknown bit β, in slots a third as wide: for
+               comparison with a threshold, or to be made exact by two correlated transfers each (`exact`).
 
-Rounds: 2; one more for every 32 MB of encrypted rows beyond the first 64.
+Rounds: 2; one more for every 32 MB of encrypted rows beyond the first 64; one more to make doubled shares exact.
 Output: as above.
 Bytes, for keys of b bits, N rows, ρ rows to a plaintext and g groups of columns: b/4 · g · ⌈N/ρ⌉ from the key's holder,
-    b/4 · g for each of the evaluator's columns from the evaluator, 8 more a pair if it opens.
+    b/4 · g·ρ for each of the evaluator's columns from the evaluator, 8 more a pair if it opens. ρ is what takes the
+    least work of those for which there is room. To make shares exact 2·⌈128/κ⌉/8 more a pair from the evaluator, with κ
+    in the extension of transfers, and 16 from the key's holder.
 
 Adversary: semi-honest. The evaluator sees ciphertexts, private by the decisional composite residuosity assumption and
     what the pool's source assumes besides. The key's holder sees uniform n-th residues and masked plaintexts: these
-    are within (2ρ − 1)·2^-40 of a distribution without the products for each reply, or ("each" in `slots`) 2^-40 a
-    slot. A key's holder with a malformed modulus, or who sends other plaintexts than bits, learns more than products
-    of bits; an evaluator that deviates can spoil products, or learn from the end of a job whether an altered one was
-    refused.
+    are within ρ·2^-40 of a distribution without the products for each reply, or ("each" in `slots`) 2^-40 a slot. A
+    key's holder with a malformed modulus, or who sends other plaintexts than bits, learns more than products of bits;
+    an evaluator that deviates can spoil products, or learn from the end of a job whether an altered one was refused.
 Collusion: two parties; the two together have everything.
 Leakage: the number of rows and the pairs, which are public. The *time* in which the evaluator answers grows with the
     number of ones in its columns.
 
 Source: Goethals, Laur, Lipmaa and Mielikäinen, "On Private Scalar Product Computation for Privacy-Preserving Data
-Mining", ICISC 2004, protocol 3; Paillier, EUROCRYPT 1999; Damgård, Jurik and Nielsen 2010.
+Mining", ICISC 2004, protocol 3; Paillier, EUROCRYPT 1999; Damgård, Jurik and Nielsen 2010. `exact`: the wrap of shares
+of a number whose top bit is known is from Rathee et al., "SiRnn", IEEE S&P 2021, section III-A.2.
 """
 
 from __future__ import annotations
@@ -43,7 +47,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import gmpy2
 import numpy as np
 from gmpy2 import mpz
 
@@ -58,6 +61,7 @@ from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.slots import Words
 from crypto.primitives.xor_sharing import XorShare
 from crypto.protocols.comparison import Thresholds, at_least, width_for
+from crypto.protocols.ot_extension import receive_correlated, send_correlated
 from crypto.protocols.ot_matrix import Pairs
 from crypto.protocols.paillier_arrangement import Arrangement, Chunk, in_pieces, joined
 from crypto.protocols.two_party import TwoParty, beside
@@ -66,6 +70,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
 
+EXACT: Final = "exact"  # the lane on which doubled shares are made exact, below that of their making
 WINDOW: Final = 32  # messages of rows of which the evaluator tells that it has taken them
 _REPLIES_AT_ONCE: Final = 16  # ciphertexts in a piece of work: a tenth to half a second
 
@@ -188,10 +193,10 @@ async def evaluate_shared(
     return AdditiveShare(np.negative(masks), session.me, (holder, session.me))
 
 
-# -- for comparison only -----------------------------------------------------------------------------------------------
+# -- in narrow slots: for comparison, or made exact --------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class DoubledShare:
-    """A share of 2·product + β modulo 2^width, one a pair; nothing but comparison may be made of it, since β tells.
+    """A share of 2·product + β modulo 2^width, one a pair; it is compared or made exact, never opened, since β tells.
 
     Attributes:
         rows: No product exceeds it.
@@ -214,6 +219,38 @@ class DoubledShare:
         doubled = 2 * threshold if isinstance(threshold, int) else threshold * np.uint64(2)
         return await at_least(session, parties, self._share, doubled, width_for(2 * self.rows + 1))
 
+    async def exact(self, session: Session, parties: TwoParty) -> AdditiveShare:
+        """Shares of the products modulo 2^64; both holders call this.
+
+        Of the shares x₀ + x₁ = 2·product + β modulo 2^k, a number below 2^(k−1), let b be the lowest and m the highest
+        bits. Then β = b₀ ⊕ b₁, and the sum wraps around exactly if m₀ or m₁ is set. So over the integers
+
+            product = ⌊x₀/2⌋ + ⌊x₁/2⌋ + b₀·b₁ − 2^(k−1)·(m₀ + m₁ − m₀·m₁)
+
+        and each of the two products of private bits is one correlated transfer from the key's holder to the evaluator.
+
+        Args:
+            session: The lane to talk on, fresh for this call.
+            parties: This party's half of the agreement between the key's holder and the evaluator, in any order.
+
+        Raises:
+            MalformedMessage: The peer's messages have another size.
+        """
+        top = np.uint64(width_for(2 * self.rows + 1) - 1)
+        share = self._share.values & ((np.uint64(2) << top) - np.uint64(1))
+        lowest, highest = share & np.uint64(1), share >> top
+        halves = (share >> np.uint64(1)) - (highest << top)
+        if parties.me == self._share.holders[0]:
+            sender = await parties.sending(session)
+            products = np.concatenate([lowest, highest << top])
+            both = np.negative(await send_correlated(session, parties.peer, sender, products))
+        else:
+            receiver = await parties.receiving(session)
+            choices = np.concatenate([lowest, highest]).astype(np.uint8)
+            both = await receive_correlated(session, parties.peer, receiver, choices, np.uint64)
+        of_lowest, of_highest = np.split(both, 2)
+        return AdditiveShare(halves + of_lowest + of_highest, self._share.holder, self._share.holders)
+
     def __repr__(self) -> str:
         return f"<DoubledShare of length {self._share.size}>"
 
@@ -229,7 +266,7 @@ async def hold_doubled(
     *,
     workers: Workers | None = None,
 ) -> DoubledShare:
-    """The key holder's shares for comparison; arguments and errors as for `hold_opened`."""
+    """The key holder's doubled shares; arguments and errors as for `hold_opened`."""
     arrangement = Arrangement.of(rows, pairs, "doubled", key.public.bits)
     masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
     return DoubledShare(rows, AdditiveShare(arrangement.of_pairs(masked), session.me, (session.me, evaluator)))
@@ -245,7 +282,7 @@ async def evaluate_doubled(
     key_bits: int = DEFAULT_BITS,
     workers: Workers | None = None,
 ) -> DoubledShare:
-    """The evaluator's shares for comparison; arguments and errors as for `evaluate_opened`."""
+    """The evaluator's doubled shares; arguments and errors as for `evaluate_opened`."""
     arrangement = Arrangement.of(rows, pairs, "doubled", key_bits)
     masks = await _evaluate(session, holder, arrangement, columns, workers or session)
     return DoubledShare(rows, AdditiveShare(np.negative(masks), session.me, (holder, session.me)))
@@ -261,7 +298,7 @@ async def _hold(
     columns: Columns,
     workers: Workers,
 ) -> Words:
-    """The masked slots of all replies, shape (replies, slots)."""
+    """The masked slots of all sums, shape (sums, slots)."""
     check_columns(columns, arrangement.rows, arrangement.used[0])
     if pool.key != key.public:
         raise TypeError("encryptions of zero are taken from a pool under the key itself")
@@ -298,10 +335,9 @@ async def _evaluate(
 ) -> Words:
     """The pairs' masks, modulo 2^width."""
     check_columns(columns, arrangement.rows, arrangement.used[1])
-    layout, bits = arrangement.layout, arrangement.ciphertext_bytes * 4
     message = await session.recv(holder, PaillierKey)  # <- 1
     try:
-        key = await session.compute(PublicKey.from_bytes, message.modulus, bits)
+        key = await session.compute(PublicKey.from_bytes, message.modulus, arrangement.ciphertext_bytes * 4)
     except ValueError as error:
         raise MalformedMessage(f"{holder} sent a key that cannot be one: {error}", party=holder) from None
 
@@ -309,16 +345,12 @@ async def _evaluate(
         _products(session, holder, arrangement, columns, key, workers),
         _uniform_zeros(session, key, arrangement.replies),
     )
-    masks, slots = layout.masks(arrangement.replies, session.randomness("masks"))
+    masks, slots = arrangement.layout.masks(arrangement.sums, session.randomness("masks"))
 
     def masked(piece: slice) -> list[mpz]:
-        """Rows of one plaintext brought together, each in its place; then fresh, and under the mask."""
-        first, *others = (of_row[piece] for of_row in products)
-        for other in others:
-            shifted = gmpy2.powmod_base_list(first, mpz(1) << layout.block_bits, key.n_squared)
-            first = [a * b % key.n_squared for a, b in zip(shifted, other, strict=True)]
+        """Fresh, and under the mask."""
         fresh = (with_plaintext(key, zero, mask) for zero, mask in zip(zeros[piece], masks[piece], strict=True))
-        return [a * b % key.n_squared for a, b in zip(first, fresh, strict=True)]
+        return [a * b % key.n_squared for a, b in zip(products[piece], fresh, strict=True)]
 
     replies = joined(await session.map(masked, in_pieces(arrangement.replies, _REPLIES_AT_ONCE)))
     data = np.frombuffer(bytes_of(key, replies), np.uint8)
@@ -328,8 +360,8 @@ async def _evaluate(
 
 async def _products(
     session: Session, holder: str, arrangement: Arrangement, columns: Columns, key: PublicKey, workers: Workers
-) -> list[list[mpz]]:
-    """Per row of a plaintext the products of selected ciphertexts, column by column, and group by group for each."""
+) -> list[mpz]:
+    """The products of selected ciphertexts: column by column, group by group for each, and for each place by place."""
     chunks, taken = arrangement.chunks(), session.lane("taken")
 
     async def pieces() -> AsyncIterator[SelectionWanted]:
@@ -341,8 +373,7 @@ async def _products(
             if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
                 await taken.send(holder, RowsTaken())
 
-    number = len(arrangement.used[1]) * arrangement.layout.rows
-    products, done = [mpz(1)] * (arrangement.groups * number), 0
+    products, done = [mpz(1)] * arrangement.replies, 0
     try:
         async with aclosing(in_order(workers, check_and_select, pieces())) as results:
             async for data in results:
@@ -351,16 +382,9 @@ async def _products(
                 session.progress("multiplying", done := done + 1, len(chunks))
     except ValueError as error:
         raise MalformedMessage(f"{holder} sent rows that are not as they must be: {error}", party=holder) from None
-    # group, row, column -> row, column, group
-    count = len(arrangement.used[1])
-    return [
-        [
-            products[group * number + row * count + column]
-            for column in range(count)
-            for group in range(arrangement.groups)
-        ]
-        for row in range(arrangement.layout.rows)
-    ]
+    shape = (arrangement.groups, arrangement.layout.rows, len(arrangement.used[1]))
+    places = np.arange(arrangement.replies).reshape(shape).transpose(2, 0, 1).reshape(-1)
+    return [products[place] for place in places]
 
 
 async def _uniform_zeros(session: Session, key: PublicKey, count: int) -> list[mpz]:

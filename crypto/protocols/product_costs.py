@@ -15,7 +15,7 @@ from crypto.primitives.replicated_sharing import Holders3
 from crypto.primitives.ring_matrix import row_blocks
 from crypto.protocols.chunk_counts import number_of_chunks
 from crypto.protocols.dealer import columns_used
-from crypto.protocols.extension_sums import block_count
+from crypto.protocols.extension_codes import block_count
 from crypto.protocols.lifting import blocks
 from crypto.protocols.ot_extension import BATCH, batches
 from crypto.protocols.ot_matrix import Arrangement, Pairs

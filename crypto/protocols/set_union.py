@@ -53,7 +53,7 @@ from functools import partial
 
 import numpy as np
 
-from crypto.primitives import blocks, embedding
+from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
@@ -174,7 +174,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
-            encrypted = await apply(hop, lambda chunk: key.encrypt(embedding.embed(chunk)), own)
+            encrypted = await apply(hop, key.encrypt_blocks, own)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
@@ -198,7 +198,7 @@ async def _merger(
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await apply(hop, lambda chunk: wrapping.encrypt(embedding.embed(chunk)), own)
+        wrapped = await apply(hop, wrapping.encrypt_blocks, own)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
@@ -208,14 +208,17 @@ async def _merger(
         last = route_of(ring, owner)[-2]
         return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape(owner))
 
-    mine, *theirs = await together([around(), *(receive(owner) for owner in ring[1:])])  # <- 1
-    others = await lane.compute(lambda: distinct(theirs))
-    try:
-        blinded = await apply(lane, blind.encrypt, others)
-    except ValueError:
-        for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
-            await apply_received(lane, blind.encrypt, received, route_of(ring, owner)[-2])
-        raise
+    async def of_others() -> PointTuples:
+        theirs = await together(receive(owner) for owner in ring[1:])  # <- 1
+        others = await lane.compute(lambda: distinct(theirs))
+        try:
+            return await apply(lane, blind.encrypt, others)
+        except ValueError:
+            for owner, received in zip(ring[1:], theirs, strict=True):  # once more, to name the sender
+                await apply_received(lane, blind.encrypt, received, route_of(ring, owner)[-2])
+            raise
+
+    mine, blinded = await together([around(), of_others()])  # the others' lists need not wait for this party's own
     different = await lane.compute(lambda: distinct([blinded, mine]))
     strangers = await _strangers(lane, 0 if fill == "lists" else sizes.total - len(different), sizes.blocks)
     merged = shuffled(lane, np.concatenate([different, strangers]))
@@ -228,9 +231,7 @@ async def _merger(
     plain = np.empty((*merged.shape[:2], blocks.BLOCK_BYTES), np.uint8)
     for start, stop in pieces(len(merged), sizes.blocks):
         piece = await _receive_piece(hop, ring[-1], (stop - start, *merged.shape[1:]))  # <- 3
-        plain[start:stop] = await apply_received(
-            hop, lambda chunk: embedding.extract(blind.decrypt(chunk)), piece, ring[-1]
-        )
+        plain[start:stop] = await apply_received(hop, blind.decrypt_blocks, piece, ring[-1])
     progress.tick()
     union = await _read(hop, plain, max_element_bytes, len(strangers))
     if len(union) > sizes.most_elements:

@@ -3,7 +3,8 @@
 `conjunction` is the AND of shared words, bit by bit: both operands go to the other holder under a triple's bits.
 
 Rounds: `conjunction` 1, `open_bits` and `open_values` 1.
-Bytes: `conjunction` 2 bits an AND from each party, beside the triple's.
+Bytes: `conjunction` 2 bits an AND from each party, beside the triple's; `open_bits` one bit for each that is opened,
+    from each holder to each receiver.
 Adversary: semi-honest; the holders learn what is opened to them and nothing else. Leakage: sizes.
 
 Source: Beaver, "Efficient Multiparty Protocols Using Circuit Randomization", CRYPTO 1991; Goldreich, Micali and
@@ -62,7 +63,7 @@ async def open_bits(
     number: int,
     width: int = 1,
     to: Sequence[str] | None = None,
-) -> NDArray[np.uint64] | None:
+) -> Words | None:
     """Opens words shared as bits to the receivers; holders and receivers call this.
 
     Args:
@@ -75,7 +76,7 @@ async def open_bits(
         to: The receivers; all parties by default.
 
     Returns:
-        The words, shape (number,); None to a party that is no receiver.
+        The words, shape (number,), in the shortest type that holds them; None to a party that is no receiver.
 
     Raises:
         UndeclaredDisclosure: The statement does not name the label, a receiver or enough values; nothing has left.
@@ -83,18 +84,12 @@ async def open_bits(
     """
     if share is not None and (share.number, share.width) != (number, width):
         raise ValueError(f"{share} is none of {number} words of {width} bits")
-    octets = -(-width // 8)
-    own = None
-    if share is not None:
-        words = words_of(share.planes, number).astype("<u8").view(np.uint8).reshape(number, 8)
-        own = np.ascontiguousarray(words[:, :octets])
-    opened = await _opened(session, own, label, holders, np.dtype(np.uint8), (number, octets), to)
+    own = None if share is None else share.cleared()
+    shape = (width, -(-number // 8))
+    opened = await _opened(session, own, label, holders, np.dtype(np.uint8), shape, number, to)
     if opened is None:
         return None
-    words = np.zeros((number, 8), np.uint8)
-    for part in opened:
-        words[:, :octets] ^= part
-    return words.view("<u8").reshape(number).astype(np.uint64)
+    return words_of(np.bitwise_xor.reduce(opened), number, np.min_scalar_type((1 << width) - 1).type)
 
 
 async def open_values(
@@ -124,7 +119,7 @@ async def open_values(
     if share is not None and (share.size, share.word) != (number, word):
         raise ValueError(f"{share} is none of {number} values in {word.__name__}")
     own = None if share is None else share.values
-    opened = await _opened(session, own, label, holders, np.dtype(word), (number,), to)
+    opened = await _opened(session, own, label, holders, np.dtype(word), (number,), number, to)
     return None if opened is None else np.add.reduce(opened, axis=0, dtype=word)
 
 
@@ -147,17 +142,18 @@ async def _opened(
     holders: Sequence[str],
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
+    number: int,
     to: Sequence[str] | None,
 ) -> list[NDArray[Any]] | None:
     """All holders' parts at a receiver."""
     receivers = session.parties if to is None else tuple(to)
     parts = []
     if own is not None:
-        await session.open(label, own, receivers)  # -> 1
+        await session.open(label, own, receivers, number=number)  # -> 1
         parts.append(own)
     if session.me not in receivers:
         return None
     for holder in holders:
         if holder != session.me:
-            parts.append(await session.receive_opened(holder, label, dtype, shape))  # <- 1
+            parts.append(await session.receive_opened(holder, label, dtype, shape, number=number))  # <- 1
     return parts

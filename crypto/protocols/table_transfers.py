@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, pack_bits
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.masks import Words
+from crypto.protocols.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.extension_sums import SYMBOL_BITS, block_count
 
 INDEX_BITS: Final = 6  # a table of 64 bits is one word
-BATCH: Final = 1 << 18  # transfers at once
+BATCH: Final = 1 << 16  # transfers at once; those of a few chunks are in memory together, at 60 bytes and more each
 _AT_ONCE: Final = 1 << 14  # of them, so that words of 2^s messages stay in the second-level cache
 
 Packed = NDArray[np.uint8]
@@ -63,15 +63,16 @@ class Table:
         """Bytes of all tables under one index."""
         return np.dtype(self.word).itemsize * self.columns
 
-    def symbols(self, symbol_bits: int) -> tuple[int, ...]:
+    @property
+    def symbols(self) -> tuple[int, ...]:
         """Bits of each symbol of an index, the lowest first."""
-        whole, rest = divmod(self.bits, symbol_bits)
-        return (symbol_bits,) * whole + (rest,) * bool(rest)
+        whole, rest = divmod(self.bits, SYMBOL_BITS)
+        return (SYMBOL_BITS,) * whole + (rest,) * bool(rest)
 
 
-def symbol_count(tables: Sequence[Table], symbol_bits: int) -> int:
+def symbol_count(tables: Sequence[Table]) -> int:
     """Transfers that one index of each takes."""
-    return sum(len(table.symbols(symbol_bits)) for table in tables)
+    return sum(len(table.symbols) for table in tables)
 
 
 def filled_up(number: int) -> int:
@@ -99,8 +100,7 @@ def chunks(number: int, symbols: int) -> list[slice]:
 
 def corrections_shape(tables: Sequence[Table], number: int, field_bits: int) -> tuple[int, int]:
     """Shape of what the receiver sends for so many indices into each table."""
-    symbol_bits = SYMBOL_BITS[field_bits]
-    return block_count(field_bits), symbol_count(tables, symbol_bits) * number * symbol_bits // 8
+    return block_count(field_bits, SYMBOL_BITS), symbol_count(tables) * number // 8
 
 
 def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Words]) -> tuple[Packed, list[Words]]:
@@ -115,18 +115,18 @@ def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Word
         What the sender needs; and by table the receiver's pads, shape (columns, n), of which the bit at its index
         counts.
     """
-    number, symbol_bits, first = len(indices[0]), seeds.symbol_bits, seeds.used
-    choices = np.zeros((symbol_bits, symbol_count(tables, symbol_bits), number // 8), np.uint8)
+    number, first = len(indices[0]), seeds.used
+    choices = np.zeros((SYMBOL_BITS, symbol_count(tables), number // 8), np.uint8)
     symbol = 0
     for table, index in zip(tables, indices, strict=True):
         for bit in range(table.bits):
-            place = symbol + bit // symbol_bits
-            choices[bit % symbol_bits, place] = pack_bits(index & table.word(1 << bit) != 0)
+            place = symbol + bit // SYMBOL_BITS
+            choices[bit % SYMBOL_BITS, place] = pack_bits(index & table.word(1 << bit) != 0)
         symbol = place + 1
-    corrections, rows = seeds.expand(choices.reshape(symbol_bits, -1))
+    corrections, rows = seeds.expand(choices.reshape(SYMBOL_BITS, -1))
     pads, symbol = [], 0
     for table in tables:
-        count = len(table.symbols(symbol_bits))
+        count = len(table.symbols)
         part = slice(symbol * number, (symbol + count) * number)
         hashed = hash_words(rows[part], first + part.start, seeds.domain, _NO_OFFSET, table.word, table.columns)
         pads.append(np.bitwise_xor.reduce(hashed.reshape(table.columns, count, number), axis=1))
@@ -146,14 +146,13 @@ def pads_of(seeds: SenderSeeds, tables: Sequence[Table], corrections: Packed, nu
     Returns:
         By table shape (columns, n).
     """
-    symbol_bits, first = seeds.symbol_bits, seeds.used
-    offsets = seeds.offsets(symbol_bits)
-    rows = seeds.expand(corrections, symbol_bits)
+    first, offsets = seeds.used, seeds.offsets(SYMBOL_BITS)
+    rows = seeds.expand(corrections, SYMBOL_BITS)
     pads: list[Words] = [np.zeros((table.columns, number), table.word) for table in tables]
     done = 0
     for table, pad in zip(tables, pads, strict=True):
-        for symbol, bits in enumerate(table.symbols(symbol_bits)):
-            masks = _positions(table, symbol, symbol_bits)
+        for symbol, bits in enumerate(table.symbols):
+            masks = _positions(table, symbol)
             for part in _pieces(number):
                 start = done + part.start
                 some = rows[start : done + part.stop]
@@ -165,12 +164,12 @@ def pads_of(seeds: SenderSeeds, tables: Sequence[Table], corrections: Packed, nu
 
 
 @cache
-def _positions(table: Table, symbol: int, symbol_bits: int) -> Words:
+def _positions(table: Table, symbol: int) -> Words:
     """For each value of a symbol the positions whose index has it, shape (2^s', 1, 1), s' the symbol's bits."""
-    bits = table.symbols(symbol_bits)[symbol]
+    bits = table.symbols[symbol]
     masks = [0] * (1 << bits)
     for position in range(1 << table.bits):
-        masks[position >> symbol * symbol_bits & (1 << bits) - 1] |= 1 << position
+        masks[position >> symbol * SYMBOL_BITS & (1 << bits) - 1] |= 1 << position
     return np.array(masks, table.word).reshape(-1, 1, 1)
 
 

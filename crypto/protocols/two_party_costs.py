@@ -11,8 +11,8 @@ from crypto.protocols.base_ot import KEY_BYTES
 from crypto.protocols.comparison import ands_by_level, blocks, ways
 from crypto.protocols.digit_comparison import tables_of
 from crypto.protocols.digit_tables import CHAIN_BITS, chain, leaves
+from crypto.protocols.extension_codes import block_count, seed_blocks
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.extension_sums import SYMBOL_BITS, block_count
 from crypto.protocols.ot_extension import batches
 from crypto.protocols.table_transfers import Table, chunks, corrections_shape, filled_up, symbol_count
 from link.traffic import Traffic
@@ -40,7 +40,7 @@ def agreement_traffic(
         senders: Those of them that send by an extension, `comparison_senders` of a single comparison; by default both.
         field_bits: k.
     """
-    count = block_count(field_bits)
+    count = seed_blocks(field_bits)
     senders = holders if senders is None else senders
     for sender in senders:
         (receiver,) = (name for name in holders if name != sender)
@@ -101,12 +101,12 @@ def comparison_traffic(
             _tree(traffic, f"{lane}/block {index}", leader, other, part.stop - part.start, bits, order, field_bits)
         traffic.rounds += 2 + len(ands_by_level(len(leaves(bits)), order=order))
         return
-    digits = _chain(bits, field_bits)
+    digits = _chain(bits)
     for index, part in enumerate(ways(number)):
         leader, other = holders[index], holders[1 - index]
         path, last = f"{lane}/led by {leader}", len(digits) - 1
-        received = _by_receiver(bits, field_bits, leader, other)
-        symbols = max(symbol_count(tables, SYMBOL_BITS[field_bits]) for _, tables in received)
+        received = _by_receiver(bits, leader, other)
+        symbols = max(symbol_count(tables) for _, tables in received)
         for size in _chunk_sizes(part.stop - part.start, symbols):
             for receiver, tables in received:
                 if tables:
@@ -140,7 +140,7 @@ def open_bits_traffic(
         width: Bits of a word.
         to: The receivers; all parties by default.
     """
-    _open(traffic, lane, label, holders, number, -(-width // 8), to)
+    _open(traffic, lane, label, holders, number, width * -(-number // 8), to)
 
 
 def open_values_traffic(
@@ -154,7 +154,7 @@ def open_values_traffic(
     to: Sequence[str] | None = None,
 ) -> None:
     """Enters `shared_bits.open_values`: 1 round. Arguments as for `open_bits_traffic`; `word_bytes` is the word's."""
-    _open(traffic, lane, label, holders, number, word_bytes, to)
+    _open(traffic, lane, label, holders, number, number * word_bytes, to)
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class ComparisonWork:
     """What costs processor time, counted once for both holders: each transfer and triple makes work at either.
 
     Attributes:
-        transfers: Transfers of one of 2^s, s = `SYMBOL_BITS[k]`.
-        messages: Messages that their senders hash, up to 2^s a transfer.
+        transfers: Transfers of one of 8.
+        messages: Messages that their senders hash, up to 8 a transfer.
         triples: AND triples: two transfers of one of 2 each.
         table_bytes: Bytes of tables that are written, sent and looked up.
     """
@@ -174,17 +174,15 @@ class ComparisonWork:
     table_bytes: int
 
 
-def comparison_work(
-    number: int, width: int, *, order: bool = True, field_bits: int = DEFAULT_FIELD_BITS
-) -> ComparisonWork:
+def comparison_work(number: int, width: int, *, order: bool = True) -> ComparisonWork:
     """The work of `at_least`, or `equal_to`; arguments as for `comparison_traffic`."""
     bits = width - 1 if order else width
-    tables, triples = _chain(bits, field_bits), 0
+    tables, triples = _chain(bits), 0
     if bits > CHAIN_BITS:
         tables = tables_of(leaves(bits), order=order)
         planes = sum(ands_by_level(len(tables), order=order))
         triples = sum(8 * planes * -(-(part.stop - part.start) // 8) for part in blocks(number))
-    symbols = [symbol for table in tables for symbol in table.symbols(SYMBOL_BITS[field_bits])]
+    symbols = [symbol for table in tables for symbol in table.symbols]
     return ComparisonWork(
         number * len(symbols),
         number * sum(1 << symbol for symbol in symbols),
@@ -195,7 +193,7 @@ def comparison_work(
 
 def comparison_senders(holders: Sequence[str], number: int, width: int, *, order: bool = True) -> tuple[str, ...]:
     """The holders that send by an extension in `at_least`, or `equal_to`, one of them where numbers are very short."""
-    digits = chain(width - 1 if order else width, 1)
+    digits = chain(width - 1 if order else width)
     return tuple(holders[: len(ways(number))] if digits is not None and len(digits) == 1 else holders)
 
 
@@ -204,7 +202,7 @@ def _tree(
 ) -> None:
     cut = leaves(bits)
     tables = tables_of(cut, order=order)
-    for size in _chunk_sizes(number, symbol_count(tables, SYMBOL_BITS[field_bits])):
+    for size in _chunk_sizes(number, symbol_count(tables)):
         rows = prod(corrections_shape(tables, size, field_bits))
         traffic.send_array(other, leader, f"{lane}/digits/choices", ExtensionRows, rows)
         found = size * sum(table.size_bytes for table in tables)
@@ -219,14 +217,13 @@ def _tree(
             traffic.send_array(sender, receiver, f"{lane}/tree", MaskedOperands, 2 * planes * octets)
 
 
-def _chain(bits: int, field_bits: int) -> list[Table]:
-    digits = chain(bits, SYMBOL_BITS[field_bits])
-    return [digit.table for digit in digits or ()]
+def _chain(bits: int) -> list[Table]:
+    return [digit.table for digit in chain(bits) or ()]
 
 
-def _by_receiver(bits: int, field_bits: int, leader: str, other: str) -> list[tuple[str, list[Table]]]:
+def _by_receiver(bits: int, leader: str, other: str) -> list[tuple[str, list[Table]]]:
     """The tables that each party receives: the leader sends the last, and from there every other one."""
-    upwards = _chain(bits, field_bits)
+    upwards = _chain(bits)
     return [(other, upwards[::-2][::-1]), (leader, upwards[-2::-2][::-1])]
 
 
@@ -241,10 +238,10 @@ def _open(
     label: str,
     holders: Sequence[str],
     number: int,
-    value_bytes: int,
+    size: int,
     to: Sequence[str] | None,
 ) -> None:
     receivers = traffic.parties if to is None else to
     for holder in holders:
-        traffic.open(holder, receivers, lane, label, number, number * value_bytes)
+        traffic.open(holder, receivers, lane, label, number, size)
     traffic.rounds += 1

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.masks import Words
+from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.extension_sums import block_count
 from crypto.protocols.ot_extension import BATCH, fill_up
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows

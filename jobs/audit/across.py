@@ -142,14 +142,19 @@ def _fork(one: CheckedLog, other: CheckedLog) -> Iterator[Finding]:
 
 
 def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
-    """What one party's log tells of a job must be whole and in order."""
+    """What one party's log tells of a job must be whole and in order; another attempt is told after the end of one."""
     seen: set[type[JobEvent]] = set()
     open_session = last = None
+    attempt = 0
     for record in journal.of(job):
         event = record.event
         if not isinstance(event, JobEvent):
             continue
         kind = type(event)
+        if isinstance(event, Started):
+            if Ended in seen and event.attempt > attempt:
+                seen &= {Proposed, Approved}
+            attempt = event.attempt
         before = _BEFORE.get(kind)
         if before is not None and before[0] not in seen:
             yield record.finding(f"no entry before it tells that job {called(job)} {before[1]} at {journal.party}")

@@ -22,6 +22,7 @@ from jobs.audit.place import RESULT
 from jobs.audit.tables import packed_tables
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
+from jobs.model_document import MODEL_FILE, model_document, pack_model, read_model
 from jobs.release import rows_of, verify
 from jobs.result import digest
 from link.errors import ComineError, ConfigurationError
@@ -137,7 +138,7 @@ class _Check:
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
             yield f"{party} signed other costs than it tells"
         if release.result_digest:
-            yield from self._tables(release)
+            yield from self._model(release) if _trains(result) else self._tables(release)
 
     def _told(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
         """When a release was signed, and whether its party's log tells of it."""
@@ -149,6 +150,17 @@ class _Check:
             if consent.party == party:  # the release followed within the job's expiry
                 return _time(Approval.FromString(_raw(consent.approval)).decided), False
         return None, False
+
+    def _model(self, release: Release) -> Iterator[str]:
+        path = self.folder / MODEL_FILE
+        try:
+            model = read_model(path.read_bytes())
+            written = json.loads(path.read_bytes()) == model_document(model)
+        except (OSError, ValueError) as error:
+            yield f"{MODEL_FILE} cannot be read ({error}), and {release.party} signed what is in it"
+            return
+        if not written or digest(pack_model(model)) != release.result_digest:
+            yield f"{MODEL_FILE} does not hold the model that {release.party} signed"
 
     def _tables(self, release: Release) -> Iterator[str]:
         asked = self.result.parameters.get("itemsets")
@@ -164,6 +176,11 @@ class _Check:
             if digest(packed) != release.result_digest:
                 what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
                 yield f"{names} {what} that {release.party} signed"
+
+
+def _trains(result: ResultDocument) -> bool:
+    """Whether the job has learnt a model."""
+    return result.parameters.get("itemsets") is None
 
 
 def _raw(text: str) -> bytes:

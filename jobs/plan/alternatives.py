@@ -78,7 +78,7 @@ def alternatives(
     here, found = statement(spec), []
     for variant in variants(spec):
         try:
-            figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s)
+            figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s, spec.plan.bytes_per_s)
         except ConfigurationError:  # min_confidence has too many digits for rules on shares: that job would fail
             continue
         there = statement(variant.spec)

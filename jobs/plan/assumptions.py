@@ -43,12 +43,16 @@ def assumptions(
             f"{_and(spec.compute)} agree anew on what their comparisons need; if they have kept it from an earlier "
             "job, that is saved."
         )
-    lines.append(
-        f"A message takes {1000 * latency_s:.1f} ms between parties, as between them and the coordinator; the width "
-        "of the network is taken to be no hindrance."
-    )
+    lines.append(of_network(spec, latency_s, ", as between them and the coordinator"))
     lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")
     return lines
+
+
+def of_network(spec: JobSpec, latency_s: float, measured: str = "") -> str:
+    """What is taken of the network; `measured` says where the time of a message comes from."""
+    given = spec.plan.bandwidth
+    width = "the width of the network is taken to be no hindrance" if given is None else f"the network carries {given}"
+    return f"A message takes {1000 * latency_s:.1f} ms between parties{measured}; {width}."
 
 
 def advice(spec: JobSpec) -> list[str]:

@@ -14,14 +14,14 @@ from typing import Final, TypeVar
 import numpy as np
 
 from crypto.primitives import embedding
-from crypto.primitives.bit_matrix import ROWS, xor_each
+from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.commutative import CommutativeKey
-from crypto.primitives.correlation_robust import hash_rows
+from crypto.primitives.correlation_robust import hash_blocks
 from crypto.primitives.masks import SECRET_BYTES, add_masks
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.base_ot import KEY_BYTES
+from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
-from crypto.protocols.extension_sums import block_count
 from crypto.protocols.layers import KERNEL_POINTS
 from crypto.protocols.ot_extension import BATCH
 from link.executor import Executor
@@ -128,10 +128,8 @@ def _transfer_s() -> float:
 
     def both_halves() -> None:
         corrections, chosen = receiver.expand(choices)
-        hash_rows(chosen, 0)
-        rows = sender.expand(corrections)
-        hash_rows(rows, 0)
-        hash_rows(xor_each(rows, sender.delta), 0)
+        hash_blocks(chosen, 0, 0, np.zeros((1, 2), np.uint64))
+        hash_blocks(sender.expand(corrections), 0, 0, sender.offsets(1))
 
     return _repeated(both_halves, _TRANSFER_S) / BATCH
 

@@ -9,6 +9,7 @@ from jobs.plan.alternatives import alternatives
 from jobs.plan.assumptions import advice, assumptions
 from jobs.plan.expected import allowed
 from jobs.plan.figures import Figures, session_traffic
+from jobs.plan.models import estimate_model
 from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
 from jobs.plan.prices import memory
 from jobs.plan.vertical import estimate_vertical
@@ -28,11 +29,13 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
     """
+    if spec.trains:
+        return estimate_model(spec, answers, latency_s, *others)
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others)
     task, parties = horizontal_mining(spec), spec.job.parties
     answers = {name: answers[name] for name in parties}
-    figures = Figures.of(task, answers, latency_s)
+    figures = Figures.of(task, answers, latency_s, spec.plan.bytes_per_s)
     found, traffic = figures.found, figures.traffic
     unknown = [name for name, answer in answers.items() if not answer.HasField("sizes")]
     most = [session_traffic(task, parties, answers, limit) for limit in allowed(task, parties)] if unknown else []

@@ -31,13 +31,20 @@ class Figures:
     seconds: float
 
     @classmethod
-    def of(cls, task: HorizontalMining, answers: Mapping[str, PartyEstimate], latency_s: float) -> Figures:
+    def of(
+        cls,
+        task: HorizontalMining,
+        answers: Mapping[str, PartyEstimate],
+        latency_s: float,
+        bytes_per_s: float | None = None,
+    ) -> Figures:
         """From what the parties tell.
 
         Args:
             task: The public parameters.
             answers: By party, in the order of the job.
             latency_s: Seconds that a message is expected to take from party to party.
+            bytes_per_s: What the network carries, where the job says so.
 
         Raises:
             InputDataError: There are no transactions.
@@ -45,7 +52,7 @@ class Figures:
         found = expected(task, answers)
         sizes = found.sizes if found is not None else MiningSizes(1, 0, None)
         traffic = session_traffic(task, tuple(answers), answers, sizes)
-        return cls(found, sizes, traffic, seconds(task, answers, sizes, traffic, latency_s))
+        return cls(found, sizes, traffic, seconds(task, answers, sizes, traffic, latency_s, bytes_per_s))
 
     @property
     def bytes_sent(self) -> int:

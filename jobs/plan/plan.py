@@ -59,6 +59,20 @@ class Alternative(_Part):
     in_short: str = Field(description="Both in a line; what a union tells beside its elements is one item of it.")
 
 
+class EngineFigures(_Part):
+    """What a vertical job would cost with one of the engines. Figures are null where nobody tells of items."""
+
+    engine: Literal["paillier", "ot", "replicated"]
+    chosen: bool = Field(description="Whether the job takes it.")
+    allowed: bool = Field(description="Whether the trust that the job states allows it.")
+    trust: str = Field(description="Whom it needs to be trusted.")
+    change: list[str] = Field(description="The settings of the job file that choose it, each after its table.")
+    rounds: int | None = Field(ge=0, description="Longest chain of messages that wait for each other.")
+    seconds: float | None = Field(ge=0, description="Of the slowest party.")
+    bytes_sent: int | None = Field(ge=0, description="Of all parties together.")
+    memory_bytes: int | None = Field(ge=0, description="Of the party that needs most.")
+
+
 class Plan(_Part):
     """A plan of one job. It holds for the data as they were when the parties were asked."""
 
@@ -78,6 +92,8 @@ class Plan(_Part):
     alternatives: list[Alternative] = Field(
         default=[], description="Other ways to do the job, each beside the job as written."
     )
+    engines: list[EngineFigures] = Field(default=[], description="Of a vertical job that mines: all engines compared.")
+    engine_reason: str | None = Field(default=None, description="Why the job takes the engine that it takes.")
 
     @property
     def bytes_sent(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Final
 
@@ -32,7 +32,7 @@ from protos.v1.plan_pb2 import PartyEstimate, Speed
 
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
 SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
-_AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between the computing parties
+AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between two computing parties
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
@@ -51,15 +51,16 @@ def seconds(
     sizes: MiningSizes,
     traffic: Traffic,
     latency_s: float,
+    bytes_per_s: float | None = None,
 ) -> float:
     """Every step takes as long as its slowest party; all wait for each other at each."""
     speeds = {name: answer.speed for name, answer in answers.items()}
     taken = steps(task, sizes)
     total = SETTLE_S + traffic.rounds * latency_s + sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
     if task.is_shared and any(isinstance(step, Vote) for step in taken):
-        total += _AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
+        total += AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
     total += max(_counting_s(sizes, answer) for answer in answers.values())
-    return total + max(moving_s(traffic, name, speed) for name, speed in speeds.items())
+    return total + max(moving_s(traffic, name, speed, bytes_per_s) for name, speed in speeds.items())
 
 
 def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_parties: int) -> int:
@@ -88,17 +89,17 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
             return _hidden_s(hidden, speeds, task.merger)
         case _:
             compared_s = sum(
-                _comparison_s(number, width, task, speeds)
+                comparison_s(number, width, task.compute, speeds)
                 for number, width in _comparisons(step, task, len(speeds), n_rows)
             )
             return compared_s + _masks_s(step, task, n_rows, speeds)
 
 
-def _comparison_s(number: int, width: int, task: HorizontalMining, speeds: Speeds) -> float:
-    """The computing parties work at the same time, at the pace of the slower."""
+def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds) -> float:
+    """Seconds of a batched comparison: the computing parties work at the same time, at the pace of the slower."""
     work = comparison_work(number, width)
     transfers = _STREAMS + _TABLES * (work.transfers + work.triples)
-    return _TOGETHER * transfers * max(speeds[name].transfer_s for name in task.compute)
+    return _TOGETHER * transfers * max(speeds[name].transfer_s for name in compute)
 
 
 def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int) -> list[tuple[int, int]]:
@@ -166,10 +167,11 @@ def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
     return rows * speed.row_s + min(pairs * speed.candidate_s, along_rows) + longer * speed.candidate_s
 
 
-def moving_s(traffic: Traffic, party: str, speed: Speed) -> float:
-    """A party's frames written, hashed and read."""
-    moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
-    return moved * speed.frame_byte_s + traffic.frames(party) * _CALL * speed.frame_s
+def moving_s(traffic: Traffic, party: str, speed: Speed, bytes_per_s: float | None = None) -> float:
+    """A party's frames written, hashed and read, and on their way where the job says what the network carries."""
+    sent, received = traffic.bytes_sent(party), traffic.bytes_received(party)
+    on_the_way = 0.0 if bytes_per_s is None else max(sent, received) / bytes_per_s  # both ways at once
+    return (sent + received) * speed.frame_byte_s + traffic.frames(party) * _CALL * speed.frame_s + on_the_way
 
 
 def _list_bytes(step: Step) -> int:

@@ -8,7 +8,7 @@ length at some of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import floor, log10
 
 from crypto.protocols import joint_prf
@@ -16,6 +16,7 @@ from crypto.protocols.union_lists import rung
 from jobs.plan.calibration import Speed
 from jobs.plan.plan import RowsPublic
 from mining.joint.local_sizes import LocalSizes, SetEstimate
+from mining.joint.vertical.local_columns import LocalColumns
 from protos.v1 import plan_pb2 as plan
 
 _DIGITS = 2
@@ -67,10 +68,32 @@ def published_sizes(sizes: LocalSizes, rows_public: RowsPublic) -> plan.LocalSiz
     )
 
 
-def published_columns(n_frequent: int, rows_public: RowsPublic) -> plan.LocalSizes:
-    """What is told of a table: how many of its items are frequent in its own rows."""
-    elements = n_frequent if rows_public == "exact" else rounded(n_frequent)
-    return plan.LocalSizes(items=plan.SetSize(elements=elements, rung=rung(n_frequent)))
+def published_columns(sizes: LocalColumns, columns: Sequence[str], rows_public: RowsPublic) -> plan.LocalSizes:
+    """What is told of a table.
+
+    Args:
+        sizes: What its rows let expect.
+        columns: The names of its columns, of which only the number and the longest one's length are told.
+        rows_public: How exactly sizes are published.
+    """
+    exact = rows_public == "exact"
+
+    def numbers(told: Iterable[int]) -> Iterable[int]:
+        return told if exact else map(rounded, told)
+
+    (n_items,) = numbers([sizes.items])
+    (n_columns,) = numbers([len(columns)])
+    return plan.LocalSizes(
+        candidates=numbers(sizes.candidates),
+        complete=sizes.complete,
+        items=plan.SetSize(elements=n_items, rung=rung(sizes.items)),
+        columns=plan.ColumnSizes(
+            columns=n_columns,
+            column_bytes=max((len(name.encode()) for name in columns), default=0),
+            item_bytes=sizes.item_bytes,
+            lengths=[plan.SupportClasses(itemsets=numbers(classes)) for classes in sizes.by_support],
+        ),
+    )
 
 
 def told_speed(speed: Speed) -> plan.Speed:

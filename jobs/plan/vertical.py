@@ -1,11 +1,9 @@
-"""The plan of a vertical job: its alignment exactly, and of its mining what each engine takes for pairs of items."""
+"""The plan of a job over columns: its alignment, and all that it mines as far as the parties let expect it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, Final
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment_costs import (
@@ -20,148 +18,176 @@ from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_costs import UnionSizes
 from jobs.parameters import row_alignment, vertical_mining
 from jobs.plan.alternatives import difference
+from jobs.plan.assumptions import of_network
+from jobs.plan.expected_columns import ExpectedColumns
 from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan, published_rows, rows_public
-from jobs.plan.prices import NODE_BYTES, POINT_COPIES, SETTLE_S, moving_s, union_s
+from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
+from jobs.plan.vertical_engines import engine_variants, of_engines, why
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.align import LABELS
 from mining.joint.vertical.parameters import VerticalMining, chosen_engine
-from mining.joint.vertical.sizes import ENGINES, EngineSpeed, addends_seconds, addends_traffic, pairs_of_items
+from mining.joint.vertical.run_sizes import Level, RunSizes, calls, comparisons, mining_traffic
+from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, working_bytes
 from protos.v1.plan_pb2 import PartyEstimate
 
-_MOST_PAIRS: Final = 200_000  # that are told apart; the time of a plan is bounded
-_LEVEL_2: Final = "/task/level-2/0"
+_NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
 
 @dataclass(frozen=True)
-class _Sizes:
-    """What is expected of a job.
+class VerticalFigures:
+    """The figures of one way to do a vertical job.
 
     Attributes:
-        rows: By party; where it hides them, the mean of the others, or what the job allows.
-        items: By party, how many of its items are frequent there; None where nobody tells, or there are none to mine.
-        pairs: Candidates of two items across parties.
+        found: What is expected of it.
+        traffic: Of the whole session.
+        seconds: Of the slowest party.
+        memory_bytes: By party.
     """
 
-    rows: Mapping[str, int]
-    items: Mapping[str, int] | None
-    pairs: int
-
-    @classmethod
-    def of(cls, spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Sizes:
-        told = {name: answer.n_rows for name, answer in answers.items() if answer.HasField("n_rows")}
-        other = _mean(list(told.values())) if told else spec.alignment.bound or 0
-        rows = {name: told.get(name, other) for name in answers}
-        sized = {name: a.sizes.items.elements for name, a in answers.items() if a.HasField("sizes")}
-        if not (spec.mines and sized):
-            return cls(rows, None, 0)
-        items = {name: sized.get(name, _mean(list(sized.values()))) for name in answers}
-        return cls(rows, items, sum(a * b for a, b in combinations(items.values(), 2)))
-
-    @property
-    def common(self) -> int:
-        """Rows that all parties have, at most."""
-        return min(self.rows.values())
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """What a job moves and how long it takes; `mined` tells whether an engine is part of it."""
-
+    found: ExpectedColumns
     traffic: Traffic
     seconds: float
-    mined: bool
+    memory_bytes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float) -> VerticalFigures:
+        """From what the parties tell; arguments as for `estimate`, the answers in the order of the job."""
+        found = ExpectedColumns.of(spec, answers)
+        certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
+        speeds = {name: answer.speed for name, answer in answers.items()}
+        traffic = Traffic(tuple(answers))
+        greeting(traffic, STANDARD_128.suite, certificates)
+        seconds = SETTLE_S + _alignment_s(spec, found.sizes, speeds)
+        if spec.mines:
+            task = vertical_mining(spec)
+            mining_traffic(traffic, "/task", task, found.sizes)
+            seconds += _mining_s(task, found.sizes, speeds)
+        else:
+            agreement_traffic(traffic, "/task/keys")
+            _alignment_traffic(traffic, spec, found.sizes)
+        receipts(traffic, STANDARD_128.suite, certificates)
+        bandwidth = spec.plan.bytes_per_s
+        seconds += traffic.rounds * latency_s
+        seconds += max(moving_s(traffic, name, speed, bandwidth) for name, speed in speeds.items())
+        memory = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
+        return cls(found, traffic, seconds, memory)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of all parties together."""
+        return sum(map(self.traffic.bytes_sent, self.traffic.parties))
 
 
 def estimate_vertical(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
     """What a vertical job will cost and disclose; arguments as in `estimate`."""
     answers = {name: answers[name] for name in spec.job.parties}
-    sizes, declared = _Sizes.of(spec, answers), statement(spec)
-    figures = _figures(spec, answers, sizes, latency_s)
-    known = any(answer.HasField("n_rows") for answer in answers.values())
+    figures, declared = VerticalFigures.of(spec, answers, latency_s), statement(spec)
+    sizes, traffic = figures.found.sizes, figures.traffic
+    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+
+    def figures_of(changed: JobSpec) -> VerticalFigures:
+        return VerticalFigures.of(changed, answers, latency_s)
+
+    compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items()}
     return Plan(
         job=spec.job.name,
         spec_digest=spec.digest.hex(),
-        n_rows=sizes.common if known else None,
+        n_rows=min(sizes.rows.values()) if told else None,
         strategy=_strategy(spec),
-        rounds=figures.traffic.rounds,
+        rounds=traffic.rounds,
         seconds=figures.seconds,
         parties={
             name: PartyPlan(
                 rows_public=rows_public(answer),
                 n_rows=published_rows(answer),
-                bytes_sent=figures.traffic.bytes_sent(name),
-                bytes_received=figures.traffic.bytes_received(name),
+                bytes_sent=traffic.bytes_sent(name),
+                bytes_received=traffic.bytes_received(name),
                 seconds=figures.seconds,
-                memory_bytes=_memory(sizes, name),
+                memory_bytes=figures.memory_bytes[name],
             )
             for name, answer in answers.items()
         },
-        batches=[Batch(step="level-2", candidates=sizes.pairs, opened=_opened(spec, sizes))] if sizes.pairs else [],
+        batches=[
+            Batch(step=f"level-{length}", candidates=level.candidates, opened=_opened(spec, level))
+            for length, level in enumerate(sizes.levels, 2)
+        ],
         disclosure=declared.as_data(),
         prose=declared.prose(),
-        assumptions=[*others, *_assumptions(spec, answers, sizes, figures, latency_s)],
+        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
         alternatives=[
-            _alternative(spec, name, changed, lines, answers, latency_s) for name, changed, lines in _variants(spec)
+            *(_alternative(spec, *way, figures_of(way[1]), known=bool(told)) for way in _alignments(spec)),
+            *(
+                _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=bool(told))
+                for engine, (way, other) in compared.items()
+                if not way.chosen
+            ),
         ],
+        engines=of_engines(compared, known=bool(told) and figures.found.mining_is_reckoned),
+        engine_reason=why(spec, compared),
     )
 
 
-def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate], sizes: _Sizes, latency_s: float) -> _Figures:
-    parties = tuple(answers)
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
-    traffic = Traffic(parties)
-    greeting(traffic, STANDARD_128.suite, certificates)
-    agreement_traffic(traffic, "/task/keys")
-    seconds = SETTLE_S + _align(traffic, spec, answers, sizes)
-    mined = sizes.items is not None and 0 < sizes.pairs <= _MOST_PAIRS
-    if mined and sizes.items is not None:
-        task, positions = vertical_mining(spec), _positions(spec, sizes)
-        itemsets = pairs_of_items(parties, sizes.items, task.mode)
-        addends_traffic(traffic, _LEVEL_2, task, rows=positions, itemsets=itemsets)
-        speed = EngineSpeed.by_transfer(max(answer.speed.transfer_s for answer in answers.values()))
-        seconds += addends_seconds(task, parties, positions, itemsets, speed) / len(parties)
-    receipts(traffic, STANDARD_128.suite, certificates)
-    seconds += traffic.rounds * latency_s + max(moving_s(traffic, name, a.speed) for name, a in answers.items())
-    return _Figures(traffic, seconds, mined)
-
-
-def _align(traffic: Traffic, spec: JobSpec, answers: Mapping[str, PartyEstimate], sizes: _Sizes) -> float:
-    """Enters the alignment; its seconds, where every party works all the time."""
-    task, lane, speeds = row_alignment(spec), "/task/rows", {name: answer.speed for name, answer in answers.items()}
+def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:
+    """Enters the alignment of a job that does not mine."""
+    task, lane = row_alignment(spec), "/task/rows"
     label = LABELS[task.mode]
     if task.mode == "union":
         row_union_traffic(traffic, lane, sizes.rows, merger=task.merger, bound=task.bound, label=label)
-        work = prf_work(PrfSizes.of(sizes.rows, task.bound), sizes.rows)
-        pseudonyms_s = max(
-            each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
-            for name, each in work.items()
-        )
-        return pseudonyms_s + union_s(_row_union(spec, sizes), speeds, task.merger)
+        return
     lists = AlignmentSizes.of(sizes.rows, sizes.common, task.bound)
     enter = intersection_traffic if task.mode == "intersection" else cardinality_traffic
     enter(traffic, lane, lists, merger=task.merger, label=label)
-    return max(number * speeds[name].multiply_s for name, number in alignment_work(lists, task.merger).items())
 
 
-def _row_union(spec: JobSpec, sizes: _Sizes) -> UnionSizes:
-    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, {}, fill="union")
+def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
+    """Every party works all the time."""
+    merger, bound = spec.job.parties[0], spec.alignment.bound
+    if spec.alignment.mode != "union":
+        work = alignment_work(AlignmentSizes.of(sizes.rows, sizes.common, bound), merger)
+        return max(number * speeds[name].multiply_s for name, number in work.items())
+    pseudonyms_s = max(
+        each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
+        for name, each in prf_work(PrfSizes.of(sizes.rows, bound), sizes.rows).items()
+    )
+    return pseudonyms_s + union_s(UnionSizes.expected(sizes.rows, 0, 1, bound, {}, fill="union"), speeds, merger)
 
 
-def _positions(spec: JobSpec, sizes: _Sizes) -> int:
-    """Rows over which items are multiplied, at most."""
-    return _row_union(spec, sizes).elements if spec.alignment.mode == "union" else sizes.common
+def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
+    """Agreements, products and comparisons, where the parties share the work of products."""
+    speed = EngineSpeed.by_transfer(max(each.transfer_s for each in speeds.values()))
+    parties, density = tuple(speeds), task.expectation.density
+    products_s = sum(
+        addends_seconds(task, parties, sizes.positions, itemsets, speed, density) for _, itemsets in calls(sizes, task)
+    )
+    compared_s = sum(comparison_s(number, width, task.compute, speeds) for number, width in comparisons(sizes, task))
+    peers = 1 if chosen_engine(task) == "replicated" else len(parties) - 1
+    agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())
+    return agreed_s + products_s / len(parties) + compared_s
 
 
-def _memory(sizes: _Sizes, party: str) -> int:
+def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
+    """Lists of points, bitmaps of items and of one level's conjunctions, and what the engine works on."""
     points = sum(sizes.rows.values()) * STANDARD_128.point_bytes
-    bitmaps = sizes.rows[party] * (0 if sizes.items is None else sizes.items[party]) // 8
-    return NODE_BYTES + POINT_COPIES * points + bitmaps
+    found = NODE_BYTES + POINT_COPIES * points
+    if not spec.mines:
+        return found
+    batches = [itemsets for level in sizes.levels for itemsets in level.batches]
+    conjunctions = max((len({each[party] for each in one if party in each}) for one in batches), default=0)
+    bitmaps = (sizes.items[party].number + conjunctions) * sizes.positions // 8
+    moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
+    return found + bitmaps + working_bytes(chosen_engine(vertical_mining(spec)), moved)
 
 
-def _opened(spec: JobSpec, sizes: _Sizes) -> int:
-    return sizes.pairs if spec.itemsets.disclose == "candidates" else 0
+def _opened(spec: JobSpec, level: Level) -> int:
+    match spec.itemsets.disclose:
+        case "candidates":
+            return level.candidates
+        case "supports":
+            return level.frequent
+        case "frequent":
+            return 0
 
 
 def _strategy(spec: JobSpec) -> str:
@@ -169,46 +195,32 @@ def _strategy(spec: JobSpec) -> str:
 
 
 # -- other ways --------------------------------------------------------------------------------------------------------
-def _variants(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
-    """Another alignment, and other engines: their names, jobs and lines of the job file."""
-    found = []
-    modes = ("intersection", "union") if spec.mines else ("intersection", "cardinality", "union")
-    for mode in modes:
-        if mode != spec.alignment.mode:
-            changed = spec.model_copy(update={"align": spec.alignment.model_copy(update={"mode": mode})})
-            found.append((f"{mode} of rows", changed, [f'[align] mode = "{mode}"']))
-    if not spec.mines:
-        return found
-    for engine in ENGINES:
-        if engine != chosen_engine(vertical_mining(spec)):
-            update: dict[str, Any] = {"itemsets_": spec.itemsets.model_copy(update={"engine": engine})}
-            lines = [f'[itemsets] engine = "{engine}"']
-            if engine != "replicated" and spec.trust.helper != "none":
-                update["trust"] = spec.trust.model_copy(update={"helper": "none"})
-                lines.append('[trust] helper = "none"')
-            found.append((f"engine {engine}", spec.model_copy(update=update), lines))
-    return found
+def _alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
+    """Other alignments: their names, jobs and lines of the job file."""
+    modes = ("intersection", "cardinality", "union") if spec.job.task == "align" else ("intersection", "union")
+    return [
+        (
+            f"{mode} of rows",
+            spec.model_copy(update={"align": spec.alignment.model_copy(update={"mode": mode})}),
+            [f'[align] mode = "{mode}"'],
+        )
+        for mode in (modes if spec.k_means is None else ())
+        if mode != spec.alignment.mode
+    ]
 
 
 def _alternative(
-    spec: JobSpec,
-    name: str,
-    changed: JobSpec,
-    lines: list[str],
-    answers: Mapping[str, PartyEstimate],
-    latency_s: float,
+    spec: JobSpec, name: str, changed: JobSpec, lines: Sequence[str], figures: VerticalFigures, *, known: bool
 ) -> Alternative:
-    sizes = _Sizes.of(changed, answers)
-    figures = _figures(changed, answers, sizes, latency_s)
-    known = any(answer.HasField("n_rows") for answer in answers.values()) and (figures.mined or not changed.mines)
+    known = known and (figures.found.mining_is_reckoned or not changed.mines)
     adds, drops, in_short = difference(statement(spec), statement(changed), spec.job.parties)
     return Alternative(
         name=name,
-        change=lines,
+        change=list(lines),
         strategy=_strategy(changed),
         rounds=figures.traffic.rounds if known else None,
         seconds=figures.seconds if known else None,
-        bytes_sent=sum(map(figures.traffic.bytes_sent, figures.traffic.parties)) if known else None,
+        bytes_sent=figures.bytes_sent if known else None,
         adds=adds,
         drops=drops,
         in_short=in_short,
@@ -217,7 +229,7 @@ def _alternative(
 
 # -- on what it rests --------------------------------------------------------------------------------------------------
 def _assumptions(
-    spec: JobSpec, answers: Mapping[str, PartyEstimate], sizes: _Sizes, figures: _Figures, latency_s: float
+    spec: JobSpec, answers: Mapping[str, PartyEstimate], found: ExpectedColumns, latency_s: float
 ) -> list[str]:
     hidden = [name for name, answer in answers.items() if not answer.HasField("n_rows")]
     lines = []
@@ -232,39 +244,43 @@ def _assumptions(
     if any(answer.rows_public == "rounded" for answer in answers.values()):
         lines.append("Sizes that are rounded have two significant digits, numbers of rows three.")
     if spec.alignment.mode != "union" and (spec.mines or len(answers) > 2):
-        lines.append(f"All {sizes.common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
+        common = min(found.sizes.rows.values())
+        lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
     if spec.mines:
-        lines += _of_mining(spec, vertical_mining(spec), sizes, figures)
-    lines.append(
-        f"A message takes {1000 * latency_s:.1f} ms between parties; the width of the network is taken to be no "
-        "hindrance."
-    )
+        lines += _of_mining(spec, found)
+    lines.append(of_network(spec, latency_s))
     return lines
 
 
-def _of_mining(spec: JobSpec, task: VerticalMining, sizes: _Sizes, figures: _Figures) -> list[str]:
-    if not figures.mined:
-        why = "No party tells how many of its items are frequent"
-        if sizes.items is not None:
-            why = (
-                "No two parties have a frequent item each" if not sizes.pairs else f"{sizes.pairs:,} pairs are too many"
-            )
-        return [f"{why}: the figures are those of the alignment, and mining is not among them."]
-    lines = [
-        f"Of mining the products of pairs of items are reckoned, by the engine {chosen_engine(task)}. Names, longer "
-        "itemsets, decisions and agreements between parties are not: the job costs more.",
-        "Items are taken to be frequent among the common rows where they are among a party's own.",
-    ]
-    if sizes.pairs > spec.itemsets.max_candidates:
+def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
+    if not found.mined:
+        return [f"No party tells how many of its items are frequent: {_NOT_MINED}"]
+    if found.too_many is not None and not found.sizes.levels:
+        return [f"{found.too_many:,} pairs are too many: {_NOT_MINED}"]
+    lines = ["Items are taken to be frequent among the common rows where they are among a party's own."]
+    if found.told:
         lines.append(
-            f"More than {spec.itemsets.max_candidates:,} candidates of 2 items are expected: there the job would end "
-            "with an error; raise min_support, set max_length, or raise max_candidates."
+            "How many candidates span parties is a guess: each party tells how many of its own itemsets have which "
+            "support, and columns of different parties are taken to be independent. Where they depend on one another, "
+            "the job costs more."
         )
+    else:
+        lines.append("No party tells of longer itemsets or of names: these are not reckoned, and the job costs more.")
+    if not found.complete:
+        lines.append("Some party did not look at its long itemsets, of which there are very many: the job costs more.")
+    if found.beyond is not None:
+        lines.append(
+            f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there the "
+            "job would end with an error; raise min_support, set max_length, or raise max_candidates."
+        )
+    if found.too_many is not None:
+        lines.append(
+            f"The {found.too_many:,} candidates of {len(found.sizes.levels) + 2} items are too many to be reckoned "
+            "here: they and longer ones are not among the figures, and the job costs more."
+        )
+    if vertical_mining(spec).rules is not None:
+        lines.append("Of rules those with one item on the right are reckoned; more are examined where these hold.")
     return lines
-
-
-def _mean(numbers: Sequence[int]) -> int:
-    return round(sum(numbers) / len(numbers))
 
 
 def _and(names: Sequence[str]) -> str:

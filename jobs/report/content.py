@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from jobs.document import software_version
+from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
+from jobs.report.model import model_section
 from jobs.report.tables import MOST_ROWS, most_common, top
 from jobs.statement import statement
 from protos.v1.control_pb2 import Approval, Proposal, Release
@@ -47,7 +49,10 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
     spec = result.spec
     return {
         "job": spec.job,
-        "mines": spec.mines,
+        "lead": _lead(result),
+        "elsewhere": elsewhere(result),
+        "found": "itemsets or rules" if spec.job.task == "rules" else "itemsets" if spec.mines else "model",
+        "unsigned": "the number alone" if spec.job.task == "align" else "none: not told the result",
         "simulated": result.simulated,
         "seed": result.seed,
         "recipients": _names(spec.job.recipients),
@@ -55,6 +60,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
         "facts": _facts(result, written),
         "itemsets": _itemsets(result),
         "rules": _rules(result),
+        "model": None if result.trained is None else model_section(result.trained),
         "costs": _costs(result),
         "assumptions": None if result.plan is None else result.plan.assumptions,
         "disclosure": _disclosure(spec),
@@ -65,10 +71,9 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
             ("session", result.session_id.hex()),
             ("specification", spec.digest.hex()),
         ],
-        "parameters": spec.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"itemsets_": {"catalogue"}}
-        ),
+        "parameters": _parameters(spec),
         "job_file": job_file(spec),
+        "tabular": needed_kind(spec) == "table",
         "written": text.moment(written),
         "software": software_version(),
     }
@@ -91,11 +96,46 @@ def figures(result: Result) -> list[tuple[str, str]]:
     ]
 
 
+def elsewhere(result: Result) -> bool:
+    """Whether there is a result that the coordinator does not get."""
+    spec = result.spec
+    return (spec.mines and result.found is None) or (spec.trains and result.trained is None)
+
+
+def _lead(result: Result) -> str:
+    """What the page is about, under its title."""
+    spec, together = result.spec, "mined together; no row left its owner"
+    if spec.trains:
+        what = {"naive-bayes": "Naive Bayes", "decision-tree": "Decision tree", "k-means": "Clusters"}[spec.job.task]
+        over, together = "the columns" if spec.is_vertical else "all rows", "learnt together; no row left its owner"
+        what = f"{what} over {over}"
+    elif spec.mines:
+        what = f"{'Association rules' if spec.job.task == 'rules' else 'Frequent itemsets'} over all rows"
+    else:
+        what, together = "Rows in common", "aligned together; no id left its owner"
+    return f"{what} of {_names(spec.job.parties)}, {'simulated in one process' if result.simulated else together}."
+
+
+def _parameters(spec: JobSpec) -> dict[str, Any]:
+    """The job's tables; what a column means in one line."""
+    tables = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"itemsets_": {"catalogue"}})
+    tables["columns"] = {
+        name: "; ".join(
+            f"{key} {', '.join(map(text.visible, value)) if isinstance(value, list) else value}"
+            for key, value in column.items()
+        )
+        for name, column in tables["columns"].items()
+    }
+    return tables
+
+
 def _size(result: Result) -> tuple[str, str]:
     """The number of rows, or of what stands for them."""
     if result.n_rows is None:
         return "positions of rows", text.number(result.positions or 0)
-    return "transactions" if result.spec.mines else "rows in common", text.number(result.n_rows)
+    spec = result.spec
+    what = "transactions" if spec.mines else "rows in common" if spec.is_vertical else "rows"
+    return what, text.number(result.n_rows)
 
 
 def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
@@ -113,7 +153,10 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
         facts.append(("minimum confidence", str(spec.rules.min_confidence)))
     if result.found is not None and not result.found.counted:
         facts.append(("supports", "not disclosed: only which itemsets are frequent"))
-    facts.append(("strategy" if spec.mines else "mode", result.strategy))
+    if spec.trains and spec.is_vertical:
+        facts.append(("alignment", spec.alignment.mode))
+    elif not spec.trains:
+        facts.append(("strategy" if spec.mines else "mode", result.strategy))
     if result.simulated:
         kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
         facts.append(("run", f"simulated, all parties in one process{kept}"))

@@ -1,10 +1,11 @@
-"""How a result shows itself in a notebook: its figures, the first itemsets and rules, and who learnt what."""
+"""How a result shows itself in a notebook: its figures, the first of what was found, and who learnt what."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from jobs.report.content import figures
+from jobs.report.content import elsewhere, figures
 from jobs.report.render import render
 from jobs.report.tables import top
 from jobs.statement import statement
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from jobs.findings import Result
 
 _SHOWN: Final = 5
+_LINES: Final = 20  # of a model
 
 
 def notebook(result: Result) -> str:
@@ -26,7 +28,8 @@ def notebook(result: Result) -> str:
         simulated=result.simulated,
         figures=figures(result),
         mines=result.spec.mines,
-        elsewhere=result.spec.mines and itemsets is None,
+        elsewhere=elsewhere(result),
+        lines=[] if result.trained is None else list(islice(result.trained.lines(), _LINES)),
         counted=counted,
         itemsets=[] if itemsets is None else top(itemsets, "count" if counted else "length", _SHOWN, least_items=2),
         rules=[] if rules is None else top(rules, by, _SHOWN) if counted else rules.slice(0, _SHOWN).to_pylist(),

@@ -15,6 +15,7 @@ FOLDER: Final = Path(__file__).parent
 MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "job": ("jobs.spec", "JobSpec"),
     "result": ("jobs.document", "ResultDocument"),
+    "model": ("jobs.model_document", "ModelDocument"),
     "plan": ("jobs.plan.plan", "Plan"),
     "job-status": ("jobs.standing", "JobDocument"),
     "jobs": ("jobs.standing", "JobList"),

@@ -33,7 +33,7 @@ from crypto.protocols.comparison import at_least, width_for
 from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_bits import open_bits
 from link.disclosure import Declared, Learned
-from link.errors import ConfigurationError, MalformedMessage
+from link.errors import ConfigurationError
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint.parameters import RuleParameters
@@ -119,7 +119,7 @@ async def decide_rules(
     Raises:
         ConfigurationError: min_confidence has too many digits for so many transactions, or too many rules hold or would
             have to be examined.
-        MalformedMessage: A computing party opened something else than bits.
+        MalformedMessage: A computing party sent messages of another size.
     """
     if not itemsets.is_canonical():
         raise ValueError("rules are decided on for itemsets in canonical order, so that counts match them")
@@ -180,12 +180,6 @@ async def _decide(
     opened = await open_bits(lane, bits, label="rules", holders=task.compute, number=len(batch), to=told)
     if opened is None:
         raise AssertionError("which rules hold is opened to whoever goes on")
-    if (opened > 1).any():
-        peer = None if tally.two_party is None else tally.two_party.peer
-        raise MalformedMessage(
-            f"{peer or ' or '.join(task.compute)} opened something else than which rules hold; check that node",
-            party=peer,
-        )
     holds: Mask = opened != 0
     return holds
 

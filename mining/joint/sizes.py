@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
-from crypto.protocols.comparison import blocks, ways
-from crypto.protocols.digit_tables import chain
-from crypto.protocols.secure_sum import word_for
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
-from crypto.protocols.two_party_costs import (
-    comparison_traffic,
-    open_bits_traffic,
-    shared_sum_traffic,
-)
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from link.traffic import Traffic
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.hidden_universe import SUPPORTS, VOTE
 from mining.joint.parameters import HorizontalMining
-from mining.joint.shared_rules import RuleSteps, receivers, rule_steps
+from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
+from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
 from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
@@ -165,59 +157,16 @@ def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: M
             case Hidden(hidden):
                 hidden_traffic(traffic, lane, task, hidden)
             case Vote(name, candidates) if task.is_shared:
-                _compared_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
+                sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
+                compared_traffic(traffic, f"{lane}/{name}", task, candidates, sums)
             case Vote(name, candidates):
-                _opened_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
+                opened_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
             case Supports(name, itemsets):
-                _supports_traffic(traffic, f"{lane}/{name}", task, itemsets, sizes.n_rows)
+                supports_traffic(traffic, f"{lane}/{name}", task, itemsets, sizes.n_rows)
             case RulesOnShares(name, rules):
-                _rules_traffic(traffic, f"{lane}/{name}", task, rules)
+                rules_traffic(traffic, f"{lane}/{name}", task, rules)
 
 
 def capped_sums(task: HorizontalMining, n_parties: int, n_rows: int) -> SumRange:
     """In what words candidates' counts are summed where sums stay shared."""
     return SumRange.capped(minimum_count(task.min_support, n_rows), n_parties, n_rows)
-
-
-def _supports_traffic(traffic: Traffic, lane: str, task: HorizontalMining, itemsets: int, n_rows: int) -> None:
-    word_bytes = word_for(n_rows).itemsize
-    sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
-
-
-def _opened_traffic(traffic: Traffic, lane: str, task: HorizontalMining, candidates: int, n_rows: int) -> None:
-    _supports_traffic(traffic, lane, task, candidates, n_rows)
-    outsiders = [party for party in traffic.parties if party not in task.learners]
-    traffic.open(task.learners[0], outsiders, lane, "frequent", candidates, candidates)
-    traffic.rounds += bool(outsiders)
-
-
-def _compared_traffic(traffic: Traffic, lane: str, task: HorizontalMining, candidates: int, n_rows: int) -> None:
-    capped, holders = capped_sums(task, len(traffic.parties), n_rows), task.compute
-    begun = traffic.rounds
-    shared_sum_traffic(traffic, f"{lane}/sum", values=candidates, word_bytes=capped.word.itemsize, holders=holders)
-    if _begun_beside_the_sum(candidates, capped.width):
-        traffic.rounds = begun
-    comparison_traffic(traffic, f"{lane}/comparison", holders, number=candidates, width=capped.width)
-    open_bits_traffic(traffic, lane, "frequent", holders, number=candidates)
-
-
-def _begun_beside_the_sum(number: int, width: int) -> bool:
-    """Whether the second holder begins the comparison, which has its share from the start and need not wait.
-
-    It does where it receives the first digit's tables: in a tree, or in a chain of which the first holder leads all and
-    sends the last digit's.
-    """
-    digits = chain(width - 1, 1)
-    if digits is None:
-        return len(blocks(number)) == 1
-    return len(ways(number)) == 1 and len(digits) % 2 == 1
-
-
-def _rules_traffic(traffic: Traffic, lane: str, task: HorizontalMining, rules: RuleSteps) -> None:
-    holders, told = task.compute, receivers(task, traffic.parties)
-    if rules.sums:
-        shared_sum_traffic(traffic, f"{lane}/sum", values=rules.sums, word_bytes=rules.word_bytes, holders=holders)
-    for examined, number in zip(accumulate(rules.batches, initial=0), rules.batches, strict=False):
-        name = f"{lane}/from {examined}"
-        comparison_traffic(traffic, f"{name}/comparison", holders, number=number, width=rules.width)
-        open_bits_traffic(traffic, name, "rules", holders, number=number, to=told)

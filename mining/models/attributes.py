@@ -226,6 +226,6 @@ def _coded(column: Column, place: Callable[[str], int | None], wrong: str) -> Co
     codes: Codes = table[column.codes]
     outside = int(np.count_nonzero(codes < 0))
     if outside:
-        what = "1 row" if outside == 1 else f"{outside} rows"
-        raise InputDataError(f'{what} of the column "{column.name}" hold what {wrong}; extend it, or leave them out.')
+        rows, hold = ("1 row", "holds") if outside == 1 else (f"{outside} rows", "hold")
+        raise InputDataError(f'{rows} of the column "{column.name}" {hold} what {wrong}; extend it, or leave them out.')
     return codes

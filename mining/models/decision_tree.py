@@ -8,7 +8,7 @@ Steps, for all nodes of a level at once:
     count   histograms of these are taken over the rows that reach the node
     grow    the best split is chosen (`splits`); the histogram tells how many rows of each class reach each branch
 
-A node stays a leaf where its rows are of one class, are fewer than twice `min_leaf`, lie at the greatest depth, or
+A node stays a leaf where its rows are of one class, are fewer than twice `min_rows`, lie at the greatest depth, or
 where no split tells anything. A leaf's class is the most frequent one, the first of several; that of its parent where
 it has no rows.
 
@@ -38,7 +38,7 @@ class TreeParameters:
         target: The class.
         attributes: By which rows may be divided, one or more.
         criterion: `gain` chooses as ID3 does, `gain-ratio` as C4.5.
-        min_leaf: At least two branches of a split have so many rows or more; a node with fewer than twice as many is
+        min_rows: At least two branches of a split have so many rows or more; a node with fewer than twice as many is
             not looked at.
         max_depth: The most splits on the way to a leaf.
         max_nodes: The most nodes that are looked at.
@@ -50,7 +50,7 @@ class TreeParameters:
     target: Categorical
     attributes: tuple[Discrete, ...]
     criterion: Criterion = "gain-ratio"
-    min_leaf: int = 2
+    min_rows: int = 2
     max_depth: int | None = None
     max_nodes: int = 10_000
 
@@ -58,8 +58,8 @@ class TreeParameters:
         check_names(self.target, *self.attributes)
         if not self.attributes:
             raise ConfigurationError("a tree takes one attribute or more")
-        if self.min_leaf < 1 or self.max_nodes < 1 or (self.max_depth is not None and self.max_depth < 0):
-            raise ConfigurationError("min_leaf and max_nodes must be 1 or more, max_depth 0 or more")
+        if self.min_rows < 1 or self.max_nodes < 1 or (self.max_depth is not None and self.max_depth < 0):
+            raise ConfigurationError("min_rows and max_nodes must be 1 or more, max_depth 0 or more")
 
     @property
     def max_counts(self) -> int:
@@ -189,7 +189,7 @@ class Growth:
             counts: Of all rows, by class.
         """
         self.task = task
-        self.root = _node(counts, parent_label=0)
+        self.root = leaf(counts, parent_label=0)
         self.open = [OpenNode(self.root, ())] if self._may_be_split(self.root, 0) else []
         self.offers = self._offers()
         self.routes: list[tuple[Split, NDArray[np.int64]] | None] = []
@@ -221,12 +221,12 @@ class Growth:
             offered[offer.place].append(Offered(offer.attribute, offer.first, is_cut, histogram))
         level, self.open, self.routes = self.open, [], []
         for (node, path), known in zip(level, offered, strict=True):
-            split = best_split(known, self.task.criterion, self.task.min_leaf)
+            split = best_split(known, self.task.criterion, self.task.min_rows)
             self.routes.append(None if split is None else (split, self._divide(node, path, split, known)))
         self._looked_at += len(self.open)
         if self._looked_at > self.task.max_nodes:
             raise ConfigurationError(
-                f"the tree has more than {self.task.max_nodes} nodes to look at; raise min_leaf, set max_depth, or "
+                f"the tree has more than {self.task.max_nodes} nodes to look at; raise min_rows, set max_depth, or "
                 "raise max_nodes"
             )
         self.offers = self._offers()
@@ -239,7 +239,7 @@ class Growth:
             left = branches[: split.cut - chosen.first + 1].sum(axis=0)
             branches = np.stack([left, branches.sum(axis=0) - left])
         node.split = split
-        node.children = tuple(_node(row, node.label) for row in branches.tolist())
+        node.children = tuple(leaf(row, node.label) for row in branches.tolist())
         places = np.full(len(node.children), -1, np.int64)
         for branch, child in enumerate(node.children):
             if self._may_be_split(child, len(path) + 1):
@@ -249,7 +249,7 @@ class Growth:
 
     def _may_be_split(self, node: Node, depth: int) -> bool:
         too_deep = self.task.max_depth is not None and depth >= self.task.max_depth
-        return not too_deep and sum(map(bool, node.counts)) > 1 and sum(node.counts) >= 2 * self.task.min_leaf
+        return not too_deep and sum(map(bool, node.counts)) > 1 and sum(node.counts) >= 2 * self.task.min_rows
 
     def _offers(self) -> list[Offer]:
         found = []
@@ -332,7 +332,12 @@ def condition_text(attribute: Discrete, condition: Condition) -> str:
     return f"{attribute.name} {'>=' if branch else '<'} {attribute.cuts[cut]}"
 
 
-def _node(counts: Sequence[int], parent_label: int) -> Node:
-    """A leaf, for a start."""
+def leaf(counts: Sequence[int], parent_label: int) -> Node:
+    """A node that is not divided, or not yet.
+
+    Args:
+        counts: Its rows by class.
+        parent_label: What it tells where it has none.
+    """
     most = max(range(len(counts)), key=counts.__getitem__)  # the first of several
     return Node(tuple(int(count) for count in counts), most if any(counts) else parent_label)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
-from mining.models.attributes import Numeric, check_names
+from mining.models.attributes import Codes, Numeric, check_names
 
 Points = NDArray[np.int64]
 """Shape (rows, attributes), in steps."""
@@ -102,11 +102,13 @@ class KMeansParameters:
         return np.array(rows, np.int64)
 
     def check_rows(self, n_rows: int) -> None:
-        """Refuses more rows than sums are exact for.
+        """Refuses more rows than sums are exact for, and fewer than clusters.
 
         Raises:
             ConfigurationError: There are.
         """
+        if n_rows < self.k:
+            raise ConfigurationError(f"there are fewer rows than the {self.k} clusters asked for; ask for fewer")
         if n_rows > self.max_rows:
             raise ConfigurationError("sums of so many rows do not fit into 62 bits; take fewer steps or fraction_bits")
 
@@ -131,6 +133,11 @@ class Clusters:
         """Shape (k, attributes): the centroids as numbers."""
         scaled = self.centroids / float(1 << task.fraction_bits)
         return np.stack([each.numbers(scaled[:, place]) for place, each in enumerate(task.attributes)], axis=1)
+
+
+def stacked(cells: Sequence[Codes]) -> Points:
+    """The points whose coordinates are the codes of columns, one or more."""
+    return np.stack(cells, axis=1).astype(np.int64)
 
 
 def drawn_centroids(attributes: Sequence[Numeric], k: int, seed: int) -> tuple[tuple[Decimal, ...], ...]:
@@ -187,7 +194,7 @@ def lloyd(points: Points, task: KMeansParameters) -> tuple[Clusters, NDArray[np.
     """The clusters of points in one place, and each point's cluster.
 
     Raises:
-        ConfigurationError: There are too many rows for exact sums.
+        ConfigurationError: There are too many rows for exact sums, or fewer than clusters.
     """
     task.check_rows(len(points))
     centroids, converged, iteration = task.start(), False, 0

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError
-from mining.models.attributes import Categorical, Codes, LabelledRows, Numeric, check_names
+from mining.models.attributes import Attribute, Categorical, Codes, Discrete, LabelledRows, Numeric, check_names
 
 Counts = NDArray[np.int64]
 Moments = NDArray[np.uint64]
@@ -33,7 +33,7 @@ class NaiveBayesParameters:
 
     Attributes:
         target: The class.
-        attributes: Of which a class makes values likely or unlikely, one or more.
+        attributes: Of which a class makes values likely or unlikely, one or more; intervals are values too.
         smoothing: α, added to the count of every value; 0 or more.
         variance_smoothing: This share of the largest variance of a numeric attribute is added to every variance.
 
@@ -42,7 +42,7 @@ class NaiveBayesParameters:
     """
 
     target: Categorical
-    attributes: tuple[Categorical | Numeric, ...]
+    attributes: tuple[Attribute, ...]
     smoothing: Decimal = Decimal(1)
     variance_smoothing: Decimal = Decimal("1e-9")
 
@@ -54,9 +54,9 @@ class NaiveBayesParameters:
             raise ConfigurationError("the smoothing of counts and of variances must be 0 or more")
 
     @property
-    def categorical(self) -> tuple[Categorical, ...]:
-        """The attributes of texts."""
-        return tuple(each for each in self.attributes if isinstance(each, Categorical))
+    def categorical(self) -> tuple[Discrete, ...]:
+        """The attributes of texts, and of numbers of which only the interval counts."""
+        return tuple(each for each in self.attributes if not isinstance(each, Numeric))
 
     @property
     def numeric(self) -> tuple[Numeric, ...]:
@@ -84,7 +84,7 @@ def counts_of(rows: LabelledRows, task: NaiveBayesParameters) -> Counts:
     n_classes = task.target.size
     found = [np.bincount(rows.classes, minlength=n_classes)]
     for attribute, cells in zip(task.attributes, rows.cells, strict=True):
-        if isinstance(attribute, Categorical):
+        if not isinstance(attribute, Numeric):
             pairs = rows.classes * attribute.size + cells
             found.append(np.bincount(pairs, minlength=n_classes * attribute.size))
     return np.concatenate(found).astype(np.int64)
@@ -112,6 +112,7 @@ class NaiveBayes:
         value_counts: By categorical attribute, shape (classes, values).
         means: Shape (numeric attributes, classes); of a class without rows 0.
         variances: Shape (numeric attributes, classes), smoothed and above 0.
+        moments: Shape (numeric attributes, 2, classes): Σ u and Σ u², from which means and variances are made.
     """
 
     task: NaiveBayesParameters
@@ -119,6 +120,7 @@ class NaiveBayes:
     value_counts: tuple[Counts, ...]
     means: Floats
     variances: Floats
+    moments: Moments
 
     @classmethod
     def of(cls, task: NaiveBayesParameters, counts: Counts, moments: Moments) -> NaiveBayes:
@@ -150,7 +152,8 @@ class NaiveBayes:
             [float(each + added or attribute.step**2 / 12) for each in variances]
             for attribute, (_, variances, _) in zip(task.numeric, exact, strict=True)
         ]
-        return cls(task, classes, shaped, means, np.array(variances).reshape(-1, n_classes))
+        shaped_moments = moments.reshape(-1, 2, n_classes)
+        return cls(task, classes, shaped, means, np.array(variances).reshape(-1, n_classes), shaped_moments)
 
     @property
     def class_log_prior(self) -> Floats:
@@ -179,7 +182,7 @@ class NaiveBayes:
         total = np.tile(self.class_log_prior, (len(cells[0]), 1))
         tables, normal = iter(self.value_log_probabilities), iter(zip(self.means, self.variances, strict=True))
         for attribute, codes in zip(self.task.attributes, cells, strict=True):
-            if isinstance(attribute, Categorical):
+            if not isinstance(attribute, Numeric):
                 total += next(tables)[:, codes].T
             else:
                 mean, variance = next(normal)

@@ -69,18 +69,18 @@ class Offered(NamedTuple):
     histogram: Histogram
 
 
-def best_split(offered: Iterable[Offered], criterion: Criterion, min_leaf: int) -> Split | None:
+def best_split(offered: Iterable[Offered], criterion: Criterion, min_rows: int) -> Split | None:
     """The split that tells most, the first of several: in the order of the attributes, then of the cuts.
 
     Args:
         offered: The attributes that may be split by.
         criterion: `gain` as in ID3; `gain-ratio` as in C4.5, among attributes of at least average gain.
-        min_leaf: The least rows of at least two branches.
+        min_rows: The least rows of at least two branches.
 
     Returns:
         None where no split tells anything.
     """
-    best = [found for each in offered if (found := _best_of(each, min_leaf)) is not None]
+    best = [found for each in offered if (found := _best_of(each, min_rows)) is not None]
     if not best:
         return None
     if criterion == "gain-ratio":
@@ -97,7 +97,7 @@ def best_split(offered: Iterable[Offered], criterion: Criterion, min_leaf: int) 
     return chosen.split
 
 
-def _best_of(offered: Offered, min_leaf: int) -> Weighed | None:
+def _best_of(offered: Offered, min_rows: int) -> Weighed | None:
     """The attribute's split of the largest gain."""
     best: Weighed | None = None
     histogram = offered.histogram
@@ -106,7 +106,7 @@ def _best_of(offered: Offered, min_leaf: int) -> Weighed | None:
     for cut in cuts:
         branches = histogram if cut == WHOLE else np.stack([below[cut], below[-1] - below[cut]])
         rows = branches.tolist()
-        if sum(sum(row) >= min_leaf for row in rows) < 2:
+        if sum(sum(row) >= min_rows for row in rows) < 2:
             continue
         gain, information = weigh(rows)
         if gain > 0 and (best is None or gain > best.gain):

@@ -241,7 +241,9 @@ Global___SignedProposal: _TypeAlias = SignedProposal  # noqa: Y015
 
 @_typing.final
 class Approval(_message.Message):
-    """One party's consent to one job; good until the job's expiry and for one start."""
+    """One party's consent to one job; good until the job's expiry. A job that failed may go on in another attempt, for which
+    this consent is good too; every party begins an attempt once.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -412,6 +414,7 @@ class JobEvent(_message.Message):
     ERROR_PARTY_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     DEAL_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
     state: Global___JobState.ValueType
     step: _builtins.str
     done: _builtins.int
@@ -425,6 +428,8 @@ class JobEvent(_message.Message):
     error_message: _builtins.str
     error_party: _builtins.str
     """where the error arose"""
+    attempt: _builtins.int
+    """the last that the party has begun; 0 before the first"""
     @_builtins.property
     def approval(self) -> Global___SignedApproval:
         """with APPROVED"""
@@ -449,10 +454,11 @@ class JobEvent(_message.Message):
         error_party: _builtins.str = ...,
         approval: Global___SignedApproval | None = ...,
         deal: Global___DealRequest | None = ...,
+        attempt: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "deal", b"deal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "deal", b"deal", "done", b"done", "error_code", b"error_code", "error_message", b"error_message", "error_party", b"error_party", "rounds", b"rounds", "seconds", b"seconds", "state", b"state", "step", b"step", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attempt", b"attempt", "bytes_received", b"bytes_received", "bytes_sent", b"bytes_sent", "deal", b"deal", "done", b"done", "error_code", b"error_code", "error_message", b"error_message", "error_party", b"error_party", "rounds", b"rounds", "seconds", b"seconds", "state", b"state", "step", b"step", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

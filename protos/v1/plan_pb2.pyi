@@ -150,6 +150,7 @@ class LocalSizes(_message.Message):
     MINED_FIELD_NUMBER: _builtins.int
     RULES_FIELD_NUMBER: _builtins.int
     HELD_RUNG_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
     complete: _builtins.bool
     """whether longer candidates are told too"""
     mined: _builtins.bool
@@ -188,6 +189,10 @@ class LocalSizes(_message.Message):
     def rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """how many rules would be examined, batch by batch"""
 
+    @_builtins.property
+    def columns(self) -> Global___ColumnSizes:
+        """of a table; then of the rest only `items`, `candidates` and `complete` are told"""
+
     def __init__(
         self,
         *,
@@ -202,14 +207,75 @@ class LocalSizes(_message.Message):
         mined: _builtins.bool = ...,
         rules: _abc.Iterable[_builtins.int] | None = ...,
         held_rung: _builtins.int = ...,
+        columns: Global___ColumnSizes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["closure", b"closure", "held", b"held", "items", b"items", "itemsets", b"itemsets"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closure", b"closure", "columns", b"columns", "held", b"held", "items", b"items", "itemsets", b"itemsets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "closure", b"closure", "complete", b"complete", "frequent", b"frequent", "held", b"held", "held_rung", b"held_rung", "items", b"items", "itemsets", b"itemsets", "levels", b"levels", "mined", b"mined", "rules", b"rules"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "closure", b"closure", "columns", b"columns", "complete", b"complete", "frequent", b"frequent", "held", b"held", "held_rung", b"held_rung", "items", b"items", "itemsets", b"itemsets", "levels", b"levels", "mined", b"mined", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LocalSizes: _TypeAlias = LocalSizes  # noqa: Y015
+
+@_typing.final
+class ColumnSizes(_message.Message):
+    """What the party's own columns let it expect of a vertical job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    COLUMN_BYTES_FIELD_NUMBER: _builtins.int
+    ITEM_BYTES_FIELD_NUMBER: _builtins.int
+    LENGTHS_FIELD_NUMBER: _builtins.int
+    columns: _builtins.int
+    """how many, those of ids not counted"""
+    column_bytes: _builtins.int
+    """of the longest name of a column"""
+    item_bytes: _builtins.int
+    """of the longest name of an item that is frequent in the own rows"""
+    @_builtins.property
+    def lengths(self) -> _containers.RepeatedCompositeFieldContainer[Global___SupportClasses]:
+        """of 1, 2, 3, … items"""
+
+    def __init__(
+        self,
+        *,
+        columns: _builtins.int = ...,
+        column_bytes: _builtins.int = ...,
+        item_bytes: _builtins.int = ...,
+        lengths: _abc.Iterable[Global___SupportClasses] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["column_bytes", b"column_bytes", "columns", b"columns", "item_bytes", b"item_bytes", "lengths", b"lengths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ColumnSizes: _TypeAlias = ColumnSizes  # noqa: Y015
+
+@_typing.final
+class SupportClasses(_message.Message):
+    """How many itemsets of one length are frequent in the party's own rows, by the class of their support: from all rows down
+    to the job's threshold in as many equal ratios as there are classes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMSETS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def itemsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        itemsets: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["itemsets", b"itemsets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SupportClasses: _TypeAlias = SupportClasses  # noqa: Y015
 
 @_typing.final
 class PartyEstimate(_message.Message):

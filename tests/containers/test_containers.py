@@ -23,11 +23,13 @@ from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as every_rule
 from tests.containers.engine import Docker, engine
 from tests.containers.image import OWN_BASE, build
+from tests.integration.joined_tables import joined
 from tests.integration.processes import Ran
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the engine and the base image may have to be fetched
 
 PARTIES = ("north", "south", "east")
+CUTS = {"age": (30, 50), "spends": (25, 60)}  # of examples/cards
 LONG = 6_000  # items of each party; their union keeps three nodes busy for far longer than it takes to cut one off
 FLOWING = 200_000  # bytes that a node has received of a job that is well under way
 WAIT_S = 120.0
@@ -238,6 +240,14 @@ def test_three_organisations_mine_what_the_pooled_baskets_hold(shops: Shops) -> 
     assert found == {(rule.antecedent, rule.consequent, rule.count) for rule in expected}
     assert json.loads((folder / "result.json").read_text())["n_rows"] == len(rows)
     assert (folder / "report.html").stat().st_size > 0
+
+
+def test_three_organisations_mine_what_the_joined_tables_hold(shops: Shops) -> None:
+    ran = shops.run(*shops.job("cards", "cards"))
+    assert ran.code == 0, ran.err
+    tables = [shops.folder / "federation" / party / "data" / "cards.csv" for party in PARTIES]
+    rows = joined(tables, "card", CUTS)
+    assert shops.itemsets("cards") == brute_force(rows, ceil(Fraction("0.05") * len(rows)))
 
 
 def test_a_node_can_do_nothing_but_its_work(shops: Shops) -> None:

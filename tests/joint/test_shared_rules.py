@@ -292,20 +292,21 @@ def test_a_computing_partys_view_depends_on_the_rules_alone() -> None:
 
 def bits_to(receiver: str, frames: Sequence[Frame]) -> list[int]:
     """The bits that a learner makes of what both holders open to it."""
-    parts: dict[str, bytes] = {}
+    parts: dict[str, list[int]] = {}
     for frame in frames:
         if frame.lane.startswith("/task/rules") and frame.receiver == receiver:
-            parts[frame.sender] = parts.get(frame.sender, b"") + Opening.FromString(frame.body).values
-    one, other = (np.frombuffer(part, np.uint8) for part in parts.values())
-    return (one ^ other).tolist()
+            message = Opening.FromString(frame.body)
+            bits = np.unpackbits(np.frombuffer(message.values, np.uint8), count=message.number, bitorder="little")
+            parts.setdefault(frame.sender, []).extend(bits.tolist())
+    return [one ^ other for one, other in zip(*parts.values(), strict=True)]
 
 
-def test_a_holder_that_opens_no_bits_is_named() -> None:
+def test_a_holder_that_opens_another_number_of_bits_is_named() -> None:
     def observe(frame: Frame) -> None:
         if frame.type == Opening.DESCRIPTOR.full_name and frame.receiver == "north":
             message = Opening.FromString(frame.body)
             if message.label == "rules":
-                message.values = bytes([2]) * len(message.values)
+                message.values += bytes(1)
                 frame.body = message.SerializeToString()
 
     task = task_for(tuple(DATA), "0.6", learners=("south",))

@@ -289,7 +289,7 @@ def test_messages_to_the_coordinator_have_no_room_for_anything_else() -> None:
         control.ResultHeader: "release signature certificate",
         control.ResultPart: "header table",
         control.JobEvent: "state step done total bytes_sent bytes_received rounds seconds "
-        "error_code error_message error_party approval deal",
+        "error_code error_message error_party approval deal attempt",
     }
     for message, names in fields.items():
         assert [field.name for field in message.DESCRIPTOR.fields] == names.split()

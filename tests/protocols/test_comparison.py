@@ -173,18 +173,18 @@ def test_leaves_cover_the_bits_and_the_tree_is_counted(bits: int) -> None:
     assert len(orders) == len(equalities) == (len(cut) - 1).bit_length()
 
 
-@pytest.mark.parametrize("symbol_bits", [1, 2, 3])
-def test_chains_cover_the_bits_with_as_few_digits_and_transfers_as_can_be(symbol_bits: int) -> None:
+def test_chains_cover_the_bits_with_as_few_digits_and_transfers_as_can_be() -> None:
     for bits in range(1, CHAIN_BITS + 1):
-        cut = chain(bits, symbol_bits)
+        cut = chain(bits)
         assert cut is not None
         assert_covered(cut, bits)
         assert [d.carried for d in cut] == [False] + [True] * (len(cut) - 1)
         assert len(cut) == 1 + max(0, -(-(bits - 6) // 5))
-        transfers = table_transfers.symbol_count([d.table for d in cut], symbol_bits)
-        assert transfers >= -(-(bits + len(cut) - 1) // symbol_bits)
-        assert transfers == -(-(bits + len(cut) - 1) // symbol_bits) or symbol_bits > 1
-    assert chain(CHAIN_BITS + 1, symbol_bits) is None
+        ways = itertools.product(range(1, 7), repeat=len(cut))
+        indices = [way for way in ways if sum(way) == bits + len(cut) - 1 and min(way[1:], default=2) > 1]
+        least = min(sum(-(-index // 3) for index in way) for way in indices)
+        assert table_transfers.symbol_count([d.table for d in cut]) == least
+    assert chain(CHAIN_BITS + 1) is None
 
 
 def test_frequent_candidates_of_three_parties() -> None:
@@ -231,8 +231,8 @@ def test_rounds_are_logarithmic(width: int, rounds: int) -> None:
 
 
 # Known answers: payload bytes of 1,024 comparisons with k = 3, by message, and frames. A symbol of three bits takes
-# 43 · 3 / 8 bytes a number, a triple twice 43 / 8.
-SYMBOL, TRIPLE = 16_512, 2 * 5504
+# 77 / 8 bytes a number, a triple twice 43 / 8.
+SYMBOL, TRIPLE = 9856, 2 * 5504
 TRAFFIC = {
     (7, at_least): ({"ExtensionRows": 2 * SYMBOL, "LeafTables": 8 * 1024}, 2),
     (9, at_least): ({"ExtensionRows": 3 * SYMBOL, "LeafTables": 9 * 1024}, 4),
@@ -324,7 +324,7 @@ def test_a_table_opens_at_one_position_only(width: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(carry_chain, "look_up", spy)
         run_two(lambda lane, two: at_least(lane, two, shares[lane.me], 5, width))
-    cut = chain(width - 1, 3)
+    cut = chain(width - 1)
     assert cut is not None
     assert len(kept) == len(cut)
     for tables, indices, found in kept:

@@ -16,7 +16,7 @@ from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.selection import select_sums
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.sharing import AdditiveShare, reconstruct
 from crypto.primitives.slots import STATISTICAL_BITS
 from crypto.protocols import paillier_arrangement, paillier_dot
 from crypto.protocols.ot_matrix import all_pairs
@@ -37,6 +37,7 @@ from link.errors import MalformedMessage, UndeclaredDisclosure, UnexpectedMessag
 from link.process_executor import ProcessExecutor
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
 from tests.paillier_world import empty_pool, full_key, residue_part, small_key
 from tests.protocols.two_party_world import A, B, assert_alike, assert_uniform, shapes_of
@@ -205,6 +206,72 @@ def test_doubled_shares_are_compared() -> None:
         assert (rows == (counts >= 90)).all()
 
 
+@settings(max_examples=12)
+@given(
+    rows=st.sampled_from([0, 1, 2, 63, 64, 127, 128]) | st.integers(0, 300),
+    width=st.integers(1, 40),
+    other=st.integers(1, 4),
+    kinds=st.tuples(KINDS, KINDS),
+    seed=st.integers(0, 2**32),
+    turned=st.booleans(),
+)
+def test_doubled_shares_are_made_exact(rows: int, width: int, other: int, kinds: Any, seed: int, turned: bool) -> None:
+    """Whoever comes first in the agreement of the two."""
+    rng, frames = np.random.default_rng(seed), list[Frame]()
+    a, b = columns(rng, width, rows, kinds[0]), columns(rng, other, rows, kinds[1])
+    pairs = all_pairs(width, other)
+
+    def exact(part: Part) -> Part:
+        async def role(session: Session) -> Any:
+            share = await part(session)
+            parties = TwoParty(session.lane("pair"), (B, A) if turned else (A, B))
+            return await share.exact(session.lane("dot").lane("exact"), parties)
+
+        return role
+
+    out = run(exact(holder("doubled", a, pairs)), exact(evaluator("doubled", b, pairs)), frames=frames, seed=seed)
+    assert {share.holders for share in out.values()} == {(A, B)}
+    assert (reconstruct([out[A], out[B]]) == (a.astype(np.uint64) @ b.T.astype(np.uint64)).reshape(-1)).all()
+    sent = {(frame.sender, frame.type.rpartition(".")[2]) for frame in frames if frame.lane.endswith("/exact")}
+    assert sent == {(A, "EncryptedMessages"), (B, "ExtensionRows")}
+
+
+def test_carries_and_wraps_are_made_exact() -> None:
+    """All shares of small numbers: 2·product + β for each β, with every first share of their width."""
+    rows, width = 3, 4
+    numbers = np.repeat(np.arange(2 * rows + 2, dtype=np.uint64), 1 << width)
+    first = np.tile(np.arange(1 << width, dtype=np.uint64), 2 * rows + 2)
+    shares = {A: first, B: (numbers - first) & np.uint64((1 << width) - 1)}
+
+    async def role(session: Session) -> Any:
+        doubled = paillier_dot.DoubledShare(rows, AdditiveShare(shares[session.me], session.me, (A, B)))
+        return await doubled.exact(session.lane("exact"), TwoParty(session.lane("pair"), (A, B)))
+
+    out = run(role, role)
+    assert (reconstruct([out[A], out[B]]) == numbers >> np.uint64(1)).all()
+
+
+def test_what_makes_shares_exact_is_uniform() -> None:
+    """Both directions, whatever the products: chi-square of their bytes, error 1e-6 each; and both views alike."""
+    seen: dict[str, list[NDArray[np.uint8]]] = {A: [], B: []}
+    for ones in (False, True):
+        frames: list[Frame] = []
+        number = 3000
+        values = {A: np.full(number, 8 * ones, np.uint64), B: np.full(number, 7, np.uint64)}
+
+        async def role(session: Session, values: dict[str, NDArray[np.uint64]] = values) -> Any:
+            doubled = paillier_dot.DoubledShare(3, AdditiveShare(values[session.me], session.me, (A, B)))
+            return await doubled.exact(session.lane("dot"), TwoParty(session.lane("pair"), (A, B)))
+
+        run(role, role, frames=frames, seed=int(ones))
+        for sender, kind in ((A, EncryptedMessages), (B, ExtensionRows)):
+            data = b"".join(kind.FromString(frame.body).data for frame in frames if frame.sender == sender)
+            seen[sender].append(np.frombuffer(data, np.uint8))
+            assert_uniform(seen[sender][-1])
+    for views in seen.values():
+        assert_alike(*views)
+
+
 def test_doubled_shares_show_nothing_and_are_no_numbers() -> None:
     a = b = np.ones((1, 3), np.bool_)
     out = both("doubled", a, b, all_pairs(1, 1))
@@ -215,7 +282,7 @@ def test_doubled_shares_show_nothing_and_are_no_numbers() -> None:
 
 # -- costs -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("result", "requests", "replies"), [("opened", 500, 4), ("shared", 1000, 4), ("doubled", 500, 4)]
+    ("result", "requests", "replies"), [("opened", 334, 12), ("shared", 1000, 4), ("doubled", 334, 12)]
 )
 def test_bytes_and_rounds(result: Result, requests: int, replies: int) -> None:
     rng, frames = np.random.default_rng(5), list[Frame]()
@@ -258,10 +325,10 @@ def test_the_plan_of_a_hundred_thousand_rows() -> None:
         for bits in (2048, 3072)
     }
     assert found == {
-        ("opened", 2048): 51_200_000,
-        ("opened", 3072): 38_400_000,
-        ("doubled", 2048): 51_200_000,
-        ("doubled", 3072): 38_400_000,
+        ("opened", 2048): 25_600_000,
+        ("opened", 3072): 25_600_512,
+        ("doubled", 2048): 25_600_000,
+        ("doubled", 3072): 25_600_512,
         ("shared", 2048): 102_400_000,
         ("shared", 3072): 76_800_000,
     }
@@ -302,23 +369,24 @@ def test_the_holder_sees_masks_where_it_has_not_asked() -> None:
         assert [o.number for o in opened] == [36]
         # Above a slot's mask there is nothing; above all slots neither.
         assert int(slots.max()) >> (layout.width - 1) in (0, 1)
-        assert max(plaintexts).bit_length() <= layout.blocks * layout.block_bits
+        assert max(plaintexts).bit_length() <= layout.rows * layout.block_bits
     assert_alike(*seen)
 
 
 @pytest.mark.parametrize("result", ["opened", "shared", "doubled"])
-def test_every_block_that_is_decrypted_is_under_a_mask(result: Result) -> None:
-    """Blocks of products of different rows too: 20 replies, low bytes of each block's slots uniform, error 1e-6."""
+def test_every_block_that_is_decrypted_is_under_a_mask(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of products of different rows too: low bytes of each block's slots in 80 replies uniform, error 1e-6."""
+    monkeypatch.setattr(paillier_arrangement, "REPLY_WORK", 0)
     rng, frames = np.random.default_rng(6), list[Frame]()
     a, b = rng.random((10, 100)) < 0.5, rng.random((20, 100)) < 0.5
     pairs = all_pairs(10, 20)
     arrangement = Arrangement.of(100, pairs, result, BITS)
     layout = arrangement.layout
-    assert layout.rows > 1
+    assert layout.rows > 3
     both(result, a, b, pairs, frames=frames)
     plaintexts = KEY.decrypt(Ciphertexts(KEY.public, replies_of(frames)))
     size = layout.slots_bits // 8
-    for block in range(layout.blocks):
+    for block in range(layout.rows):
         of_block = [plaintext >> block * layout.block_bits for plaintext in plaintexts]
         if layout.masking == "whole":
             octets = b"".join((value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for value in of_block)
@@ -330,6 +398,33 @@ def test_every_block_that_is_decrypted_is_under_a_mask(result: Result) -> None:
                 for slot in range(layout.slots)
             )
         assert_uniform(np.frombuffer(octets, np.uint8))
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_opened_masks_show_no_partial_sum(some: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key's holder has the partial sums of both places under masks, and is told the masks' sum: neither mask is it.
+
+    Were one the same, all 120 of its differences would be partial sums, at most 30. Of uniform numbers of at least 6
+    bits two thirds and more are so with a probability below 2^-20, since each is with at most 31/64.
+    """
+    monkeypatch.setattr(paillier_arrangement, "REPLY_WORK", 0)
+    rng, frames = np.random.default_rng(8), list[Frame]()
+    columns = 13 if some else 120
+    a, b = rng.random((columns, 60)) < 0.9, rng.random((10, 60)) < 0.9
+    pairs = all_pairs(columns, 10)[1:] if some else all_pairs(columns, 10)
+    arrangement = Arrangement.of(60, pairs, "opened", BITS)
+    layout = arrangement.layout
+    assert layout.rows >= 2
+    out = both("opened", a, b, pairs, frames=frames)
+    assert (out[A] == (a.astype(int) @ b.T)[pairs[:, 0], pairs[:, 1]]).all()
+    plaintexts = KEY.decrypt(Ciphertexts(KEY.public, replies_of(frames)))
+    (opening,) = (Opening.FromString(f.body) for f in frames if f.type == Opening.DESCRIPTOR.full_name)
+    masks = np.frombuffer(opening.values, "<u8")
+    keep = np.uint64((1 << layout.width) - 1)
+    for place in range(layout.rows):
+        alone = [m if i % layout.rows == place else mpz(0) for i, m in enumerate(plaintexts)]
+        partial = (arrangement.of_pairs(layout.unpack(alone)) - masks) & keep
+        assert (partial <= 60 // layout.rows).mean() < 2 / 3
 
 
 def test_a_guess_of_the_evaluators_column_is_not_confirmed() -> None:
@@ -344,22 +439,21 @@ def test_a_guess_of_the_evaluators_column_is_not_confirmed() -> None:
         frames: list[Frame] = []
         both("opened", a, b, pairs, frames=frames, seed=seed)
         arrangement = Arrangement.of(300, pairs, "opened", BITS)
-        (reply,) = replies_of(frames)
-        layout = arrangement.layout
-        assert layout.rows == 2
+        layout, replies = arrangement.layout, Ciphertexts(KEY.public, replies_of(frames))
+        assert layout.rows == len(replies) == 3
         rows = Ciphertexts(KEY.public, rows_of(frames))
-        first, second = select_sums(rows, b[0].reshape(-1, 2)).values
-        guess = Ciphertexts(KEY.public, [first]).times([1 << layout.block_bits]) + Ciphertexts(KEY.public, [second])
-        parts = [
-            residue_part(KEY, int(c), KEY.decrypt(Ciphertexts(KEY.public, [int(c)]))[0])
-            for c in (reply, guess.values[0])
-        ]
-        # The guess is right: under no mask it would hold the reply's products.
-        want = (a.astype(int) @ b[0]).tolist()
-        assert layout.unpack(KEY.decrypt(guess))[0].tolist() == want
-        assert parts[0] != parts[1]
-        residues.add(parts[0])
-    assert len(residues) == 4
+        guess = Ciphertexts(KEY.public, [select_sums(rows, b[0].reshape(-1, 3)).values[place] for place in range(3)])
+        # The guess is right: under no masks it would hold the replies' products.
+        assert layout.unpack(KEY.decrypt(guess))[0].tolist() == (a.astype(int) @ b[0]).tolist()
+        for reply, guessed in zip(residue_parts(replies), residue_parts(guess), strict=True):
+            assert reply != guessed
+            residues.add(reply)
+    assert len(residues) == 12
+
+
+def residue_parts(ciphertexts: Ciphertexts) -> list[Any]:
+    plaintexts = KEY.decrypt(ciphertexts)
+    return [residue_part(KEY, int(c), m) for c, m in zip(ciphertexts.values, plaintexts, strict=True)]
 
 
 def test_both_views_have_the_same_shape_whatever_the_bits() -> None:

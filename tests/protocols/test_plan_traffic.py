@@ -94,21 +94,21 @@ def test_long_lists_go_in_pieces_and_chunks() -> None:
 def test_the_group_operations_are_those_of_the_protocol(merger: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted where they are computed, all parties together."""
     import crypto.primitives.commutative as commutative
-    from crypto.primitives import embedding
 
     counted: Counter[str] = Counter()
-    multiply, embed = commutative.multiply, embedding.embed
+    multiply, embed_multiplied = commutative.multiply, commutative.embed_multiplied
 
     def count_multiply(points: np.ndarray, scalar: bytes) -> np.ndarray:
         counted["multiply"] += len(points)
         return multiply(points, scalar)
 
-    def count_embed(rows: np.ndarray) -> np.ndarray:
+    def count_embed_multiplied(rows: np.ndarray, scalar: bytes) -> np.ndarray:
+        counted["multiply"] += len(rows)
         counted["embed"] += len(rows)
-        return embed(rows)
+        return embed_multiplied(rows, scalar)
 
     monkeypatch.setattr(commutative, "multiply", count_multiply)
-    monkeypatch.setattr(embedding, "embed", count_embed)
+    monkeypatch.setattr(commutative, "embed_multiplied", count_embed_multiplied)
     held = {name: {hashlib.sha256(f"{name} {i}".encode()).digest()[:9] for i in range(30)} for name in NAMES[:3]}
     run = run_union(held, merger=merger, bound=30)
     work = union_work(union_sizes(held, 30, _merged(run.frames)), tuple(held), merger)

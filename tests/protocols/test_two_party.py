@@ -265,6 +265,25 @@ def test_values_in_short_words_are_opened_in_as_many_bytes(word: type[np.unsigne
         run_two(lambda lane, two: open_values(lane, values[lane.me], label="values", holders=HOLDERS, number=4))
 
 
+def test_bits_are_opened_packed_and_none_but_those_of_the_words() -> None:
+    bits = dict(zip(HOLDERS, share_bits(np.full(9, 2, np.uint64), 2, HOLDERS, Randomness.from_seed(1)), strict=True))
+    dirty = {
+        name: XorShare(share.planes | np.array([0, 254], np.uint8), 9, name, HOLDERS) for name, share in bits.items()
+    }
+    frames: list[Frame] = []
+
+    async def part(lane: Session, parties: TwoParty) -> Any:
+        return await open_bits(lane, dirty[lane.me], label="words", holders=HOLDERS, number=9, width=2)
+
+    lines = [Declared("words", frozenset(HOLDERS), "test", 9, "now")]
+    for opened in run_two(part, declared=lines, frames=frames).values():
+        assert opened.tolist() == [2] * 9
+    for message in (Opening.FromString(frame.body) for frame in frames):
+        assert message.number == 9
+        assert len(message.values) == 4
+        assert message.values[1] < 2 > message.values[3]
+
+
 def test_nothing_is_opened_that_the_statement_does_not_name() -> None:
     bits = dict(zip(HOLDERS, share_bits(np.ones(9, np.uint64), 1, HOLDERS, Randomness.from_seed(1)), strict=True))
 

@@ -142,4 +142,3 @@ def test_the_work_of_comparisons() -> None:
     assert comparison_work(1000, 6, order=False) == comparison_work(1000, 7)
     wide = comparison_work(1000, 24)
     assert wide == ComparisonWork(8000, 60_000, 4000, 48_000)
-    assert comparison_work(1000, 9, field_bits=2) == ComparisonWork(5000, 18_000, 0, 6000)

@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.ot_stock import StockStore
+from jobs.data import Data
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.core import Transport
 from link.executor import Executor
 from link.identity import Identity
+from mining.tables import Table
 from mining.transactions import Transactions
 from protos.v1.link_pb2 import Frame
 from tests.joint.oracle import Rows
@@ -71,7 +73,7 @@ def identities(parties: tuple[str, ...]) -> dict[str, Identity]:
 
 async def run_job(
     spec: JobSpec,
-    data: Mapping[str, Rows],
+    data: Mapping[str, Rows | Data],
     executor: Executor,
     *,
     seed: int = 0,
@@ -95,7 +97,7 @@ async def run_job(
             *(
                 run_party(
                     spec,
-                    Transactions.from_rows(data[party]),
+                    _encoded(data[party]),
                     wrapped[party],
                     job_id=job_id,
                     attempt=1,
@@ -111,6 +113,10 @@ async def run_job(
         )
         await asyncio.gather(*(transport.close() for transport in wrapped.values()))
     return dict(zip(parties, ends, strict=True))
+
+
+def _encoded(given: Rows | Data) -> Data:
+    return given if isinstance(given, Transactions | Table) else Transactions.from_rows(given)
 
 
 def supports(run: PartyRun) -> dict[frozenset[str], int]:

@@ -32,7 +32,7 @@ MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
 TASKS = sorted(page.stem for page in (ROOT / "docs" / "tasks").glob("*.md"))
 EXPECTED_TASKS = {
     *("itemsets", "rules", "simulate", "three-organisations", "loading-data", "run-a-party", "plan", "run-jobs"),
-    *("vertical", "models", "across-machines", "write-a-policy", "certificates", "audit", "containers"),
+    *("vertical", "three-tables", "models", "across-machines", "write-a-policy", "certificates", "audit", "containers"),
 }
 PROTOCOL_PAGES = {
     "secure_sum": "secure-sum",
@@ -78,6 +78,7 @@ HELPERS = {
     "table_transfers",
     "stages",
     "extension_sums",
+    "extension_codes",
     "vector_transfers",
     "chunk_counts",
     "lifting",
@@ -194,6 +195,14 @@ def test_every_task_has_a_page(task: str) -> None:
     page = ROOT / "docs" / "tasks" / f"{task}.md"
     assert page.is_file()
     assert f"tasks/{task}.md" in (ROOT / "docs" / "index.md").read_text()
+
+
+def test_the_index_links_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    pages = (
+        f"{folder}/{page.name}" for folder in ("tasks", "protocols") for page in (ROOT / "docs" / folder).iterdir()
+    )
+    assert [page for page in pages if f"({page})" not in index] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

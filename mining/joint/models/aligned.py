@@ -7,9 +7,9 @@ stay shared until they are opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,15 @@ from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Declared
 from link.errors import ConfigurationError
 from link.session import Session
-from mining.bitmaps import popcounts, words
+from mining.bitmaps import words
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
+from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines import Addends, Engine, ObliviousTransferEngine
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
-from mining.joint.vertical.split import Split
 from mining.lattice import Sets
 from mining.models.attributes import Attribute, Codes, column_of
 from mining.tables import Column, Table
-
-_BATCH_BYTES: Final = 256 << 20  # of one party's conjunctions at a time
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -87,9 +85,22 @@ async def find_holders(session: Session, held: Mapping[str, Codes], attributes: 
     """
     names = [attribute.name for attribute in attributes]
     told = await open_names(session, "columns", [name for name in names if name in held])
+    return one_holder_each(names, {party: told[party] for party in session.parties})
+
+
+def one_holder_each(names: Sequence[str], columns: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """By column of a model its party.
+
+    Args:
+        names: Of the columns.
+        columns: By party, those that it has.
+
+    Raises:
+        ConfigurationError: A column is at no party, or at two.
+    """
     found: dict[str, str] = {}
     for name in names:
-        parties = [party for party in session.parties if name in told[party]]
+        parties = [party for party, held in columns.items() if name in held]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
             raise ConfigurationError(f"{where} the column '{name}'; a model takes every column from one party")
@@ -183,22 +194,16 @@ class Conditions:
         Returns:
             Shape (m,): all parties' add up to the counts, modulo 2^64.
         """
-        parties = session.parties
-        total = np.zeros(len(sets), np.uint64)
-        step = max(1, _BATCH_BYTES // max(1, 8 * len(self.conjunctions.nothing)))
-        for batch, start in enumerate(range(0, len(sets), step)):
-            part = sets[start : start + step]
-            split = await session.compute(Split.of, part, self.holder, parties, everywhere=self.everywhere)
-            own = await session.compute(self.conjunctions, self.own[split.members[session.me]])
-            alone = np.flatnonzero(split.owner == parties.index(session.me))
-            total[start + alone] = popcounts(own[split.used[session.me][alone]])
-            spanning = split.spanning
-            if len(spanning):
-                itemsets = await session.compute(split.itemsets)
-                total[start + spanning] = await engine.addends(
-                    session.lane(str(batch)), own.view(np.uint8), self.n_positions, itemsets
-                )
-        return total
+        return await set_addends(
+            session,
+            engine,
+            self.conjunctions,
+            sets,
+            holder=self.holder,
+            own=self.own.__getitem__,
+            n_positions=self.n_positions,
+            everywhere=self.everywhere,
+        )
 
     async def rows(self, session: Session, engine: Engine) -> int | Addends:
         """How many rows all parties have: the number where that is public, else this party's addend of it.

@@ -18,7 +18,7 @@ Output:     to all parties the tree of all rows, exactly that of the pooled ones
 Adversary:  semi-honest. Sums withstand any n − 2 colluders; products of two parties either of them, those of more any
             but the first two parties of the job together, who could learn each product's count.
 Leakage:    `openings` lists all that is opened, `learned` what follows. More than the tree: the histograms of
-            attributes that were not chosen, at every node of 2·min_leaf rows and more that is not of one class.
+            attributes that were not chosen, at every node of 2·min_rows rows and more that is not of one class.
 Source:     Emekci, Sahin, Agrawal and El Abbadi, "Privacy preserving decision tree learning over multiple parties",
             Data & Knowledge Engineering 63(2), 2007 (counts of all parties' rows by secure sums); Vaidya, Clifton,
             Kantarcioglu and Patterson, "Privacy-preserving decision trees over vertically partitioned data", ACM TKDD
@@ -92,7 +92,7 @@ def openings(
 
 def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -> tuple[Learned, ...]:
     """Who learns what, in words; arguments as for `openings`."""
-    looked_at = f"every node of {2 * task.min_leaf} rows or more of several classes"
+    looked_at = f"every node of {2 * task.min_rows} rows or more of several classes"
     what = (
         f"at {looked_at}, how many of its rows have each class with each value of every attribute, chosen or not; "
         "counts may be as small as 1"

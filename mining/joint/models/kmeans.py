@@ -132,7 +132,7 @@ async def cluster_horizontal(session: Session, points: Points, task: KMeansParam
         task: The public parameters, equal at all parties.
 
     Raises:
-        ConfigurationError: There are too many rows for exact sums.
+        ConfigurationError: There are too many rows for exact sums, or fewer than clusters.
         InputDataError: No party has any row.
         ProtocolViolation: What was opened cannot be sums of rows.
     """
@@ -185,7 +185,7 @@ async def cluster_vertical(
             or none does.
 
     Raises:
-        ConfigurationError: A column is at no party or at two, rows are not everywhere, or there are too many.
+        ConfigurationError: A column is at no party or at two, rows are not everywhere, or too many or too few.
         InputDataError: No row is common to all parties.
         MalformedMessage: A peer opened clusters or coordinates that there are not.
     """

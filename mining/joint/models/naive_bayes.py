@@ -46,7 +46,7 @@ from mining.joint.models.aligned import (
 from mining.joint.models.totals import no_rows, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, no_sum
 from mining.lattice import Sets
-from mining.models.attributes import Categorical, Codes, LabelledRows, Numeric
+from mining.models.attributes import Codes, LabelledRows, Numeric
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters, check_rows, counts_of, moments_of
 
 
@@ -202,7 +202,7 @@ class _Digits:
         """The classes, then by attribute its values, or the bits of u and those of u²."""
         found = [Condition(self._task.target.name, partial(_equals, place)) for place in range(self._task.target.size)]
         for attribute in self._task.attributes:
-            if isinstance(attribute, Categorical):
+            if not isinstance(attribute, Numeric):
                 found += [Condition(attribute.name, partial(_equals, place)) for place in range(attribute.size)]
             else:
                 for power, width in _widths(attribute):
@@ -231,7 +231,7 @@ class _Digits:
         counts, moments = [classes], [np.zeros(0, np.uint64)]
         waiting = iter(parts)
         for attribute in self._task.attributes:
-            if isinstance(attribute, Categorical):
+            if not isinstance(attribute, Numeric):
                 counts.append(next(waiting))
             else:
                 for _, width in _widths(attribute):
@@ -244,7 +244,7 @@ class _Digits:
         """How many conditions follow each other that belong together."""
         found = []
         for attribute in self._task.attributes:
-            if isinstance(attribute, Categorical):
+            if not isinstance(attribute, Numeric):
                 found.append(attribute.size)
             else:
                 found += [width for _, width in _widths(attribute)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crypto.protocols import alignment_disclosure
 from link.disclosure import Declared, Learned
+from mining.joint import progress
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.parameters import (
     COORDINATOR,
@@ -41,7 +42,7 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
     told = everyone if task.disclose != "candidates" else outsiders
     if told:
         found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per level"))
-    return (*found, *rules_openings(task, parties))
+    return (*found, *rules_openings(task, parties), progress.openings(parties))
 
 
 def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
@@ -70,7 +71,7 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         lines.append(Learned(parties, "count", what))
     if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
-    return (*lines, *_of_engine(task, parties), *rules_learned(task, parties))
+    return (*lines, *_of_engine(task, parties), *rules_learned(task, parties), progress.learned(parties))
 
 
 def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
@@ -101,9 +102,10 @@ def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
         what = "if any two of them work together, which rows hold which items of all parties"
         return [Learned(holders_of(task, parties), "membership", what)]
     first, second = parties
+    again = "" if task.rules is None else ", and in frequent itemsets where the job goes on after a failure"
     sizes = (
         f"as the dealer the number of positions of rows, and at each level how many combinations of items of {first} "
-        f"and of {second} occur in candidates across the two"
+        f"and of {second} occur in candidates across the two{again}"
     )
     return [
         Learned((COORDINATOR,), "size", sizes),

@@ -10,8 +10,11 @@ Steps:
              decided on by number first, and the presence of all others is multiplied in, here and later
     level k  candidates are joined from the public frequent itemsets of level k − 1; an engine leaves the supports of
              those that span parties shared; one tally decides on all
+    kept     what a level has disclosed is kept by every party. Another attempt of a job that failed skips the levels of
+             which all have kept the result: it has no candidates of theirs. Only where rules are decided on shares are
+             the supports of the frequent itemsets of these levels shared once more
 
-Rounds:     those of the alignment; then those of the engine and of a tally for each level.
+Rounds:     those of the alignment; then those of the engine and of a tally for each level; 2 more in another attempt.
 Output:     all itemsets whose support among the common rows is at least c, exactly as if the tables were joined.
 Adversary:  semi-honest parties; collusion as the engine bears it, and as in `tally` of what it leaves shared.
 Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
@@ -33,25 +36,23 @@ from crypto.protocols.outside_dealer import Dealings
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.two_party import TwoParty, beside
-from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from link.errors import ConfigurationError, InputDataError, PolicyDenied, ProtocolViolation
 from link.session import Session
-from mining.bitmaps import popcounts
 from mining.candidates import join
 from mining.itemsets import Itemsets
 from mining.joint.parameters import JointItemsets
+from mining.joint.progress import KEEPS_NOTHING, MAX_LEVELS, KeptLevel, LevelKeeper, common_levels
 from mining.joint.shared_rules import decide_rules
 from mining.joint.tally import Counts, Tally, no_sum
 from mining.joint.vertical.aligned import Aligned, Conjunctions, align
+from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines import Addends, Engine, make_engine
-from mining.joint.vertical.names import Dictionary, name_items
+from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
-from mining.joint.vertical.split import Split
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.tables import Table
 from mining.thresholds import minimum_count
-
-_BATCH_BYTES = 256 << 20  # of one party's conjunctions at a time
 
 
 async def mine(
@@ -61,6 +62,7 @@ async def mine(
     least_count: int = 1,
     stock: StockStore | None = None,
     dealings: Dealings | None = None,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -72,6 +74,7 @@ async def mine(
         stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
             or none does.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
+        keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
     Raises:
         ConfigurationError: min_support does not fit the number of common rows, there are too many candidates, two
@@ -79,13 +82,13 @@ async def mine(
             helper.
         InputDataError: No row is common to all parties, or this party's ids or numbers are none.
         PolicyDenied: The least support is below this party's floor.
-        ProtocolViolation: What was opened cannot be sums of counts.
+        ProtocolViolation: What was opened cannot be sums of counts, or a peer has kept other results than this party.
     """
     secrets = await agree(session.lane("keys"))
     pairs = pair_up(session, stock)
     with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
         aligned, _ = await beside(align(session.lane("rows"), secrets, table, task), engine.prepare(table.n_rows))
-        return await _mine(session, aligned, task, least_count, secrets, pairs, engine)
+        return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
 
 
 async def mine_aligned(
@@ -96,11 +99,12 @@ async def mine_aligned(
     least_count: int = 1,
     stock: StockStore | None = None,
     dealings: Dealings | None = None,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
     pairs = pair_up(session, stock)
     with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
-        return await _mine(session, aligned, task, least_count, secrets, pairs, engine)
+        return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
 
 
 async def _mine(
@@ -111,18 +115,24 @@ async def _mine(
     secrets: PairwiseSecrets,
     pairs: Mapping[str, TwoParty],
     engine: Engine,
+    keeper: LevelKeeper,
 ) -> JointItemsets:
     task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
-    run = await _Run.begin(session, aligned, task, least_count, secrets, pairs, engine)
-    dictionary, conjunctions, first = await run.items()
-    levels = [first]
+    kept = await common_levels(session.lane("kept"), keeper, task.learners)
+    n_rows = kept[0].n_rows if kept else None
+    run = await _Run.begin(session, aligned, task, least_count, secrets, pairs, engine, keeper, n_rows)
+    dictionary, conjunctions, levels = await run.go_on(kept) if kept else await run.items()
     while task.allows(len(levels) + 1) and len(levels[-1].sets):
         levels.append(await run.level(dictionary, conjunctions, levels[-1].sets))
     levels = [level for level in levels if len(level.sets)]
     itemsets = _assemble(dictionary, levels, run.tally)
     rules = None
     if task.rules is not None:
-        rules = await decide_rules(run.tally, itemsets, [level.addends for level in levels], task.rules)
+        addends = [
+            await run.shared_again(level.sets, dictionary, conjunctions) if level.addends is None else level.addends
+            for level in levels
+        ]
+        rules = await decide_rules(run.tally, itemsets, addends, task.rules)
     strategy = f"level-wise, {engine.name}"
     if session.me not in task.learners:
         return JointItemsets(run.tally.n_rows, None, strategy)
@@ -144,12 +154,12 @@ class _Level:
 
     Attributes:
         sets: Shape (m, k), positions in the public dictionary.
-        addends: Shape (m,), this party's addends of their supports.
+        addends: Shape (m,), this party's addends of their supports; None of a level that an earlier attempt decided on.
         supports: Where this party learns them.
     """
 
     sets: Sets
-    addends: Addends
+    addends: Addends | None
     supports: Counts | None
 
 
@@ -160,6 +170,7 @@ class _Run:
     task: VerticalMining
     tally: Tally
     engine: Engine
+    keeper: LevelKeeper
 
     @classmethod
     async def begin(
@@ -171,19 +182,18 @@ class _Run:
         secrets: PairwiseSecrets,
         pairs: Mapping[str, TwoParty],
         engine: Engine,
+        keeper: LevelKeeper,
+        n_rows: int | None,
     ) -> _Run:
-        """Counts the common rows and derives c."""
-        n_rows = aligned.n_positions
-        if aligned.presence is not None and n_rows:
-            everybody = [dict.fromkeys(session.parties, 0)]
-            presence = aligned.presence[None].view(np.uint8)
-            addends = await engine.addends(session.lane("presence"), presence, n_rows, everybody)
-            total = await secure_sum(session.lane("common"), secrets, addends, label="rows")
-            if total is None:
-                raise AssertionError("the number of rows is opened to all")
-            if int(total[0]) > n_rows:
-                raise no_sum(session)
-            n_rows = int(total[0])
+        """Counts the common rows, unless an earlier attempt has told their number, and derives c."""
+        if n_rows is None:
+            n_rows = await cls._common_rows(session, aligned, secrets, engine)
+        elif aligned.presence is None and n_rows != aligned.n_positions:
+            raise ProtocolViolation(
+                "the parties have another number of rows in common than in an earlier attempt, so somebody's rows have "
+                "changed; check all nodes, and run the job again as a new one",
+                party=session.others[0] if len(session.others) == 1 else None,
+            )
         if n_rows == 0:
             raise InputDataError(
                 "the parties have no row in common; check that their ids are of the same kind, and [align] trim, case "
@@ -200,9 +210,25 @@ class _Run:
         if task.disclose != "candidates" and session.me in task.compute:
             (peer,) = set(task.compute) - {session.me}
             two_party = pairs[peer]
-        return cls(session, aligned, task, Tally(session, secrets, two_party, task, n_rows, min_count), engine)
+        tally = Tally(session, secrets, two_party, task, n_rows, min_count)
+        return cls(session, aligned, task, tally, engine, keeper)
 
-    async def items(self) -> tuple[Dictionary, Conjunctions, _Level]:
+    @staticmethod
+    async def _common_rows(session: Session, aligned: Aligned, secrets: PairwiseSecrets, engine: Engine) -> int:
+        n_positions = aligned.n_positions
+        if aligned.presence is None or not n_positions:
+            return n_positions
+        everybody = [dict.fromkeys(session.parties, 0)]
+        presence = aligned.presence[None].view(np.uint8)
+        addends = await engine.addends(session.lane("presence"), presence, n_positions, everybody)
+        total = await secure_sum(session.lane("common"), secrets, addends, label="rows")
+        if total is None:
+            raise AssertionError("the number of rows is opened to all")
+        if int(total[0]) > n_positions:
+            raise no_sum(session)
+        return int(total[0])
+
+    async def items(self) -> tuple[Dictionary, Conjunctions, list[_Level]]:
         """The public dictionary of frequent items, this party's of them, and level 1."""
         session, columns = self.session, self.aligned.columns
         session.progress("itemsets of 1", 0, 1)
@@ -221,7 +247,23 @@ class _Run:
         conjunctions = await session.compute(Conjunctions.of, self.aligned, numbers)
         session.progress("itemsets of 1", 1, 1)
         singles = np.arange(len(dictionary.items), dtype=np.int32)[:, None]
-        return dictionary, conjunctions, _Level(singles, ordered, supports)
+        named = {party: [dictionary.items[place] for place in places] for party, places in dictionary.places.items()}
+        await self._keep(KeptLevel(self.tally.n_rows, singles, supports, named))
+        return dictionary, conjunctions, [_Level(singles, ordered, supports)]
+
+    async def go_on(self, kept: tuple[KeptLevel, ...]) -> tuple[Dictionary, Conjunctions, list[_Level]]:
+        """As `items`, with all levels of which every party has kept the result."""
+        session, columns = self.session, self.aligned.columns
+        dictionary = dictionary_of(session, kept[0].names)
+        number_of = {item: number for number, item in enumerate(columns.items)}
+        numbers = np.array([number_of[name] for name in kept[0].names[session.me]], np.int64)
+        conjunctions = await session.compute(Conjunctions.of, self.aligned, numbers)
+        session.progress(f"itemsets of {len(kept)}", 1, 1)
+        return dictionary, conjunctions, [_Level(level.sets, None, level.supports) for level in kept]
+
+    async def shared_again(self, sets: Sets, dictionary: Dictionary, conjunctions: Conjunctions) -> Addends:
+        """This party's addends of the supports of itemsets on which an earlier attempt has decided."""
+        return await self._addends(f"level-{sets.shape[1]}/again", sets, dictionary, conjunctions)
 
     async def level(self, dictionary: Dictionary, conjunctions: Conjunctions, frequent: Sets) -> _Level:
         """The frequent itemsets of the next length."""
@@ -234,28 +276,26 @@ class _Run:
         addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
         mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
         session.progress(f"itemsets of {length}", 1, 1)
+        await self._keep(KeptLevel(self.tally.n_rows, sets[mask], supports))
         return _Level(sets[mask], addends[mask], supports)
+
+    async def _keep(self, level: KeptLevel) -> None:
+        """Keeps what is public from here on, before anything that follows from it leaves."""
+        if level.length <= MAX_LEVELS:
+            await self.session.compute(self.keeper.keep, level)
 
     async def _addends(self, name: str, sets: Sets, dictionary: Dictionary, conjunctions: Conjunctions) -> Addends:
         """This party's addends of the supports of candidates over the public dictionary."""
-        session, everywhere = self.session, self.aligned.presence is None
-        total = np.zeros(len(sets), np.uint64)
-        step = max(1, _BATCH_BYTES // max(1, 8 * len(conjunctions.nothing)))
-        me = session.parties.index(session.me)
-        for batch, start in enumerate(range(0, len(sets), step)):
-            part = sets[start : start + step]
-            split = await session.compute(Split.of, part, dictionary.holder, session.parties, everywhere=everywhere)
-            own = await session.compute(conjunctions, dictionary.numbers(split.members[session.me]))
-            alone = np.flatnonzero(split.owner == me)
-            total[start + alone] = popcounts(own[split.used[session.me][alone]])
-            spanning = split.spanning
-            if len(spanning):
-                lane = session.lane(f"{name}/{batch}")
-                itemsets = await session.compute(split.itemsets)
-                total[start + spanning] = await self.engine.addends(
-                    lane, own.view(np.uint8), self.aligned.n_positions, itemsets
-                )
-        return total
+        return await set_addends(
+            self.session.lane(name),
+            self.engine,
+            conjunctions,
+            sets,
+            holder=dictionary.holder,
+            own=dictionary.numbers,
+            n_positions=self.aligned.n_positions,
+            everywhere=self.aligned.presence is None,
+        )
 
     async def _decide_by_number(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, Addends]]:
         """Which of this party's items are frequent among the common rows; and by party its addends of frequent ones.

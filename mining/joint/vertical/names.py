@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from link.session import Session
 from link.tasks import together
 from mining.joint.parameters import MAX_ITEM_BYTES
 
-_PREFIX: Final = 4  # bytes of a name's length
+PREFIX_BYTES: Final = 4  # bytes of a name's length
 _MOST: Final = 1 << 24  # names of a party
 
 
@@ -51,7 +51,19 @@ async def name_items(session: Session, label: str, items: Sequence[str]) -> Dict
         InputDataError: A name is too long.
         MalformedMessage: A peer's names are none, or another party's too.
     """
-    by_party = await open_names(session, label, items)
+    return dictionary_of(session, await open_names(session, label, items))
+
+
+def dictionary_of(session: Session, by_party: Mapping[str, Sequence[str]]) -> Dictionary:
+    """The dictionary of what all parties have named.
+
+    Args:
+        session: Tells who the parties are.
+        by_party: Their frequent items, each party's in the order in which it has named them.
+
+    Raises:
+        MalformedMessage: Two parties name the same item.
+    """
     found = sorted(item for names in by_party.values() for item in names)
     position = {item: place for place, item in enumerate(found)}
     if len(position) != len(found):
@@ -60,7 +72,7 @@ async def name_items(session: Session, label: str, items: Sequence[str]) -> Dict
     holder, own = np.zeros(len(found), np.int64), np.full(len(found), -1, np.int64)
     for number, party in enumerate(session.parties):
         holder[places[party]] = number
-    own[places[session.me]] = np.arange(len(items))
+    own[places[session.me]] = np.arange(len(by_party[session.me]))
     return Dictionary(tuple(found), holder, places, own)
 
 
@@ -93,7 +105,7 @@ async def _names_of(session: Session, label: str, peer: str) -> list[str]:
     number, width = (int(each) for each in shape[0])
     if not number:
         return []
-    if number > _MOST or not _PREFIX <= width <= _PREFIX + MAX_ITEM_BYTES:
+    if number > _MOST or not PREFIX_BYTES <= width <= PREFIX_BYTES + MAX_ITEM_BYTES:
         raise _malformed(peer, label)
     rows = await session.receive_opened(peer, label, np.uint8, (number, width))
     try:
@@ -112,13 +124,13 @@ def _packed(me: str, names: Sequence[str]) -> NDArray[np.uint8]:
         raise InputDataError(
             f"the dataset of {me} has an item or a column with a name of more than {MAX_ITEM_BYTES} bytes; shorten it"
         )
-    width = _PREFIX + max(map(len, texts), default=0)
-    rows = b"".join((len(text).to_bytes(_PREFIX, "big") + text).ljust(width, b"\0") for text in texts)
+    width = PREFIX_BYTES + max(map(len, texts), default=0)
+    rows = b"".join((len(text).to_bytes(PREFIX_BYTES, "big") + text).ljust(width, b"\0") for text in texts)
     return np.frombuffer(rows, np.uint8).reshape(len(texts), width)
 
 
 def _unpacked(row: bytes) -> str:
-    size, rest = int.from_bytes(row[:_PREFIX], "big"), row[_PREFIX:]
+    size, rest = int.from_bytes(row[:PREFIX_BYTES], "big"), row[PREFIX_BYTES:]
     if size > len(rest) or rest[size:].strip(b"\0"):
         raise ValueError("a name is longer than its row, or something follows it")
     return rest[:size].decode()

@@ -20,6 +20,25 @@ COORDINATOR: Final = "coordinator"
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a job takes for granted where `engine = "auto"` chooses: public, and the same at all parties.
+
+    Attributes:
+        parties: How many there are.
+        rows: Common to all, about.
+        items: Of one party, frequent among these rows, about.
+        density: Share of the rows in which a frequent item occurs.
+        bytes_per_s: That the network carries.
+    """
+
+    parties: int = 2
+    rows: int = 100_000
+    items: int = 50
+    density: float = 0.2
+    bytes_per_s: float = 1.25e8
+
+
+@dataclass(frozen=True, slots=True)
 class VerticalMining:
     """What all parties agree on before a joint vertical mining run.
 
@@ -39,6 +58,7 @@ class VerticalMining:
             more the third of the parties that hold shares of all columns. None: nobody's.
         bound: The most rows that any party may have, public; None: size classes are announced.
         rules: The rules that are decided on shares, where no support is opened.
+        expectation: On which the choice of `auto` rests.
     """
 
     min_support: int | Decimal
@@ -55,6 +75,7 @@ class VerticalMining:
     helper: str | None = None
     bound: int | None = None
     rules: RuleParameters | None = None
+    expectation: Expectation = Expectation()
 
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""
@@ -62,14 +83,12 @@ class VerticalMining:
 
 
 def chosen_engine(task: VerticalMining) -> ChosenEngine:
-    """The engine that a job takes.
-
-    `auto` takes replicated sharing where the job names a helper, and so allows it; else transfers, which need nobody's
-    trust and take a thirtieth of the work of Paillier encryption.
-    """
+    """The engine that a job takes: the one that it names, or for `auto` the quickest that it allows; see `choice`."""
     if task.engine != "auto":
         return task.engine
-    return "ot" if task.helper is None else "replicated"
+    from mining.joint.vertical.choice import choose_engine  # what engines cost is told by modules that need this one
+
+    return choose_engine(task).engine
 
 
 def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, get_args
 
+from crypto.primitives.ring_matrix import BLOCK_WORDS
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.paillier_costs import shared_products_traffic, shared_products_work
+from crypto.protocols.paillier_costs import exact_products_traffic, exact_products_work
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.product_costs import (
     dealt_products_traffic,
@@ -20,6 +21,7 @@ from crypto.protocols.product_costs import (
     spanning_products_traffic,
     spanning_products_work,
 )
+from crypto.protocols.replicated_counts import STREAMS
 from crypto.protocols.shared_products import word_for
 from link.traffic import Traffic
 from mining.joint.vertical.engines import paillier
@@ -100,6 +102,7 @@ def engine_costs(
     *,
     speed: EngineSpeed | None = None,
     density: float = TYPICAL_DENSITY,
+    engines: Sequence[ChosenEngine] = ENGINES,
 ) -> list[EngineCost]:
     """What every engine would come to for all candidates of two items; agreements not among it.
 
@@ -112,10 +115,11 @@ def engine_costs(
         columns: By party, how many frequent items it has.
         speed: Of the machines.
         density: Share of the rows in which an item occurs.
+        engines: Those to be compared.
     """
     itemsets, speed = pairs_of_items(parties, columns, task.mode), speed or EngineSpeed()
     costs = []
-    for engine in ENGINES:
+    for engine in engines:
         chosen = replace(task, engine=engine)
         traffic = Traffic(parties)
         addends_traffic(traffic, "", chosen, rows=rows, itemsets=itemsets)
@@ -191,7 +195,7 @@ def addends_traffic(
             for number, (start, stop) in enumerate(paillier.row_blocks(rows)):
                 holder, evaluator = paillier.roles(stop - start, pair, pairs)
                 turned = pairs if holder == pair[0] else pairs[:, ::-1]
-                shared_products_traffic(
+                exact_products_traffic(
                     traffic,
                     f"{path}/{number}",
                     holder,
@@ -199,6 +203,7 @@ def addends_traffic(
                     rows=stop - start,
                     pairs=turned,
                     key_bits=paillier.KEY_BITS,
+                    field_bits=field_bits,
                 )
         ends.append(traffic.rounds)
     traffic.rounds = max(ends)
@@ -233,9 +238,10 @@ def addends_seconds(
         holder, _ = paillier.roles(rows, pair, pairs)
         turned = pairs if holder == pair[0] else pairs[:, ::-1]
         blocks = [stop - start for start, stop in paillier.row_blocks(rows)]
-        for part in (shared_products_work(block, turned, paillier.KEY_BITS, density) for block in blocks):
+        for part in (exact_products_work(block, turned, paillier.KEY_BITS, density) for block in blocks):
             total += part.encryptions * speed.encryption_s + part.decryptions * speed.decryption_s
             total += part.multiplications * speed.multiplication_s + part.residues * speed.residue_s
+            total += part.transfers * (speed.transfer_s + _COUNT_BYTES * speed.correction_s)
     many = [itemsets[place] for place in of_several(itemsets)]
     word_bytes = word_for(rows)().itemsize if many else 0
     for several in spanning_products_work(rows, many, parties).values():
@@ -243,4 +249,18 @@ def addends_seconds(
     return total
 
 
+def working_bytes(engine: ChosenEngine, moved: int) -> int:
+    """Memory of a party, about, for what an engine works on at a time.
+
+    Args:
+        engine: Its name.
+        moved: Bytes that the party sends and gets. Ciphertexts are kept until all are used; all else goes in pieces.
+    """
+    most = {"paillier": moved, "ot": _TRANSFER_BYTES, "replicated": _BLOCK_BYTES}
+    return min(moved, most[engine])
+
+
+_TRANSFER_BYTES: Final = 100 << 20  # see `vector_transfers.WINDOW`
+_BLOCK_BYTES: Final = 3 * STREAMS * BLOCK_WORDS * 4  # a block's columns: own, sent and received
+_COUNT_BYTES: Final = 8  # of a correlation that makes a count by encryption exact
 _MATRIX_FLOPS: Final = 2 * 3  # multiplications and additions a term, in limbs

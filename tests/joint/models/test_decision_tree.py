@@ -58,7 +58,7 @@ def by_hand(rows: Rows, task: TreeParameters, usable: frozenset[int], depth: int
     counts = tuple(sum(label == each for label, _ in rows) for each in range(task.target.size))
     label = counts.index(max(counts)) if rows else parent
     leaf = (label, counts)
-    if len({label for label, _ in rows}) < 2 or len(rows) < 2 * task.min_leaf or depth == task.max_depth:
+    if len({label for label, _ in rows}) < 2 or len(rows) < 2 * task.min_rows or depth == task.max_depth:
         return leaf
     best = []
     for number, attribute in enumerate(task.attributes):
@@ -70,7 +70,7 @@ def by_hand(rows: Rows, task: TreeParameters, usable: frozenset[int], depth: int
             for c in range(attribute.size - 1):
                 sides = [[r for r in rows if r[1][number] <= c], [r for r in rows if r[1][number] > c]]
                 options.append((c, sides))
-        options = [o for o in options if sum(len(b) >= task.min_leaf for b in o[1]) >= 2]
+        options = [o for o in options if sum(len(b) >= task.min_rows for b in o[1]) >= 2]
         weighed = [(*gain_and_ratio(rows, branches), c, branches) for c, branches in options]
         weighed = [w for w in weighed if w[0] > 0]
         if weighed:
@@ -226,10 +226,10 @@ def test_a_view_depends_on_the_declared_output_alone(vertical: bool) -> None:
     assert views[0] == views[1]
 
 
-def test_nodes_below_twice_min_leaf_are_not_looked_at() -> None:
+def test_nodes_below_twice_min_rows_are_not_looked_at() -> None:
     """Their counts of classes follow from the histogram above; no histogram of theirs is opened."""
     (task, rows), parties = small(), PARTIES[:3]
-    coarse = TreeParameters(task.target, task.attributes, min_leaf=30)
+    coarse = TreeParameters(task.target, task.attributes, min_rows=30)
     frames: list[Frame] = []
     declared = openings(coarse, parties, vertical=False, everywhere=True)
     out = run(parted(rows, [30, 60], parties), lambda s, own: learn_horizontal(s, own, coarse), declared, frames=frames)
@@ -318,7 +318,7 @@ def test_bank_customers_as_accurate_as_cart(shared_data) -> None:
     cuts = {"age": range(20, 80, 5), "balance": range(0, 5000, 500), "duration": range(60, 1200, 60)}
     texts = ["job", "marital", "education", "housing", "loan", "contact", "month", "poutcome"]
     attributes = (*(domain(found, name) for name in texts), *(cut(name, each) for name, each in cuts.items()))
-    task = TreeParameters(domain(found, "y"), attributes, min_leaf=50, max_depth=6)
+    task = TreeParameters(domain(found, "y"), attributes, min_rows=50, max_depth=6)
     rows = LabelledRows.of(found, task.target, attributes)
     parties = PARTIES[:2]
     declared = openings(task, parties, vertical=False, everywhere=True)

@@ -87,7 +87,7 @@ def columns(points: NDArray[np.int64], task: KMeansParameters, holders: list[str
 @settings(max_examples=30)
 def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
-    points = points_of(task, data.draw(st.integers(1, 40)), seed)
+    points = points_of(task, data.draw(st.integers(task.k, 40)), seed)
     cuts, parties = data.draw(bounds(len(points)))
     split = dict(zip(parties, np.split(points, cuts), strict=True))
     declared = openings(task, parties, parties, vertical=False)
@@ -106,7 +106,7 @@ def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
 @settings(max_examples=15)
 def test_columns_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
-    points = points_of(task, data.draw(st.integers(1, 40)), seed)
+    points = points_of(task, data.draw(st.integers(task.k, 40)), seed)
     parties = PARTIES[: data.draw(st.integers(2, 5))]
     holders = [data.draw(st.sampled_from(parties)) for _ in task.attributes]
     learners = tuple(data.draw(st.lists(st.sampled_from(parties), min_size=1, unique=True)))

@@ -71,12 +71,13 @@ PATHS: dict[State, list[Event]] = {
 }
 
 
-def test_the_table_names_every_state_and_terminal_states_absorb() -> None:
+def test_the_table_names_every_state_and_what_is_over_only_begins_again() -> None:
     assert set(MOVES) == set(State)
-    assert {state for state, moves in MOVES.items() if not moves} == TERMINAL
+    for state in TERMINAL:
+        assert MOVES[state] == ({State.APPROVED} if state in (State.FAILED, State.CANCELLED) else set())
     for state, moves in MOVES.items():
         assert state not in moves
-        if moves:  # what goes on can always be cancelled, and can always fail
+        if state not in TERMINAL:  # what goes on can always be cancelled, and can always fail
             assert {State.CANCELLED, State.FAILED} <= moves
 
 
@@ -212,6 +213,38 @@ def test_cancelling_ends_a_job_in_any_phase(state: State) -> None:
     assert any(isinstance(effect, CancelAll) for effect in effects) == (state is not State.DRAFT)
 
 
+LOST = Ended(Problem("E200", "south was lost", "south"))
+
+
+@pytest.mark.parametrize("end", [LOST, CancelAsked("no need"), Ended(Problem("E600", "too late"))])
+def test_a_job_that_was_lost_is_approved_for_another_attempt(end: Event) -> None:
+    lost, _ = after(*RUNNING, end)
+    again, effects = step(lost, Signal.RESUMED, 1.0)
+    assert (again.state, again.attempt, again.problem, again.until) == (State.APPROVED, 2, None, EXPIRES)
+    assert set(again.stands.values()) == {Stand.APPROVED}
+    assert effects == (Act.SAVE,)
+    assert step(again, Signal.TAKEN_UP, 1.0)[1] == (Start(again=True),)
+    third, _ = after(*RUNNING, end, Signal.RESUMED, Signal.STARTED, end, Signal.RESUMED)
+    assert (third.state, third.attempt) == (State.APPROVED, 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "now", "why"),
+    [
+        ([*RELEASING, *reported(Stand.RELEASED), Signal.RELEASED], 1.0, "it is succeeded"),
+        ([*PROPOSED, Ended(Problem("E300", "no"))], 1.0, "it is denied"),
+        ([*AWAITING, CancelAsked()], 1.0, "south and east had not approved it"),
+        ([*RUNNING, Reported("south", Stand.DONE), LOST], 1.0, "south had done all of it"),
+        ([*RUNNING, LOST], EXPIRES, "its proposal has expired"),
+        (RUNNING, 1.0, "it is running"),
+    ],
+)
+def test_other_jobs_are_not_begun_again(path: list[Event], now: float, why: str) -> None:
+    job, _ = after(*path)
+    assert job.hindrance(now) == why
+    assert step(job, Signal.RESUMED, now) == (job, ())
+
+
 PARTY = st.sampled_from((*PARTIES, "stranger"))
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.just(Signal.TAKEN_UP),
@@ -223,6 +256,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Ended, st.builds(Problem, st.sampled_from(sorted(BY_CODE)), st.just("because"))),
     st.just(CancelAsked("why not")),
     st.just(Signal.CLOCK),
+    st.just(Signal.RESUMED),
 )
 
 
@@ -247,8 +281,12 @@ class AnyOrder(RuleBasedStateMachine):
         if self.job.state is not before.state:
             assert self.job.state in MOVES[before.state]
             assert Act.SAVE in effects  # no move is forgotten when the driver dies
-        if before.over:
-            assert (self.job, effects) == (before, ())
+        if before.over and self.job != before:
+            assert event is Signal.RESUMED
+            assert (self.job.state, self.job.attempt) == (State.APPROVED, before.attempt + 1)
+            assert self.now < EXPIRES
+        elif before.over:
+            assert effects == ()
         if self.job.over and self.job.state is not State.SUCCEEDED:
             assert self.job.problem is not None
         if any(isinstance(effect, Start) for effect in effects):

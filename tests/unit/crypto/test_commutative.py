@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.embedding import embed
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.ristretto255 import hash_to_group
 
@@ -45,6 +46,17 @@ def test_equality_is_kept_and_nothing_else_collides(points: NDArray[np.uint8], k
     assert (twice[:20] == twice[20:]).all()
     assert len({row.tobytes() for row in twice}) == 20
     assert not (keys[1].encrypt(points) == twice[:20]).all(axis=1).any()
+
+
+def test_blocks_come_back_from_under_all_layers(random: Randomness, keys: list[CommutativeKey]) -> None:
+    a, b, _ = keys
+    blocks = np.frombuffer(random.bytes(10 * 30), np.uint8).reshape(10, 30)
+    assert (a.encrypt_blocks(blocks) == a.encrypt(embed(blocks))).all()
+    wrapped = b.encrypt(a.encrypt_blocks(blocks))
+    assert (b.decrypt_blocks(a.decrypt(wrapped)) == blocks).all()
+    wrapped[3] = 0xFF
+    with pytest.raises(ValueError, match="row 3 "):
+        b.decrypt_blocks(wrapped)
 
 
 def test_a_foreign_string_is_refused(points: NDArray[np.uint8], keys: list[CommutativeKey]) -> None:

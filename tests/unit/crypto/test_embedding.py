@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives import embedding, ristretto255
-from crypto.primitives.embedding import embed, extract, permute, unpermute
+from crypto.primitives.embedding import contents, embed, embed_multiplied, extract, permute, unpermute
 from crypto.primitives.randomness import Randomness
 
 
@@ -36,6 +36,14 @@ def test_blocks_come_back(given_blocks: NDArray[np.uint8]) -> None:
     assert points.shape == (len(given_blocks), 32)
     assert ristretto255.is_valid_points(points).all()
     assert (extract(points) == given_blocks).all()
+    assert (contents(points) == given_blocks).all()
+
+
+@given(blocks, st.integers(1, ristretto255.ORDER - 1))
+def test_embedding_and_multiplying_at_once(given_blocks: NDArray[np.uint8], number: int) -> None:
+    scalar = number.to_bytes(32, "little")
+    products = embed_multiplied(given_blocks, scalar)
+    assert (products == ristretto255.multiply(embed(given_blocks), scalar)).all()
 
 
 @pytest.mark.usefixtures("either_sodium")
@@ -121,6 +129,8 @@ def test_blocks_of_a_wrong_shape_are_refused() -> None:
     for wrong in (np.zeros((2, 31), np.uint8), np.zeros(30, np.uint8), np.zeros((2, 30), np.int64)):
         with pytest.raises(ValueError, match="shape"):
             embed(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="shape"):
+            embed_multiplied(wrong, bytes([1]) + bytes(31))  # type: ignore[arg-type]
 
 
 KNOWN = [

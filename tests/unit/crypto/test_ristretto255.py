@@ -65,6 +65,24 @@ def test_bad_encodings_are_refused_everywhere(vectors, reference) -> None:
                 act()
 
 
+def test_what_is_valid_among_candidates_is_multiplied(vectors, random: Randomness) -> None:
+    bad = packed([row["encoding"] for row in vectors("ristretto255_rfc9496")["bad_encodings"]])
+    good = some_points(random, 40)
+    candidates = np.concatenate((good, bad, np.zeros((1, 32), np.uint8), random_rows(random, 200)))
+    candidates = candidates[random.permutation(len(candidates))]
+    expected = group.is_valid_points(candidates) & candidates.any(axis=1)
+    assert 40 <= expected.sum() < len(candidates)
+    scalar = group.random_scalar(random)
+    products, valid = group.multiply_valid(candidates, scalar)
+    assert (valid == expected).all()
+    assert (products[valid] == group.multiply(candidates[valid], scalar)).all()
+
+
+def random_rows(random: Randomness, size: int) -> NDArray[np.uint8]:
+    """Of which about one in sixteen is an encoding: even, below 2^255, and valid with probability a quarter."""
+    return packed([random.bytes(32) for _ in range(size)])
+
+
 def test_elements_from_uniform_bytes(vectors, reference) -> None:
     rows = vectors("ristretto255_rfc9496")["from_uniform_bytes"]
     points = group.from_uniform_bytes(packed([row["uniform"] for row in rows]))
@@ -142,6 +160,7 @@ def test_scalars_form_a_field(random: Randomness) -> None:
 def test_bad_scalars_are_refused(random: Randomness, scalar: bytes) -> None:
     for act in (
         lambda: group.multiply(some_points(random, 1), scalar),
+        lambda: group.multiply_valid(some_points(random, 1), scalar),
         lambda: group.scalar_invert(scalar),
         lambda: group.check_scalar(scalar),
     ):
@@ -175,6 +194,7 @@ def test_arrays_of_a_wrong_shape_are_refused(array: NDArray[np.uint8]) -> None:
     for act in (
         lambda: group.is_valid_points(array),
         lambda: group.multiply(array, little(1)),
+        lambda: group.multiply_valid(array, little(1)),
         lambda: group.base_multiply(array),
         lambda: group.from_uniform_bytes(array),
     ):
@@ -190,6 +210,7 @@ def test_batches_of_different_lengths_are_refused(random: Randomness) -> None:
 def test_empty_batches() -> None:
     empty = np.zeros((0, 32), np.uint8)
     assert group.multiply(empty, little(3)).shape == (0, 32)
+    assert [part.shape for part in group.multiply_valid(empty, little(3))] == [(0, 32), (0,)]
     assert group.is_valid_points(empty).shape == (0,)
     assert group.hash_to_group([], b"d").shape == (0, 32)
 

@@ -41,11 +41,11 @@ def test_the_largest_sums_and_masks_fit(layout: SlotLayout) -> None:
         assert layout.largest < 1 << layout.width
         mask = (1 << (layout.slots_bits + STATISTICAL_BITS)) - 1
     assert all_slots + mask < 1 << layout.block_bits
-    assert layout.blocks * layout.block_bits <= layout.plaintext_bits
+    assert layout.rows * layout.block_bits <= layout.plaintext_bits
 
 
 def test_one_bit_less_is_refused() -> None:
-    for masking, bits in (("whole", 3 * (4 * 5 + 41)), ("each", 3 * 4 * (5 + 41))):
+    for masking, bits in (("whole", 2 * (4 * 5 + 41)), ("each", 2 * 4 * (5 + 41))):
         SlotLayout(4, 2, 31, masking, bits)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="do not fit"):
             SlotLayout(4, 2, 31, masking, bits - 1)  # type: ignore[arg-type]
@@ -82,12 +82,12 @@ def test_fitting_uses_the_room(columns: int, largest: int, masking: Masking, bit
 @pytest.mark.parametrize(
     ("columns", "masking", "bits", "expected"),
     [
-        (50, "whole", 2047, (50, 1, 1)),  # 17-bit counts of 100,000 rows
-        (50, "whole", 3071, (50, 2, 1)),
+        (50, "whole", 2047, (50, 2, 1)),  # 17-bit counts of 100,000 rows
+        (50, "whole", 3071, (50, 3, 1)),
         (50, "each", 2047, (25, 1, 2)),  # 58 bits a slot: 35 slots
         (52, "each", 3071, (52, 1, 1)),
         (53, "each", 3071, (27, 1, 2)),
-        (1, "whole", 2047, (1, 18, 1)),
+        (1, "whole", 2047, (1, 35, 1)),
     ],
 )
 def test_layouts_of_a_hundred_thousand_rows(
@@ -117,10 +117,21 @@ def test_packing_puts_numbers_in_their_places(layout: SlotLayout, count: int, se
         for i in range(count)
     ]
     assert plaintexts == expected
-    # Multiplied by the highest row's factor, the first row stands in the middle.
-    shifted = [plaintext << layout.middle for plaintext in plaintexts]
-    assert (layout.unpack(shifted) == values[:, 0]).all()
-    assert layout.unpack(shifted).shape == (count, layout.slots)
+    assert (layout.unpack(plaintexts * layout.rows) == wanted(layout, values)).all()
+
+
+def wanted(layout: SlotLayout, values: np.ndarray) -> np.ndarray:
+    """What `unpack` makes of all plaintexts, given ρ times in a row: of every ρ of them block r of the r-th."""
+    given = np.concatenate([values] * layout.rows)
+    picked = given[np.arange(len(given)), np.arange(len(given)) % layout.rows]
+    words = picked.reshape(-1, layout.rows, layout.slots)
+    if layout.masking == "each":
+        return words.sum(axis=1, dtype=np.uint64)  # type: ignore[no-any-return]
+    numbers = [sum(int(word) << (slot * layout.width) for slot, word in enumerate(row)) for row in picked]
+    sums = [sum(numbers[start : start + layout.rows]) for start in range(0, len(numbers), layout.rows)]
+    keep = (1 << layout.width) - 1
+    slots = [[total >> (slot * layout.width) & keep for slot in range(layout.slots)] for total in sums]
+    return np.array(slots, np.uint64).reshape(-1, layout.slots)
 
 
 def test_only_numbers_in_range_are_packed() -> None:
@@ -134,8 +145,8 @@ def test_only_numbers_in_range_are_packed() -> None:
 
 @settings(max_examples=50)
 @given(layout=layouts(), rows=st.integers(1, 30), seed=st.integers(0, 2**32), ones=st.booleans())
-def test_the_middle_block_is_the_sum_over_all_rows(layout: SlotLayout, rows: int, seed: int, ones: bool) -> None:
-    """Σ_t Σ_r y·2^(s·(ρ−1−r))·C_t under masks, as the evaluator makes it: shares, and for "whole" sum + β."""
+def test_partial_sums_hold_the_sum_over_all_rows(layout: SlotLayout, rows: int, seed: int, ones: bool) -> None:
+    """Σ_t y_r·C_t for every place r, under masks, as the evaluator makes them: shares, and for "whole" sum + β."""
     rng = np.random.default_rng(seed)
     rows = min(rows, layout.largest)
     plaintexts = -(-rows // layout.rows)
@@ -145,27 +156,22 @@ def test_the_middle_block_is_the_sum_over_all_rows(layout: SlotLayout, rows: int
     y[:rows] = 1 if ones else rng.integers(0, 2, rows)
     packed = layout.pack(x.reshape(plaintexts, layout.rows, layout.slots))
     factors = y.reshape(plaintexts, layout.rows)
-    total = sum(
-        (
-            mpz(int(factors[t, r])) * packed[t] << (layout.block_bits * (layout.rows - 1 - r))
-            for t in range(plaintexts)
-            for r in range(layout.rows)
-        ),
-        mpz(0),
-    )
+    partial = [
+        sum((mpz(int(factors[t, r])) * packed[t] for t in range(plaintexts)), mpz(0)) for r in range(layout.rows)
+    ]
     want = (y @ x).astype(np.uint64)
-    assert (layout.unpack([total])[0] == want).all()
+    assert (layout.unpack(partial)[0] == want).all()
 
     masks, slots = layout.masks(1, Randomness.from_seed(seed))
-    masked = total + masks[0]
-    assert masked < mpz(1) << layout.plaintext_bits
-    modulus = np.uint64((1 << layout.width) - 1)
-    difference = (layout.unpack([masked])[0] - slots[0]) & modulus
+    masked = [total + mask for total, mask in zip(partial, masks, strict=True)]
+    assert max(masked) < mpz(1) << layout.plaintext_bits
+    difference = layout.unpack(masked)[0] - slots[0]
     if layout.masking == "each":
-        assert (layout.unpack([masked])[0] - slots[0] == want).all()  # over the integers, too
+        assert (difference == want).all()  # modulo 2^64
     else:
+        modulus = np.uint64((1 << layout.width) - 1)
         assert (((difference - want) & modulus) <= 1).all()
-        assert difference[0] == want[0]
+        assert difference[0] & modulus == want[0]
 
 
 def test_masks_are_uniform_and_cover_every_block() -> None:
@@ -174,7 +180,7 @@ def test_masks_are_uniform_and_cover_every_block() -> None:
         layout = SlotLayout(8, 2, 255, masking, 2047)  # type: ignore[arg-type]
         masks, slots = layout.masks(400, Randomness.from_seed(masking.encode()))
         assert (layout.unpack(masks) == slots).all()
-        for block in range(layout.blocks):
+        for block in range(layout.rows):
             of_block = [int(mask >> block * layout.block_bits) & ((1 << layout.block_bits) - 1) for mask in masks]
             if masking == "whole":
                 octets = b"".join(mask.to_bytes(14, "little")[:13] for mask in of_block)  # 8 · 8 + 40 bits
@@ -188,7 +194,7 @@ def test_masks_are_uniform_and_cover_every_block() -> None:
 
 
 def test_masks_are_fresh() -> None:
-    layout, _ = fit(3, 100, "whole", 2047)
+    layout = SlotLayout(3, 2, 100, "whole", 2047)
     random = Randomness.from_seed(1)
     drawn = [mask for _ in range(3) for mask in layout.masks(2, random)[0]]
-    assert len(set(drawn)) == 6
+    assert len(set(drawn)) == 12

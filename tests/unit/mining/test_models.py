@@ -81,7 +81,7 @@ def test_a_missing_column() -> None:
         (lambda: NaiveBayesParameters(COLOURS, ()), "one attribute or more"),
         (lambda: NaiveBayesParameters(COLOURS, (Categorical("d", ("x",)),), Decimal(-1)), "0 or more"),
         (lambda: TreeParameters(COLOURS, ()), "one attribute or more"),
-        (lambda: TreeParameters(COLOURS, (Categorical("d", ("x",)),), min_leaf=0), "1 or more"),
+        (lambda: TreeParameters(COLOURS, (Categorical("d", ("x",)),), min_rows=0), "1 or more"),
         (lambda: KMeansParameters((), ()), "one attribute or more"),
     ],
 )
@@ -120,9 +120,9 @@ def test_a_tree_as_text() -> None:
     target, colours = Categorical("y", ("no", "yes")), Categorical("colour", ("red", "green", "blue"))
     ages = Intervals("age", (Decimal(18), Decimal("65.5")))
     rows = LabelledRows(np.array([0, 0, 1, 1, 1, 0]), (np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 2, 2, 2, 0])))
-    tree = learn(rows, TreeParameters(target, (colours, ages), "gain", min_leaf=1))
+    tree = learn(rows, TreeParameters(target, (colours, ages), "gain", min_rows=1))
     assert tree.lines() == ["no [3, 3]", "age < 65.5: no [3, 0]", "age >= 65.5: yes [0, 3]"]
-    coarse = learn(rows, TreeParameters(target, (colours,), "gain", min_leaf=1))
+    coarse = learn(rows, TreeParameters(target, (colours,), "gain", min_rows=1))
     assert coarse.lines() == [
         "no [3, 3]",
         "colour = red: no [2, 0]",

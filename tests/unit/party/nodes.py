@@ -31,6 +31,8 @@ from tests.unit.party.files import PARTIES, write_federation
 
 Rows = list[list[str]]
 
+BEREFT_S = 0.2
+
 
 def random_rows(seed: int, number: int = 60) -> Rows:
     """Baskets of up to eight items, the first ones common and the last ones rare."""
@@ -153,6 +155,24 @@ class Nodes:
         await self.nodes[name].start()
         return self.nodes[name]
 
+    async def crash(self, name: str) -> None:
+        """Ends a node as the death of its process would; the others lose it soon in the jobs that they have begun."""
+        await crash(self.nodes[name])
+        for job_id in {job_id for node in self.nodes.values() for job_id in node._link._jobs}:
+            self.bereave(name, job_id)
+
+    def bereave(self, name: str, job_id: bytes) -> bool:
+        """Lets the others soon lose a party that has died, for which they would wait for long; whether all can."""
+        others = [node for other, node in self.nodes.items() if other != name]
+        jobs = [node._link._jobs[job_id] for node in others if job_id in node._link._jobs]
+        for conversation in (job.conversations[name] for job in jobs if job.conversations):
+            conversation._patience_s = BEREFT_S
+            if conversation._patience_timer is not None:
+                conversation._patience_timer.cancel()
+                conversation._patience_timer = None
+                conversation._wait_for_stream()
+        return len(jobs) == len(others)
+
     async def ends(self, job_id: bytes) -> dict[str, control.JobEvent]:
         """Each party's last event of a job."""
         events = await self.all(lambda client: client.watch(job_id))
@@ -173,14 +193,17 @@ async def running(
     data: Mapping[str, Rows] = DATA,
     prepare: Callable[[Authority], None] = lambda authority: None,
 ) -> AsyncIterator[Nodes]:
-    """A node for each party of `data`, stopped at the end; `prepare` may change the files before they are read."""
+    """A node for each party of `data`, stopped at the end; `prepare` may change the files before they are read.
+
+    The nodes are patient, as a busy machine needs it; see `bereave` for those whose peer dies.
+    """
     authority = write_federation(folder, dict(data), policy=policy, party=party)
     prepare(authority)
     addresses = Federation.load(folder / "federation.toml").addresses
     coordinator = authority.issue("analyst", "coordinator")
     logs = {name: io.StringIO() for name in data}
     nodes = {
-        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=2.0)
+        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=60.0)
         for name in data
     }
     clients = {name: Client(coordinator, name, addresses[name]) for name in data}

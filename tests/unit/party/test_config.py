@@ -71,7 +71,7 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
         ('key = "pki/north.key"', "", "[tls] key: is missing"),
         ('kind = "transactions"', 'kind = "table"', 'kind = "table" is read from csv, parquet or sql, not from format'),
         ('format = "basket"', 'format = "long"\nid = ["a", "b"]', 'several columns of ids need kind = "table"'),
-        ('format = "basket"', 'format = "long"\nid = []', "[dataset.0] id: must be the name of a column, or a list"),
+        ('format = "basket"', 'format = "long"\nid = []', '[dataset] 0: id = [] needs kind = "table"'),
         ('format = "basket"', 'format = "long"\nid = 7', "[dataset.0] id: must be the name of a column, or a list"),
         ('kind = "transactions"', 'kind = "graph"', "[dataset.0] kind: "),
         ('format = "basket"', 'format = "xml"', "[dataset.0] format: "),

@@ -75,6 +75,7 @@ def test_what_is_written_is_read_after_a_restart(path: Path) -> None:
         error_message="words",
         error_party="north",
         release=b"release",
+        attempt=2,
     )
     assert first.add(whole)
     assert first.add(record(2))
@@ -255,7 +256,7 @@ def damaged(path: Path) -> None:
         (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
         (damaged, ConfigurationError, "is damaged"),
         (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 1"),
+        (newer, ConfigurationError, "its schema is 99, this version has 2"),
         (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
     ],
 )
@@ -278,3 +279,19 @@ def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkey
         with pytest.raises(ResourceError, match=r"node\.db in the state folder cannot be used \(database is locked\)"):
             other.add(record(2))
     one.close(), other.close()
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -> None:
+    store = Store.open(path)
+    store.add(record(1, state=RUNNING, started=3.0))
+    store.add(record(2))
+    store.close()
+    old = sqlite3.connect(path)
+    old.executescript("DROP TABLE levels; ALTER TABLE jobs DROP COLUMN attempt; PRAGMA user_version = 1;")
+    old.close()
+    for _ in range(2):
+        store = Store.open(path)
+        assert [(job.job_id[0], job.attempt) for job in store.all()] == [(2, 0), (1, 1)]
+        store.keep_level(record().job_id, 1, "1", b"level")
+        assert store.levels(record().job_id, "1") == [(1, b"level")]
+        store.close()

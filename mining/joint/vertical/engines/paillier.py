@@ -16,7 +16,7 @@ from crypto.primitives.paillier.workers import PIECE, Workers
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.protocols.ot_matrix import Pairs
 from crypto.protocols.paillier_arrangement import Arrangement
-from crypto.protocols.paillier_dot import evaluate_shared, hold_shared
+from crypto.protocols.paillier_dot import EXACT, evaluate_doubled, hold_doubled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.two_party import TwoParty
@@ -62,13 +62,12 @@ class PaillierEngine:
         self._stocking: asyncio.Task[None] | None = None
 
     async def prepare(self, rows: int) -> None:
-        """Makes a key, and begins with a stock of encryptions of zero; agreements where they may be needed."""
+        """Makes a key, begins with a stock of encryptions of zero, and agrees upon the seeds of transfers."""
         _, pool = await self._own_key()
         if rows >= _WORTH_PROCESSES:
             random = self._session.randomness("stock")
             self._stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
-        if len(self._session.parties) > 2:
-            await together(pair.prepare() for pair in self._pairs.values())
+        await together(pair.prepare() for pair in self._pairs.values())
 
     async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
         """See `Engine`."""
@@ -114,13 +113,15 @@ class PaillierEngine:
         holder, evaluator = roles(rows, pair, numbers)
         if holder != pair[0]:
             numbers = numbers[:, ::-1]
-        workers = self._workers(Arrangement.of(rows, numbers, "shared", KEY_BITS).requests, session)
+        workers = self._workers(Arrangement.of(rows, numbers, "doubled", KEY_BITS).requests, session)
         if session.me == holder:
             key, pool = await self._own_key()
-            share = await hold_shared(session, evaluator, key, pool, columns, rows, numbers, workers=workers)
+            doubled = await hold_doubled(session, evaluator, key, pool, columns, rows, numbers, workers=workers)
         else:
-            share = await evaluate_shared(session, holder, columns, rows, numbers, key_bits=KEY_BITS, workers=workers)
-        return share.values
+            arguments = (holder, columns, rows, numbers)
+            doubled = await evaluate_doubled(session, *arguments, key_bits=KEY_BITS, workers=workers)
+        peer = evaluator if session.me == holder else holder
+        return (await doubled.exact(session.lane(EXACT), self._pairs[peer])).values
 
     async def _own_key(self) -> tuple[PrivateKey, ZeroPool]:
         async with self._making_key:
@@ -150,7 +151,7 @@ def row_blocks(rows: int) -> list[tuple[int, int]]:
 
 
 def roles(rows: int, pair: tuple[str, str], numbers: Pairs) -> tuple[str, str]:
-    """Who holds the key and who evaluates: what takes fewer ciphertexts; the first holds it where both take as many.
+    """Who holds the key and who evaluates: what takes less work; the first holds it where both take as much.
 
     Args:
         rows: Of the columns.
@@ -158,6 +159,6 @@ def roles(rows: int, pair: tuple[str, str], numbers: Pairs) -> tuple[str, str]:
         numbers: Their conjunctions, as in `ot_matrix`.
     """
     first, second = pair
-    ways = [Arrangement.of(rows, way, "shared", KEY_BITS) for way in (numbers, numbers[:, ::-1])]
-    kept, turned = (way.requests + way.replies for way in ways)
+    ways = [Arrangement.of(rows, way, "doubled", KEY_BITS) for way in (numbers, numbers[:, ::-1])]
+    kept, turned = (way.work for way in ways)
     return (first, second) if kept <= turned else (second, first)

@@ -1,0 +1,135 @@
+"""Intersection of two parties' identifiers beside OpenMined PSI, and of a million each in bounded memory.
+
+As a module it is one run of ours, both parties in one process: `python -m benchmarks.psi ROWS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.measure import cores, run_process
+from benchmarks.settings import PARTIES, ROOT, Settings
+from benchmarks.table import Table
+from crypto.params import STANDARD_128
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.alignment import Rows, intersection
+from crypto.protocols.alignment_disclosure import declared
+from crypto.protocols.pairwise import agree
+from link.core import Terms
+from link.executor import ThreadExecutor
+from link.memory import Hub
+from link.session import Session
+
+PEER = Path(__file__).parent / "peers" / "openmined_intersection.py"
+HOLDERS = PARTIES[:2]
+LABEL = "intersection"
+ROWS, MANY_ROWS = 100_000, 1_000_000
+TARGET: Final = 2.0  # times as fast as the peer
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run cost.
+
+    Attributes:
+        seconds: Wall time.
+        cpu_s: Processor time of both parties.
+        bytes_sent: By both.
+        peak_mb: Of the process, identifiers included.
+    """
+
+    seconds: float
+    cpu_s: float
+    bytes_sent: int
+    peak_mb: float
+
+
+def run(settings: Settings) -> list[Table]:
+    """Lists of which half is common, by ours and by the peer; then longer ones by ours."""
+    rows, many = (1_000, 3_000) if settings.quick else (ROWS, MANY_ROWS)
+    table = Table(
+        f"Intersection of two parties' identifiers, half of them common, {cores()} cores",
+        ("what", "rows each", "seconds", "× peer", "target ×", "CPU s, both", "bytes an identifier", "peak MB"),
+        notes=[
+            "both parties are in one process and hand over encoded messages; × peer: its seconds beside ours",
+            "the peer tells one party what is common and works on one core; ours tells both, and uses them all",
+        ],
+    )
+    theirs = _peer(settings, rows)
+    if theirs is None:
+        table.notes.append("OpenMined PSI is skipped; `make bench-peers` installs it")
+    else:
+        for name, peer in theirs.items():
+            octets = peer["bytes"] / (2 * rows)
+            table.add(f"OpenMined PSI, {name}", rows, peer["seconds"], 1.0, None, peer["cpu_s"], octets, None)
+    for size in (rows, many):
+        settings.tell(f"intersection of {size}")
+        cost = _ours(size, settings.repeats if size == rows else 1)
+        ratio, target = None, None
+        if theirs is not None and size == rows:
+            ratio, target = min(each["seconds"] for each in theirs.values()) / cost.seconds, TARGET
+        octets = cost.bytes_sent / (2 * size)
+        table.add("alignment, intersection", size, cost.seconds, ratio, target, cost.cpu_s, octets, cost.peak_mb)
+    return [table]
+
+
+def _peer(settings: Settings, rows: int) -> dict[str, dict[str, float]] | None:
+    python = settings.peers_python
+    if python is None:
+        return None
+    try:
+        run_process([python, "-c", "import private_set_intersection.python"])
+    except RuntimeError:
+        return None
+    settings.tell(f"OpenMined PSI, {rows}")
+    found: dict[str, dict[str, float]] = json.loads(run_process([python, PEER, str(rows)]).output)
+    return found
+
+
+def _ours(rows: int, repeats: int) -> Cost:
+    command = [sys.executable, "-m", "benchmarks.psi", str(rows)]
+    runs = [Cost(**json.loads(run_process(command, cwd=ROOT).output)) for _ in range(repeats)]
+    return min(runs, key=lambda cost: cost.seconds)
+
+
+async def _intersect(rows: int) -> Cost:
+    """Both parties' parts, checked."""
+    starts = dict(zip(HOLDERS, (0, rows // 2), strict=True))
+    executor, hub = ThreadExecutor(), Hub()
+    terms = Terms(bytes(32), 1, bytes(32), HOLDERS, STANDARD_128.suite)
+
+    async def part(party: str) -> tuple[Rows, int]:
+        identifiers = [b"r%09d" % (starts[party] + number) for number in range(rows)]
+        session = await Session.establish(
+            terms,
+            party,
+            hub.endpoint(party),
+            random=Randomness.from_os(),
+            executor=executor,
+            declared=declared("intersection", HOLDERS, HOLDERS[0], rows, LABEL),
+        )
+        secrets = await agree(session)
+        found = await intersection(session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
+        return found, session.costs.bytes_sent
+
+    start, cpu = time.perf_counter(), time.process_time()
+    (first, sent), (second, sent_too) = await asyncio.gather(*map(part, HOLDERS))
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    executor.close()
+    if not (len(first) == rows - rows // 2 and np.array_equal(first, second + rows // 2)):
+        raise RuntimeError("the intersection is wrong")
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return Cost(seconds, cpu, sent + sent_too, peak_mb)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]))))))

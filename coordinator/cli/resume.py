@@ -1,0 +1,36 @@
+"""`comine job resume`: another attempt of a job that was lost on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.jobs_kept import HERE, AsJson, FederationFile, JobId
+
+
+def resume(
+    job: JobId,
+    federation: FederationFile = HERE,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a job that lost a party, was cancelled or met its deadline, from the last level that is known."""
+    from coordinator.cli.live import live_progress, notes
+    from coordinator.cli.present import present
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.runner import resume_job
+    from coordinator.store import Store
+    from jobs.target import check_result_folder
+
+    known, _, identity = load_federation(federation)
+    folder = Store.of(known).find(job)
+    parties = folder.record().spec.job.parties
+    addresses = known.select(parties)
+    if out is not None:
+        check_result_folder(out)
+    with live_progress(parties) as watcher:
+        result = run_interruptibly(resume_job(folder, identity, addresses, watcher, tell=notes()))
+    present(result, out, as_json=as_json)

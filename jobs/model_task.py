@@ -1,0 +1,177 @@
+"""Jobs that learn a model: from their specification to the protocol that learns it, and what that discloses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import assert_never
+
+from crypto.protocols.ot_stock import StockStore
+from jobs.model_parameters import columns_of, model_parameters
+from jobs.parameters import row_alignment
+from jobs.spec import JobSpec
+from jobs.trained import Model
+from link.disclosure import Declared, Learned
+from link.errors import InputDataError
+from link.session import Session
+from mining.joint import align
+from mining.joint.models import decision_tree, kmeans, naive_bayes, totals
+from mining.joint.models.aligned import AlignedAttributes, one_holder_each
+from mining.models.attributes import LabelledRows, coded_columns
+from mining.models.decision_tree import TreeParameters
+from mining.models.kmeans import KMeansParameters, stacked
+from mining.models.naive_bayes import NaiveBayesParameters
+from mining.tables import Table
+
+
+def how(spec: JobSpec) -> str:
+    """What the numbers are made of, in a word: what is told as the strategy."""
+    if not spec.is_vertical:
+        return "sums"
+    return "distances" if spec.k_means is not None else "products"
+
+
+async def learn_model(
+    session: Session, spec: JobSpec, table: Table, stock: StockStore | None = None
+) -> tuple[int, Model | None]:
+    """Runs one party's part in learning a model.
+
+    Args:
+        session: A lane of the job's session.
+        spec: The job.
+        table: This party's rows, or its columns.
+        stock: What this party has kept of agreements with its peers in earlier sessions.
+
+    Returns:
+        The number of rows that it was learnt from, and the model at a party that learns it.
+
+    Raises:
+        ComineError: As the protocols say.
+    """
+    if spec.is_vertical:
+        n_rows, model = await _from_columns(session, spec, table, stock)
+    else:
+        n_rows, model = await _from_rows(session, spec, table)
+    return n_rows, model if session.me in spec.learners else None
+
+
+async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
+    task = model_parameters(spec)
+    match task:
+        case NaiveBayesParameters():
+            rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
+            bayes = await naive_bayes.learn_horizontal(session, rows, task, spec.learners)
+            return bayes.n_rows, None if bayes.model is None else Model(task, bayes.n_rows, bayes.model)
+        case TreeParameters():
+            rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
+            tree = await decision_tree.learn_horizontal(session, rows, task)
+            return tree.n_rows, Model(task, tree.n_rows, tree.tree)
+        case KMeansParameters():
+            points = stacked(await session.compute(coded_columns, table, task.attributes))
+            found = await kmeans.cluster_horizontal(session, points, task)
+            return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
+        case _:
+            assert_never(task)
+
+
+async def _from_columns(
+    session: Session, spec: JobSpec, table: Table, stock: StockStore | None
+) -> tuple[int, Model | None]:
+    task, common = model_parameters(spec), row_alignment(spec)
+    placed = (await align.align(session, table, common)).rows
+    assert placed is not None  # which only a cardinality does not tell
+    aligned = await session.compute(
+        AlignedAttributes.of, table, columns_of(task), placed, everywhere=common.mode == "intersection"
+    )
+    session = session.lane("model")
+    match task:
+        case NaiveBayesParameters():
+            bayes = await naive_bayes.learn_vertical(session, aligned, task, spec.learners, stock)
+            return bayes.n_rows, None if bayes.model is None else Model(task, bayes.n_rows, bayes.model)
+        case TreeParameters():
+            tree = await decision_tree.learn_vertical(session, aligned, task, stock)
+            return tree.n_rows, Model(task, tree.n_rows, tree.tree)
+        case KMeansParameters():
+            found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute, stock)
+            return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
+        case _:
+            assert_never(task)
+
+
+def check_tables(spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
+    """Refuses tables that a model cannot be learnt from, where the columns of all parties are known.
+
+    Args:
+        spec: The job.
+        columns: By party, the names of its columns.
+
+    Raises:
+        ConfigurationError: Of parties that hold columns, none has one of the model's, or two have.
+        InputDataError: A party that holds rows lacks a column of the model.
+    """
+    names = [attribute.name for attribute in columns_of(model_parameters(spec))]
+    if spec.is_vertical:
+        one_holder_each(names, columns)
+        return
+    for party, held in columns.items():
+        for name in names:
+            if name not in held:
+                raise InputDataError(
+                    f"the data of {party} have no column '{name}', which the job's model takes; check the spelling",
+                    party=party,
+                )
+
+
+def openings(spec: JobSpec) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    task, parties, vertical = model_parameters(spec), spec.job.parties, spec.is_vertical
+    rows = align.openings(row_alignment(spec), parties) if vertical else ()
+    everywhere = spec.alignment.mode == "intersection"
+    match task:
+        case NaiveBayesParameters():
+            opened = naive_bayes.openings(task, parties, spec.learners, vertical=vertical, everywhere=everywhere)
+        case TreeParameters():
+            opened = decision_tree.openings(task, parties, vertical=vertical, everywhere=everywhere)
+        case KMeansParameters():
+            opened = kmeans.openings(task, parties, spec.learners, vertical=vertical)
+        case _:
+            assert_never(task)
+    return *rows, *opened
+
+
+def learned(spec: JobSpec) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    task, parties, vertical = model_parameters(spec), spec.job.parties, spec.is_vertical
+    rows = align.learned(row_alignment(spec), parties) if vertical else ()
+    match task:
+        case NaiveBayesParameters():
+            lines = naive_bayes.learned(task, parties, spec.learners, vertical=vertical)
+        case TreeParameters():
+            lines = decision_tree.learned(task, parties, vertical=vertical)
+        case KMeansParameters():
+            lines = kmeans.learned(parties, spec.learners, vertical=vertical)
+        case _:
+            assert_never(task)
+    return *rows, *lines
+
+
+def collusion(spec: JobSpec) -> str:
+    """Which parties may work together without learning more, in words."""
+    parties = spec.job.parties
+    opened = totals.collusion(parties)
+    if not spec.is_vertical:
+        return opened
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    if spec.k_means is not None:
+        first, second = spec.compute
+        hidden = (
+            f"distances withstand all parties but {first} and {second}; these two together could learn the sum over "
+            "the others of each distance's parts"
+        )
+        return f"{hidden}; of the alignment, {align.collusion(parties)}"
+    first, second = parties[:2]
+    hidden = (
+        f"products over two parties withstand either of them, and those over more all parties but {first} and "
+        f"{second}, which together could learn each product's count"
+    )
+    return f"{hidden}; {opened}; of the alignment, {align.collusion(parties)}"

@@ -1,0 +1,237 @@
+"""From what parties tell of their columns to the sizes of a vertical run.
+
+What items of different parties have to do with each other is known to nobody before the job. So the plan takes them to
+be independent: an itemset of several parties has the product of the supports of its parts, as a share of the rows. Each
+party tells how many of its own itemsets are in which class of support; classes are equal ratios, so that supports
+multiply where places add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from math import prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.product_chains import Itemset
+from crypto.protocols.union_costs import UnionSizes
+from jobs.parameters import vertical_mining
+from jobs.plan.made_up_itemsets import Split, made_up
+from jobs.spec import JobSpec
+from mining.joint.vertical.local_columns import CLASSES
+from mining.joint.vertical.parameters import VerticalMining
+from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
+from mining.pairs import n_pairs
+from protos.v1.plan_pb2 import PartyEstimate
+
+MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are told apart; the time of a plan is bounded
+_MOST_SPLITS: Final = 20_000  # ways in which an itemset of a length lies at the parties
+_THRESHOLD: Final = 2 * CLASSES  # a support is in the middle of its class, and places count halves of classes
+_MOST_PLACES: Final = 2 * _THRESHOLD
+_UNSURE: Final = 4  # places between products that are hardly ever and nearly always above the threshold
+
+
+@dataclass(frozen=True)
+class ExpectedColumns:
+    """What is expected of a vertical run.
+
+    Attributes:
+        sizes: On which its traffic hangs; where nobody tells of items, of rows alone.
+        mined: Whether anybody tells of items.
+        told: Whether anybody tells of longer itemsets and of names.
+        beyond: The first length whose candidates are over the job's limit: there the job would end.
+        too_many: How many candidates of the first length after `sizes.levels` span parties, where that is too much
+            for a plan.
+        complete: Whether all parties that tell of longer itemsets have looked at all of theirs.
+    """
+
+    sizes: RunSizes
+    mined: bool = False
+    told: bool = False
+    beyond: int | None = None
+    too_many: int | None = None
+    complete: bool = True
+
+    @property
+    def mining_is_reckoned(self) -> bool:
+        """Whether the products of pairs of items are among the sizes, where there are any."""
+        return self.mined and (self.too_many is None or bool(self.sizes.levels))
+
+    @classmethod
+    def of(cls, spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> ExpectedColumns:
+        """From all parties' answers, in the order of the job; who hides a size is taken to be like the others."""
+        rows = _rows(spec, answers)
+        union, common = spec.alignment.mode == "union", min(rows.values())
+        if spec.mines:  # with fewer the job would end
+            asked = spec.itemsets.min_support
+            common = max(common, asked if isinstance(asked, int) else 1)
+        positions = (
+            UnionSizes.expected(rows, 0, 1, spec.alignment.bound, {}, fill="union").elements if union else common
+        )
+        nothing = dict.fromkeys(answers, Names(0, 0))
+        sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
+        sized = {name: answer for name, answer in answers.items() if answer.HasField("sizes")}
+        if not (spec.mines and sized):
+            return cls(sizes)
+        told = {name: answer for name, answer in sized.items() if answer.sizes.HasField("columns")}
+        items = _like_others(answers, {name: answer.sizes.items.elements for name, answer in sized.items()})
+        columns = _like_others(answers, {name: answer.sizes.columns.columns for name, answer in told.items()})
+        names = _like_others(answers, {name: answer.sizes.columns.column_bytes for name, answer in told.items()})
+        item_names = _like_others(answers, {name: answer.sizes.columns.item_bytes for name, answer in told.items()})
+        lattice = _Lattice.of(told, items)
+        levels, beyond, too_many = _levels(vertical_mining(spec), tuple(answers), lattice, positions)
+        return cls(
+            RunSizes(
+                rows,
+                common,
+                positions,
+                {name: Names(columns[name], names[name]) for name in answers},
+                items,
+                {name: Names(items[name], item_names[name]) for name in answers},
+                levels,
+                _first_rules(spec, (sum(items.values()), *(level.frequent for level in levels))),
+            ),
+            mined=True,
+            told=bool(told),
+            beyond=beyond,
+            too_many=too_many,
+            complete=all(answer.sizes.complete for answer in told.values()),
+        )
+
+
+@dataclass(frozen=True)
+class _Lattice:
+    """The parties' own frequent itemsets, as they tell or are taken to.
+
+    Attributes:
+        by_support: By party, shape (lengths, places): how many itemsets of 1, 2, … items have a support at each place.
+        candidates: By party, of 1, 2, … items: how many of its own it decides on.
+    """
+
+    by_support: tuple[NDArray[np.float64], ...]
+    candidates: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, told: Mapping[str, PartyEstimate], items: Mapping[str, int]) -> _Lattice:
+        """From what some parties tell of their columns, and how many frequent items each has."""
+        lengths = max((len(answer.sizes.columns.lengths) for answer in told.values()), default=0)
+        shape = (max(lengths, 1), _MOST_PLACES + 1)
+        found = {}
+        for name, answer in told.items():
+            places = found[name] = np.zeros(shape)
+            for row, classes in zip(places, answer.sizes.columns.lengths, strict=False):
+                row[1:_THRESHOLD:2] = classes.itemsets
+        middle = np.mean([*found.values()], axis=0) if found else np.zeros(shape)
+        by_support = []
+        for name, number in items.items():
+            places = found.get(name, middle).copy()
+            if not places[0].any():
+                places[0, _THRESHOLD - 1] = number  # just above the threshold, where no more is told
+            by_support.append(places)
+        candidates = []
+        for name, number in items.items():
+            own = tuple(told[name].sizes.candidates) if name in told else ()
+            candidates.append(own if len(own) > 1 else (number, n_pairs(number)))
+        return cls(tuple(by_support), tuple(candidates))
+
+    def frequent(self, party: int, length: int) -> int:
+        """How many of a party's own itemsets of this length are frequent."""
+        places = self.by_support[party]
+        return round(places[length - 1].sum()) if length <= len(places) else 0
+
+    def longest(self, party: int) -> int:
+        """The greatest length of a party's own frequent itemsets."""
+        return int(np.flatnonzero(self.by_support[party].any(axis=1)).max(initial=-1)) + 1
+
+    def splits(self, length: int) -> Iterator[Split]:
+        """The ways in which itemsets of this length lie at the parties."""
+        longest = [self.longest(party) for party in range(len(self.by_support))]
+        after = [sum(longest[place:]) for place in range(len(longest) + 1)]
+
+        def beyond(place: int, left: int) -> Iterator[Split]:
+            if place == len(longest):
+                yield ()
+                return
+            for own in range(max(0, left - after[place + 1]), min(left, longest[place]) + 1):
+                for rest in beyond(place + 1, left - own):
+                    yield own, *rest
+
+        yield from beyond(0, length)
+
+    def expected(self, split: Split) -> tuple[float, float]:
+        """Candidates and frequent itemsets of a split."""
+        length, involved = sum(split), [party for party, own in enumerate(split) if own]
+        if len(involved) == 1:
+            (party,) = involved
+            own = self.candidates[party]
+            return float(own[length - 1]) if length <= len(own) else 0.0, float(self.frequent(party, length))
+        places = np.zeros(_MOST_PLACES + 1)
+        places[0] = 1.0
+        for party in involved:
+            places = np.convolve(places, self.by_support[party][split[party] - 1])[: _MOST_PLACES + 1]
+        frequent = float(places @ _above(_THRESHOLD))
+        if length == 2:
+            return float(prod(self.frequent(party, 1) for party in involved)), frequent
+        # Without its commonest item, whose share of the places is not above the mean, it is frequent.
+        return float(places @ _above(_THRESHOLD * length / (length - 1))), frequent
+
+
+def _above(threshold: float) -> NDArray[np.float64]:
+    """By place, the share of products whose support reaches the threshold: factors are anywhere in their classes."""
+    return np.clip(0.5 + (threshold - np.arange(_MOST_PLACES + 1)) / _UNSURE, 0.0, 1.0)
+
+
+def _levels(
+    task: VerticalMining, parties: Sequence[str], lattice: _Lattice, positions: int
+) -> tuple[tuple[Level, ...], int | None, int | None]:
+    """The levels, the first length that is over the job's limit, and how many candidates are too many for a plan."""
+    levels = list[Level]()
+    frequent = 1
+    while frequent and task.allows(len(levels) + 2):
+        length = len(levels) + 2
+        numbers = dict[Split, tuple[float, float]]()
+        for split in islice(lattice.splits(length), _MOST_SPLITS):
+            numbers[split] = lattice.expected(split)
+        candidates = {split: round(number) for split, (number, _) in numbers.items() if round(number)}
+        total = sum(candidates.values())
+        frequent = round(sum(number for split, (_, number) in numbers.items() if split in candidates))
+        if not total:
+            break
+        union = task.mode == "union"
+        spanning = sum(number for split, number in candidates.items() if union or sum(map(bool, split)) > 1)
+        if spanning > MOST_ITEMSETS or len(numbers) == _MOST_SPLITS:
+            return tuple(levels), None, spanning
+        if total > task.max_candidates:
+            return tuple(levels), length, None
+        itemsets = made_up(parties, candidates, lattice.frequent, union=union)
+        levels.append(Level(total, min(frequent, total), _cut(itemsets, total, positions)))
+    return tuple(levels), None, None
+
+
+def _cut(itemsets: Sequence[Itemset], candidates: int, positions: int) -> tuple[Sequence[Itemset], ...]:
+    """The itemsets that span parties in as many batches as all candidates are computed in."""
+    ends = np.cumsum(batch_sizes(candidates, positions)) * len(itemsets) // candidates
+    return tuple(itemsets[start:end] for start, end in pairwise([0, *ends.tolist()]))
+
+
+def _first_rules(spec: JobSpec, frequent: Sequence[int]) -> tuple[int, ...]:
+    """The rules with one item on the right, which are examined first where rules are decided on shares."""
+    if vertical_mining(spec).rules is None:
+        return ()
+    number = sum(length * itemsets for length, itemsets in enumerate(frequent, 1) if length > 1)
+    return (number,) if number else ()
+
+
+def _rows(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
+    told = {name: answer.n_rows for name, answer in answers.items() if answer.HasField("n_rows")}
+    return _like_others(answers, told) if told else dict.fromkeys(answers, spec.alignment.bound or 0)
+
+
+def _like_others(answers: Mapping[str, PartyEstimate], told: Mapping[str, int]) -> dict[str, int]:
+    """What each party tells; who tells nothing has as much as the others on average."""
+    mean = round(sum(told.values()) / len(told)) if told else 0
+    return {name: told.get(name, mean) for name in answers}

@@ -1,0 +1,106 @@
+"""The plan of a job that learns a model: its sums as far as the job file tells them, else what it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crypto.params import STANDARD_128
+from crypto.protocols.secure_sum import word_for
+from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from jobs.model_parameters import ModelParameters, model_parameters
+from jobs.model_task import how
+from jobs.plan.calibration import UNKNOWN_ROWS
+from jobs.plan.plan import PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.prices import NODE_BYTES, SETTLE_S, moving_s
+from jobs.plan.vertical import estimate_vertical
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from link.traffic import Traffic, greeting, receipts
+from mining.models.decision_tree import TreeParameters
+from mining.models.kmeans import KMeansParameters
+from mining.models.naive_bayes import NaiveBayesParameters
+from protos.v1.plan_pb2 import PartyEstimate
+
+_ONLY_ROWS = (
+    "The figures are those of the alignment. What it takes to learn the model comes on top and is not reckoned: it "
+    "grows with the common rows and with the values, cuts and steps of the columns."
+)
+
+
+def estimate_model(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+    """What the job will cost and disclose; arguments as in `estimate`."""
+    if spec.is_vertical:
+        return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ROWS).model_copy(
+            update={"strategy": f"{how(spec)}, {spec.alignment.mode}"}
+        )
+    answers = {name: answers[name] for name in spec.job.parties}
+    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    n_rows = sum(told) * len(answers) // len(told) if told else None
+    task, declared = model_parameters(spec), statement(spec)
+    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
+    traffic = Traffic(tuple(answers))
+    greeting(traffic, STANDARD_128.suite, certificates)
+    sentences = _enter(traffic, spec, task, n_rows or UNKNOWN_ROWS * len(answers))
+    receipts(traffic, STANDARD_128.suite, certificates)
+    seconds, bandwidth = SETTLE_S + traffic.rounds * latency_s, spec.plan.bytes_per_s
+    seconds += max(moving_s(traffic, name, answer.speed, bandwidth) for name, answer in answers.items())
+    if len(told) < len(answers):
+        sentences.append("Who hides the number of rows is taken to be like the others.")
+    return Plan(
+        job=spec.job.name,
+        spec_digest=spec.digest.hex(),
+        n_rows=n_rows,
+        strategy=how(spec),
+        rounds=traffic.rounds,
+        seconds=seconds,
+        parties={
+            name: PartyPlan(
+                rows_public=rows_public(answer),
+                n_rows=published_rows(answer),
+                bytes_sent=traffic.bytes_sent(name),
+                bytes_received=traffic.bytes_received(name),
+                seconds=seconds,
+                memory_bytes=NODE_BYTES,
+            )
+            for name, answer in answers.items()
+        },
+        batches=[],
+        disclosure=declared.as_data(),
+        prose=declared.prose(),
+        assumptions=[
+            *others,
+            *sentences,
+            "What a party does with its own rows is not reckoned; it takes about as long as to learn from them alone.",
+            f"A message takes {1000 * latency_s:.1f} ms between parties.",
+        ],
+    )
+
+
+def _enter(traffic: Traffic, spec: JobSpec, task: ModelParameters, n_rows: int) -> list[str]:
+    """Enters the sums; returns what of them is not known beforehand."""
+    word = word_for(n_rows).itemsize
+    agreement_traffic(traffic, "/task/keys")
+    sum_traffic(traffic, "/task/rows", values=1, word_bytes=8, label="rows")
+    match task:
+        case NaiveBayesParameters():
+            to = spec.learners
+            sum_traffic(traffic, "/task/counts", values=task.n_counts, word_bytes=word, label="counts", to=to)
+            if task.numeric:
+                rounds = traffic.rounds  # moments are summed at the same time
+                sum_traffic(traffic, "/task/moments", values=task.n_moments, word_bytes=8, label="moments", to=to)
+                traffic.rounds = rounds
+            return []
+        case TreeParameters():
+            classes = task.target.size
+            sum_traffic(traffic, "/task/classes", values=classes, word_bytes=word, label="classes")
+            counts = classes * sum(each.size for each in task.attributes)
+            sum_traffic(traffic, "/task/level 0/histograms", values=counts, word_bytes=word, label="histograms")
+            return [
+                f"Of the tree only the first node is reckoned, with {counts:,} counts: each further level takes a sum, "
+                "of as many counts for each node that is looked at."
+            ]
+        case KMeansParameters():
+            values = task.k * (len(task.attributes) + 1)
+            for number in range(task.max_iterations):
+                sum_traffic(traffic, f"/task/iteration {number}", values=values, word_bytes=8, label="clusters")
+            return [f"All {task.max_iterations} iterations are reckoned; clusters are often steady after fewer."]

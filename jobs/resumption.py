@@ -1,0 +1,43 @@
+"""Which jobs may go on in another attempt, and after what: the coordinator and every party decide alike.
+
+Another attempt is for jobs that were lost on the way, not for jobs that went wrong: those would go wrong again. Nobody
+approves it anew, since nothing is done but what was approved; so it must begin before the proposal expires, on the very
+rows of the attempt before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.spec import JobSpec
+from link.errors import DeadlineExceeded, JobCancelled, PeerError
+from mining.joint.progress import MAX_ATTEMPTS
+
+_LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.code})
+
+
+def goes_on(spec: JobSpec) -> bool:
+    """Whether the parties of such a job keep what its levels disclose, so that another attempt can go on from there."""
+    return spec.is_vertical and spec.mines
+
+
+def lost(code: str) -> bool:
+    """Whether an error with this code only interrupts a job: a party was lost, time ran out, or somebody cancelled."""
+    return code in _LOST
+
+
+def hindrance(spec: JobSpec, error_code: str, attempts: int) -> str:
+    """Why a job that ended early cannot go on, as the end of a sentence; empty where it can.
+
+    Args:
+        spec: The job.
+        error_code: Of what ended it.
+        attempts: How many it has had.
+    """
+    if not goes_on(spec):
+        return "only jobs that mine itemsets over columns can go on"
+    if not lost(error_code):
+        return "only a job that lost a party, was cancelled or met its deadline can go on"
+    if attempts >= MAX_ATTEMPTS:
+        return f"it has had its {MAX_ATTEMPTS} attempts"
+    return ""

@@ -1,0 +1,56 @@
+"""What stands in a job file: exact numbers, names of columns, and the tables that hold them."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
+
+
+def _support(value: object) -> object:
+    """Tells fractions (decimals, and strings in JSON) from counts (integers)."""
+    if isinstance(value, bool):
+        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
+    value = value if isinstance(value, int) else exact_decimal(value)
+    if isinstance(value, Decimal):
+        if not (value.is_finite() and 0 < value <= 1):
+            raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
+    elif not isinstance(value, int):
+        raise ValueError("must be a fraction such as 0.01 or a count such as 5")
+    elif value < 1:
+        raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
+    return value
+
+
+def exact_decimal(value: object) -> object:
+    """A number of few digits as an exact decimal; what is none is returned as it is.
+
+    Raises:
+        ValueError: It is a text that is no number, or has too many digits.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | float | int | Decimal):
+        return value
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(f"'{value}' is not a number") from None
+    if number.is_finite():
+        _, digits, exponent = number.as_tuple()
+        if len(digits) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
+            raise ValueError(f"must be a number of at most {MAX_DIGITS} digits")
+    return number
+
+
+Support = Annotated[int | Decimal, BeforeValidator(_support)]
+Fraction = Annotated[Decimal, BeforeValidator(exact_decimal)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
+Cuts = Annotated[tuple[Fraction, ...], Field(min_length=1, max_length=1000)]
+
+
+class Section(BaseModel):
+    """A table of a job file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)

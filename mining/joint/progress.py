@@ -1,0 +1,174 @@
+"""What a job has disclosed level by level, by which another attempt goes on after a failure.
+
+Once the parties have decided on a level, all of them know which itemsets of that length are frequent, and the learners
+their supports. Every party keeps this, and nothing else: no share, no key, no position of a row. In another attempt of
+the same job the parties go on from the last level of which all have kept the same result.
+
+Steps:
+    1. every party opens of how many levels it has kept the results; the least number is common to all
+    2. every party opens a digest of each common level. From one learner to another it covers the supports too; to
+       anybody else only what all parties know
+
+Rounds:     2, or 1 where some party has kept nothing.
+Output:     the common levels.
+Adversary:  semi-honest parties.
+Leakage:    how far each party had come when the attempt before failed. The digests are of what their receivers know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from link.disclosure import Declared, Learned
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+from mining.joint.tally import Counts
+from mining.lattice import Sets
+
+MAX_ATTEMPTS: Final = 5  # of a job: each aligns anew, and an alignment with noise spends its ε again
+MAX_LEVELS: Final = 64  # beyond which nothing is kept
+LABEL: Final = "levels_kept"
+_DIGEST_BYTES: Final = 32
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeptLevel:
+    """The public result of one level.
+
+    Attributes:
+        n_rows: Rows that all parties have in common.
+        sets: Shape (m, k): the frequent itemsets, as positions in the public dictionary of frequent items.
+        supports: Shape (m,), at a party that learns them.
+        names: By party, in the order of the job, its frequent items as it has named them; of level 1 only.
+    """
+
+    n_rows: int
+    sets: Sets
+    supports: Counts | None
+    names: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Items of each itemset."""
+        return int(self.sets.shape[1])
+
+    def pack(self) -> bytes:
+        """The level as bytes, equal for equal levels."""
+        header = {
+            "n_rows": self.n_rows,
+            "shape": self.sets.shape,
+            "counted": self.supports is not None,
+            "names": dict(self.names),
+        }
+        supports = b"" if self.supports is None else self.supports.astype("<i8").tobytes()
+        return json.dumps(header, sort_keys=True).encode() + b"\n" + self.sets.astype("<i4").tobytes() + supports
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> KeptLevel:
+        """What `pack` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        text, _, body = packed.partition(b"\n")
+        header = json.loads(text)
+        try:
+            (number, length), counted = header["shape"], header["counted"]
+            names, n_rows = dict(header["names"]), int(header["n_rows"])
+        except (KeyError, TypeError):
+            raise ValueError("these bytes are no level of a job") from None
+        middle = 4 * number * length
+        if len(body) != middle + (8 * number if counted else 0):
+            raise ValueError("these bytes are no level of a job")
+        sets = np.frombuffer(body[:middle], "<i4").astype(np.int32).reshape(number, length)
+        return cls(n_rows, sets, np.frombuffer(body[middle:], "<i8").astype(np.int64) if counted else None, names)
+
+    def digest(self, *, supports: bool) -> bytes:
+        """SHA-256 of the level, with or without what only learners know."""
+        return hashlib.sha256((self if supports else replace(self, supports=None)).pack()).digest()
+
+
+def _forget(level: KeptLevel) -> None:
+    """Keeps nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelKeeper:
+    """What a party has kept of a job's earlier attempts, and how it keeps more.
+
+    Attributes:
+        kept: The results of levels 1, 2, …, perhaps of none; None in a first attempt.
+        keep: Called with the result of each level as soon as it is public; what it gets is safe when it returns.
+    """
+
+    kept: tuple[KeptLevel, ...] | None = None
+    keep: Callable[[KeptLevel], None] = _forget
+
+
+KEEPS_NOTHING: Final = LevelKeeper()
+
+
+async def common_levels(session: Session, keeper: LevelKeeper, learners: Collection[str]) -> tuple[KeptLevel, ...]:
+    """The levels from which all parties go on; none in a first attempt.
+
+    Args:
+        session: A lane of its own.
+        keeper: This party's.
+        learners: Who learns supports.
+
+    Raises:
+        MalformedMessage: A peer tells of more levels than anybody keeps.
+        ProtocolViolation: A peer has kept another result than this party.
+    """
+    if keeper.kept is None:
+        return ()
+    mine = keeper.kept[:MAX_LEVELS]
+    common = len(mine)
+    await session.open(LABEL, np.array([common], np.uint32))
+    for peer in session.others:
+        (number,) = await session.receive_opened(peer, LABEL, np.uint32, (1,))
+        if number > MAX_LEVELS:
+            raise MalformedMessage(f"{peer} tells of more than {MAX_LEVELS} levels; check that node", party=peer)
+        common = min(common, int(number))
+    if not common:
+        return ()
+
+    def digests(peer: str) -> list[bytes]:
+        both = session.me in learners and peer in learners
+        return [level.digest(supports=both) for level in mine[:common]]
+
+    for peer in session.others:
+        rows = np.frombuffer(b"".join(digests(peer)), np.uint8).reshape(common, _DIGEST_BYTES)
+        await session.open(LABEL, rows, to=(peer,))
+    for peer in session.others:
+        rows = await session.receive_opened(peer, LABEL, np.uint8, (common, _DIGEST_BYTES))
+        for length, (ours, theirs) in enumerate(zip(digests(peer), rows, strict=True), 1):
+            if ours != theirs.tobytes():
+                raise ProtocolViolation(
+                    f"{peer} and {session.me} have kept different results of level {length} of this job, so it cannot "
+                    "go on; run it again as a new job",
+                    party=peer,
+                )
+    return mine[:common]
+
+
+def openings(parties: tuple[str, ...]) -> Declared:
+    """The statement's line for what is opened when an attempt begins that is not the first."""
+    what = "of how many levels each party has kept the public results, and digests of these"
+    return Declared(LABEL, frozenset(parties), what, 1 + MAX_LEVELS, "at the start of another attempt")
+
+
+def learned(parties: tuple[str, ...]) -> Learned:
+    """What another attempt tells."""
+    what = (
+        f"where the job goes on after a failure, in at most {MAX_ATTEMPTS} attempts in all: how far each party had "
+        "come, and again what the alignment of rows tells; noise in that is drawn anew, so its ε adds up over the "
+        "attempts"
+    )
+    return Learned(parties, "size", what)

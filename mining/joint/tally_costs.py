@@ -1,0 +1,61 @@
+"""What decisions on candidates and on rules send; see `tally` and `shared_rules`."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from crypto.protocols.comparison import blocks, ways
+from crypto.protocols.digit_tables import chain
+from crypto.protocols.secure_sum import word_for
+from crypto.protocols.sum_costs import sum_traffic
+from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from link.traffic import Traffic
+from mining.joint.shared_rules import DecidingRules, RuleSteps, receivers
+from mining.joint.tally import SumRange, Tallying
+
+
+def supports_traffic(traffic: Traffic, lane: str, task: Tallying, itemsets: int, n_rows: int) -> None:
+    """Enters sums that are opened to the learners on the lane of this path."""
+    word_bytes = word_for(n_rows).itemsize
+    sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
+
+
+def opened_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, n_rows: int) -> None:
+    """Enters a `Tally.decide` that opens all sums."""
+    supports_traffic(traffic, lane, task, candidates, n_rows)
+    outsiders = [party for party in traffic.parties if party not in task.learners]
+    traffic.open(task.learners[0], outsiders, lane, "frequent", candidates, candidates)
+    traffic.rounds += bool(outsiders)
+
+
+def compared_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, sums: SumRange) -> None:
+    """Enters a `Tally.decide` in which sums stay shared, but for the supports of what is frequent."""
+    holders, begun = task.compute, traffic.rounds
+    shared_sum_traffic(traffic, f"{lane}/sum", values=candidates, word_bytes=sums.word.itemsize, holders=holders)
+    if _begun_beside_the_sum(candidates, sums.width):
+        traffic.rounds = begun
+    comparison_traffic(traffic, f"{lane}/comparison", holders, number=candidates, width=sums.width)
+    open_bits_traffic(traffic, lane, "frequent", holders, number=candidates)
+
+
+def _begun_beside_the_sum(number: int, width: int) -> bool:
+    """Whether the second holder begins the comparison, which has its share from the start and need not wait.
+
+    It does where it receives the first digit's tables: in a tree, or in a chain of which the first holder leads all and
+    sends the last digit's.
+    """
+    digits = chain(width - 1)
+    if digits is None:
+        return len(blocks(number)) == 1
+    return len(ways(number)) == 1 and len(digits) % 2 == 1
+
+
+def rules_traffic(traffic: Traffic, lane: str, task: DecidingRules, rules: RuleSteps) -> None:
+    """Enters a `decide_rules` whose batches are these."""
+    holders, told = task.compute, receivers(task, traffic.parties)
+    if rules.sums:
+        shared_sum_traffic(traffic, f"{lane}/sum", values=rules.sums, word_bytes=rules.word_bytes, holders=holders)
+    for examined, number in zip(accumulate(rules.batches, initial=0), rules.batches, strict=False):
+        name = f"{lane}/from {examined}"
+        comparison_traffic(traffic, f"{name}/comparison", holders, number=number, width=rules.width)
+        open_bits_traffic(traffic, name, "rules", holders, number=number, to=told)

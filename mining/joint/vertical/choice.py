@@ -1,0 +1,93 @@
+"""Which engine `auto` takes: the quickest of those that the job allows, by what the job itself says of its sizes.
+
+The choice is part of what every party agrees to before anything is known of the data, so it follows from the job alone:
+from the trust that it allows, from the sizes and the width of the network that it takes for granted, and from the speed
+of a usual machine. All parties reckon the same.
+
+`replicated` is among the engines only where the job names a helper; transfers and encryption need nobody's trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import isqrt
+from typing import Final
+
+from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, Expectation, Mode, VerticalMining
+from mining.joint.vertical.sizes import ENGINES, EngineCost, engine_costs
+
+LATENCY_S: Final = 0.005  # of a message, on a good network
+_MOST_PAIRS: Final = 40_000  # more items of a party are not reckoned with: a choice takes half a second at most
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """What `auto` comes to.
+
+    Attributes:
+        engine: The quickest that is allowed; of equally quick ones what sends less.
+        costs: Of the allowed engines, the quickest first, for the candidates of two items.
+        reckoned: With what; `parties` and `items` are no more than are reckoned with.
+    """
+
+    engine: ChosenEngine
+    costs: tuple[EngineCost, ...]
+    reckoned: Expectation
+
+    def seconds(self, cost: EngineCost) -> float:
+        """What a cost comes to on the network that is taken for granted."""
+        return cost.over(self.reckoned.bytes_per_s, LATENCY_S)
+
+    @property
+    def reason(self) -> str:
+        """The choice in a sentence."""
+        taken, *others = self.costs
+        sizes = (
+            f"for {self.reckoned.rows:,} common rows, {self.reckoned.items} frequent items a party, density "
+            f"{self.reckoned.density:g} and {8e-6 * self.reckoned.bytes_per_s:g} Mbit/s"
+        )
+        compared = ", ".join(f"{each.engine} {_seconds(self.seconds(each))}" for each in others)
+        return (
+            f'engine = "auto" takes {taken.engine}, which is quickest {sizes}, as the job has them or by default: '
+            f"about {_seconds(self.seconds(taken))} for the pairs of items, against {compared}. "
+        ) + self._trust()
+
+    def _trust(self) -> str:
+        if any(cost.engine == "replicated" for cost in self.costs):
+            return "replicated is among them, since the job names a helper."
+        return "replicated is not among them, since the job names no helper."
+
+
+def allowed_engines(task: VerticalMining) -> tuple[ChosenEngine, ...]:
+    """What `auto` may take under the trust of the job."""
+    return tuple(engine for engine in ENGINES if engine != "replicated" or task.helper is not None)
+
+
+def choose_engine(task: VerticalMining) -> EngineChoice:
+    """The choice of `auto` in a job, whatever engine the job names."""
+    return _choose(allowed_engines(task), task.helper == COORDINATOR, task.mode, task.expectation)
+
+
+@lru_cache(maxsize=256)
+def _choose(allowed: Sequence[ChosenEngine], dealt: bool, mode: Mode, expectation: Expectation) -> EngineChoice:
+    # Transfers and encryption cost as much for each pair of parties as for another: three parties stand for more.
+    n_parties = 2 if dealt else max(min(expectation.parties, 3), 3 if "replicated" in allowed else 2)
+    parties = tuple(f"party {number}" for number in range(1, n_parties + 1))
+    most = isqrt(_MOST_PAIRS // (n_parties ** (2 if mode == "intersection" else 3)))
+    reckoned = replace(expectation, parties=n_parties, items=min(expectation.items, most))
+    helper = None if "replicated" not in allowed else COORDINATOR if dealt else parties[2]
+    task = VerticalMining(1, parties, (parties[0], parties[1]), parties[0], mode, helper=helper)
+    items = dict.fromkeys(parties, reckoned.items)
+    costs = engine_costs(task, parties, reckoned.rows, items, density=reckoned.density, engines=allowed)
+
+    def order(cost: EngineCost) -> tuple[float, int, int]:
+        return cost.over(reckoned.bytes_per_s, LATENCY_S), cost.bytes_sent, -ENGINES.index(cost.engine)
+
+    costs.sort(key=order)
+    return EngineChoice(costs[0].engine, tuple(costs), reckoned)
+
+
+def _seconds(number: float) -> str:
+    return f"{number:.2g} s" if number < 100 else f"{number:,.0f} s"

@@ -1,0 +1,211 @@
+"""What a joint vertical run sends, from the numbers on which it hangs: rows, names, candidates and their splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from crypto.protocols.alignment_costs import AlignmentSizes, intersection_traffic, row_union_traffic
+from crypto.protocols.product_chains import Itemset
+from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
+from link.traffic import Traffic
+from mining.bitmaps import words
+from mining.joint.shared_rules import RuleSteps, rule_steps
+from mining.joint.tally import SumRange
+from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
+from mining.joint.vertical.batches import BATCH_BYTES
+from mining.joint.vertical.names import PREFIX_BYTES
+from mining.joint.vertical.parameters import VerticalMining, chosen_engine, holders_of, in_job_order
+from mining.joint.vertical.sizes import addends_traffic
+from mining.thresholds import minimum_count
+
+_SHAPE_BYTES = 8
+_NUMBER_BYTES = 4
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names that a party opens.
+
+    Attributes:
+        number: How many.
+        longest: Bytes of the longest one.
+    """
+
+    number: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class Level:
+    """Itemsets of two items or more, all of one length.
+
+    Attributes:
+        candidates: How many are decided on.
+        frequent: How many of them are frequent.
+        batches: Those that span parties, as an engine gets them, batch by batch of all candidates.
+    """
+
+    candidates: int
+    frequent: int
+    batches: tuple[Sequence[Itemset], ...]
+
+    @property
+    def spanning(self) -> int:
+        """How many span parties."""
+        return sum(map(len, self.batches))
+
+
+@dataclass(frozen=True)
+class RunSizes:
+    """The numbers on which the traffic of a run hangs.
+
+    Attributes:
+        rows: By party, its own.
+        common: N, the rows that all parties have.
+        positions: To which rows are aligned; N after an intersection.
+        columns: By party, the names of its columns.
+        numbered: By party, items that are frequent in its own rows: after a union they are decided on by number.
+        items: By party, the names of its items that are frequent among the common rows.
+        levels: Of itemsets of 2, 3, … items.
+        rules: Rules that are decided on shares, batch by batch.
+    """
+
+    rows: Mapping[str, int]
+    common: int
+    positions: int
+    columns: Mapping[str, Names]
+    numbered: Mapping[str, int]
+    items: Mapping[str, Names]
+    levels: tuple[Level, ...] = ()
+    rules: tuple[int, ...] = ()
+
+    @property
+    def frequent(self) -> tuple[int, ...]:
+        """How many itemsets of 1, 2, … items are frequent."""
+        return sum(names.number for names in self.items.values()), *(level.frequent for level in self.levels)
+
+
+def batch_sizes(candidates: int, positions: int) -> list[int]:
+    """How many of so many candidates are computed on at a time."""
+    step = max(1, BATCH_BYTES // max(1, _WORD_BYTES * words(positions)))
+    return [min(step, candidates - start) for start in range(0, candidates, step)]
+
+
+def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[tuple[str, Sequence[Itemset]]]:
+    """What an engine is asked to compute, one call after the other: names of lanes, and itemsets that span parties."""
+    parties = tuple(sizes.rows)
+    if task.mode == "union":
+        yield "presence", [dict.fromkeys(parties, 0)]
+        numbered = dict(sizes.numbered)
+        yield "level-1", [{**numbered, party: number} for party in parties for number in range(numbered[party])]
+    for length, level in enumerate(sizes.levels, 2):
+        for batch, itemsets in enumerate(level.batches):
+            if itemsets:
+                yield f"level-{length}/{batch}", itemsets
+
+
+def comparisons(sizes: RunSizes, task: VerticalMining) -> list[tuple[int, int]]:
+    """The batches that the computing parties compare: how many numbers, of how many bits."""
+    if task.disclose == "candidates":
+        return []
+    width = _sums(sizes, task).width
+    first = [sum(sizes.numbered.values())] if task.mode == "union" else []
+    found = [(number, width) for number in (*first, *(level.candidates for level in sizes.levels)) if number]
+    rules = _rule_steps(sizes, task)
+    return found if rules is None else [*found, *((number, rules.width) for number in rules.batches if number)]
+
+
+def mining_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes) -> None:
+    """Enters `vertical.mine` on the lane of this path: all bytes, and at least as many rounds.
+
+    What is kept of agreements in earlier sessions is taken to be nothing.
+    """
+    parties = traffic.parties
+    task = replace(task, compute=in_job_order(parties, task.compute))
+    agreement_traffic(traffic, f"{lane}/keys")
+    begun = traffic.rounds
+    _agreements_traffic(traffic, lane, task)
+    agreed, traffic.rounds = traffic.rounds, begun
+    _alignment_traffic(traffic, f"{lane}/rows", task, sizes)
+    traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
+    engine = dict(calls(sizes, task))
+
+    def products(*names: str) -> None:
+        for name in names:
+            if name in engine:
+                addends_traffic(traffic, f"{lane}/{name}", task, rows=sizes.positions, itemsets=engine[name])
+
+    if task.mode == "union":
+        products("presence")
+        sum_traffic(traffic, f"{lane}/common", values=1, word_bytes=_WORD_BYTES, label="rows")
+        for party in parties:
+            traffic.open(party, parties, f"{lane}/level-1", "item_numbers", 1, _NUMBER_BYTES)
+        traffic.rounds += 1
+        products("level-1")
+        _decision_traffic(traffic, f"{lane}/level-1/decision", task, sizes, sum(sizes.numbered.values()), 0)
+    _names_traffic(traffic, f"{lane}/items", "items", sizes.items)
+    if task.disclose != "frequent" and sizes.frequent[0]:
+        supports_traffic(traffic, f"{lane}/level-1/supports", task, sizes.frequent[0], sizes.common)
+    for length, level in enumerate(sizes.levels, 2):
+        products(*(f"level-{length}/{batch}" for batch in range(len(level.batches))))
+        _decision_traffic(traffic, f"{lane}/level-{length}/decision", task, sizes, level.candidates, level.frequent)
+    if (rules := _rule_steps(sizes, task)) is not None:
+        rules_traffic(traffic, f"{lane}/rules", task, rules)
+
+
+def _agreements_traffic(traffic: Traffic, lane: str, task: VerticalMining) -> None:
+    """What pairs of parties agree upon; of three who hold shares only those who get the result."""
+    parties, begun = traffic.parties, traffic.rounds
+    pairs = list(combinations(parties, 2))
+    if chosen_engine(task) == "replicated" and len(parties) > 2:
+        pairs = [holders_of(task, parties)[:2]]
+    for first, second in pairs:
+        traffic.rounds = begun  # all agree at once
+        two_party_traffic(traffic, f"{lane}/{first} and {second}", (first, second))
+
+
+def _alignment_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes) -> None:
+    _names_traffic(traffic, f"{lane}/columns", "columns", sizes.columns)
+    if task.mode == "union":
+        row_union_traffic(traffic, lane, sizes.rows, merger=task.merger, bound=task.bound)
+    else:
+        lists = AlignmentSizes.of(sizes.rows, sizes.common, task.bound)
+        intersection_traffic(traffic, lane, lists, merger=task.merger)
+
+
+def _names_traffic(traffic: Traffic, lane: str, label: str, names: Mapping[str, Names]) -> None:
+    """Enters `names.open_names`: 1 round."""
+    for party, each in names.items():
+        traffic.open(party, traffic.parties, lane, label, 1, _SHAPE_BYTES)
+        if each.number:
+            traffic.open(party, traffic.parties, lane, label, each.number, each.number * (PREFIX_BYTES + each.longest))
+    traffic.rounds += 1
+
+
+def _decision_traffic(
+    traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes, candidates: int, frequent: int
+) -> None:
+    if not candidates:
+        return
+    if task.disclose == "candidates":
+        opened_traffic(traffic, lane, task, candidates, sizes.common)
+        return
+    compared_traffic(traffic, lane, task, candidates, _sums(sizes, task))
+    if task.disclose == "supports" and frequent:
+        supports_traffic(traffic, f"{lane}/supports", task, frequent, sizes.common)
+
+
+def _sums(sizes: RunSizes, task: VerticalMining) -> SumRange:
+    """In what words supports are compared: addends are shares, which nobody can cap."""
+    return SumRange.of(minimum_count(task.min_support, sizes.common), sizes.common)
+
+
+def _rule_steps(sizes: RunSizes, task: VerticalMining) -> RuleSteps | None:
+    if task.rules is None or not any(sizes.frequent[1:]):
+        return None
+    steps = rule_steps(sizes.frequent, sizes.common, task.rules)
+    return replace(steps, batches=sizes.rules if steps.sums else ())

@@ -1,0 +1,179 @@
+"""Plans of vertical jobs compare the engines, and expect what spans parties from what each party tells."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from coordinator.cli.plan import show_plan
+from coordinator.simulate import simulate_job
+from jobs.document import document
+from jobs.findings import Result
+from jobs.parameters import engine_of, engine_reason, itemisation
+from jobs.plan import Plan
+from jobs.plan.estimate import estimate
+from jobs.plan.publication import published_columns
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from mining.item_columns import item_columns
+from mining.joint.vertical.local_columns import CLASSES, local_columns
+from mining.table_readers import table_from_arrow
+from mining.tables import Table
+from protos.v1.plan_pb2 import PartyEstimate, Speed
+
+SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
+
+
+def job(parties: tuple[str, ...], **tables: Any) -> JobSpec:
+    named = {"name": "j", "task": "itemsets", "parties": list(parties), "dataset": "people", "partition": "vertical"}
+    return JobSpec.of({"job": named, **tables}, "the test", Path())
+
+
+def table(party: str, n_rows: int, columns: int, seed: int) -> Table:
+    """Independent columns of three values each."""
+    draw = np.random.default_rng(seed)
+    cells: dict[str, list[str]] = {"id": [f"p{row}" for row in range(n_rows)]}
+    for column in range(columns):
+        cells[f"{party}{column}"] = [f"v{value}" for value in draw.choice(3, n_rows, p=[0.5, 0.3, 0.2])]
+    return table_from_arrow(pa.table(cells), ["id"], "the test")
+
+
+def answers(spec: JobSpec, data: dict[str, Table], result: Result | None = None) -> dict[str, PartyEstimate]:
+    found = {}
+    for name, own in data.items():
+        sizes = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support, spec.itemsets.max_length)
+        found[name] = PartyEstimate(
+            party=name,
+            rows_public="exact",
+            n_rows=own.n_rows,
+            speed=SPEED,
+            sizes=published_columns(sizes, own.column_names, "exact"),
+            certificate_bytes=0 if result is None else len(result.receipts[name].certificate),
+        )
+    return found
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+def test_a_job_costs_about_what_was_planned(n_parties: int, disclose: str) -> None:
+    parties = ("north", "south", "east")[:n_parties]
+    data = {party: table(party, 600, 2, place) for place, party in enumerate(parties)}
+    spec = job(parties, itemsets={"min_support": "0.06", "disclose": disclose})
+    result = asyncio.run(simulate_job(spec, data, seed=1))
+    plan = estimate(spec, answers(spec, data, result), 0.001)
+    assert result.found is not None
+    found = [len(sets) for sets, _ in result.found.levels]
+    assert plan.batches[0].candidates == found[0] * (found[0] - 1) // 2
+    assert len(found) - 1 <= len(plan.batches) <= len(found) + 1
+    actual = sum(costs.bytes_sent for costs in result.parties.values())
+    assert 0.6 * actual <= plan.bytes_sent <= 2 * actual
+    assert plan.compare(result.parties)["north"]["bytes_sent"]["predicted"] == plan.parties["north"].bytes_sent
+    assert document(result)["engine_reason"] == engine_reason(spec)
+    assert any("is a guess" in line for line in plan.assumptions)
+
+
+def test_pairs_alone_are_planned_to_the_byte() -> None:
+    """What hangs on a guess is which pairs are frequent; here that costs nothing, since no support is opened."""
+    parties = ("north", "south")
+    data = {party: table(party, 600, 1, place) for place, party in enumerate(parties)}
+    spec = job(parties, itemsets={"min_support": "0.06", "max_length": 2, "disclose": "frequent"})
+    result = asyncio.run(simulate_job(spec, data, seed=1))
+    plan = estimate(spec, answers(spec, data, result), 0.001)
+    for name, costs in result.parties.items():
+        assert plan.parties[name].bytes_sent == pytest.approx(costs.bytes_sent, abs=4)
+        assert plan.parties[name].bytes_received == pytest.approx(costs.bytes_received, abs=4)
+    assert plan.rounds >= max(costs.rounds for costs in result.parties.values())
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_all_engines_are_compared(n_parties: int, capsys: pytest.CaptureFixture[str]) -> None:
+    parties = ("north", "south", "east")[:n_parties]
+    data = {party: table(party, 100, 2, place) for place, party in enumerate(parties)}
+    spec = job(parties, itemsets={"min_support": "0.1"})
+    plan = estimate(spec, answers(spec, data), 0.001)
+    helper = "coordinator" if n_parties == 2 else "east"
+    by_name = {each.engine: each for each in plan.engines}
+    assert set(by_name) == {"paillier", "ot", "replicated"}
+    assert [each.engine for each in plan.engines if each.chosen] == [engine_of(spec)] == ["ot"]
+    assert (by_name["ot"].seconds, by_name["ot"].bytes_sent) == (plan.seconds, plan.bytes_sent)
+    assert by_name["paillier"].allowed
+    assert not by_name["replicated"].allowed
+    assert by_name["replicated"].change == ['[itemsets] engine = "replicated"', f'[trust] helper = "{helper}"']
+    assert helper in by_name["replicated"].trust
+    assert plan.engine_reason is not None
+    assert plan.engine_reason.startswith('engine = "auto" takes ot')
+    show_plan(plan)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f'For replicated: set [itemsets] engine = "replicated", [trust] helper = "{helper}"' in shown
+    assert "not allowed" in shown
+    assert Plan.from_data(plan.as_data()) == plan
+
+
+def test_a_helper_that_the_job_allows_is_made_use_of() -> None:
+    data = {party: table(party, 100, 2, place) for place, party in enumerate(("north", "south"))}
+    spec = job(tuple(data), itemsets={"min_support": "0.1"}, trust={"helper": "coordinator"})
+    plan = estimate(spec, answers(spec, data), 0.001)
+    assert engine_of(spec) == "replicated"
+    assert plan.strategy == "level-wise, replicated"
+    assert all(each.allowed for each in plan.engines)
+    ot = next(each for each in plan.engines if each.engine == "ot")
+    assert ot.change == ['[itemsets] engine = "ot"', '[trust] helper = "none"']
+
+
+def test_a_narrow_network_changes_the_choice_and_the_seconds() -> None:
+    data = {party: table(party, 100, 2, place) for place, party in enumerate(("north", "south"))}
+    plain = job(tuple(data), itemsets={"min_support": "0.1"})
+    narrow = job(tuple(data), itemsets={"min_support": "0.1"}, plan={"bandwidth": "100 kbit/s"})
+    assert (engine_of(plain), engine_of(narrow)) == ("ot", "paillier")
+    plan = estimate(narrow, answers(narrow, data), 0.001)
+    assert any("the network carries 100 kbit/s" in line for line in plan.assumptions)
+    wide = estimate(
+        job(tuple(data), itemsets={"min_support": "0.1", "engine": "paillier"}), answers(plain, data), 0.001
+    )
+    assert plan.bytes_sent == wide.bytes_sent
+    assert plan.seconds > wide.seconds
+    assert plan.engine_reason is not None
+    assert "0.1 Mbit/s" in plan.engine_reason
+    assert "ot would be quicker here" in plan.engine_reason  # so few rows are not what the job takes for granted
+    few = job(tuple(data), itemsets={"min_support": "0.1"}, plan={"bandwidth": "100 kbit/s", "rows": 100, "items": 6})
+    assert engine_of(few) == "ot"
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        ({"bandwidth": "fast"}, "must be a rate such as"),
+        ({"bandwidth": "0 Mbit/s"}, "must be a rate such as"),
+        ({"density": "1.5"}, "above 0 and at most 1"),
+        ({"rows": 0}, "rows"),
+    ],
+)
+def test_what_is_taken_for_granted_must_make_sense(plan: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        job(("north", "south"), itemsets={"min_support": "0.1"}, plan=plan)
+
+
+def test_jobs_over_rows_take_only_the_network_for_granted() -> None:
+    contents = {"name": "j", "task": "itemsets", "parties": ["a", "b"], "dataset": "d"}
+    tables = {"job": contents, "itemsets": {"min_support": "0.1"}}
+    assert JobSpec.of({**tables, "plan": {"bandwidth": "1 Gbit/s"}}, "the test", Path()).plan.bytes_per_s == 1.25e8
+    with pytest.raises(ConfigurationError, match=r"\[plan\] rows needs partition"):
+        JobSpec.of({**tables, "plan": {"rows": 5}}, "the test", Path())
+
+
+def test_own_itemsets_are_told_by_class_of_support() -> None:
+    own = table("north", 400, 3, 1)
+    spec = job(("north", "south"), itemsets={"min_support": "0.01"})
+    found = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support)
+    assert all(len(classes) == CLASSES for classes in found.by_support)
+    assert found.items == 9
+    assert found.candidates[:2] == (9, 36)
+    assert sum(found.by_support[1]) == 27  # three values of one column with three of another
+    assert found.complete
+    short = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support, 1)
+    assert (len(short.by_support), short.candidates) == (1, (9,))
