@@ -52,7 +52,7 @@ from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import LeafTables
 
-CHUNKS_AT_ONCE: Final = 4
+CHUNKS_AT_ONCE: Final = 2
 
 
 @dataclass

@@ -30,7 +30,7 @@ from crypto.protocols.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.extension_seeds import ReceiverSeeds, SenderSeeds
 
 INDEX_BITS: Final = 6  # a table of 64 bits is one word
-BATCH: Final = 1 << 16  # transfers at once; those of a few chunks are in memory together, at 60 bytes and more each
+BATCH: Final = 1 << 18  # transfers at once; those of a few chunks are in memory together, at 60 bytes and more each
 _AT_ONCE: Final = 1 << 14  # of them, so that words of 2^s messages stay in the second-level cache
 
 Packed = NDArray[np.uint8]

@@ -43,34 +43,34 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "9aeb85a57e74615d6dcfb599c865d7b1cb037b807d99862b668c029b61b4aefc",
+        "d07a2fde2ab031635bc3b79b5b913e3cecc49680b8b58dd9c73f5ae2a79c66db",
         14,
         {"north": 15088, "south": 21736, "east": 21733},
     ),
     "one-shot": Wire(
-        "632ea94b592d058d43d770706c990a984001575273ab1dee9922f28f41640966",
+        "2e01a2679850aa487e5d60ed616d623adb296f28732f28d0dadf7e17000c99c3",
         22,
         {"north": 28548, "south": 42118, "east": 42118},
     ),
     "thinned": Wire(
-        "0c8d6f0436b4d270b21cd7be9ae8dbe75701a6735b5af249e189c19f7b0922ea",
+        "55a53d740757e3f55378f0f0bc312af7bbfae78172850aff4a66c4baf1c7f9c5",
         30,
         {"north": 42080, "south": 62396, "east": 62399},
     ),
     "catalogue": Wire(
-        "77adedfbf61e184369fb18f3d09b7685a54af99476ed339500a067049e8775ac",
+        "dcee70bcd8ddcef3730547cff6b4646a1a0e3f04f87354828e7936150c312cb9",
         6,
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "18f55ccb114b001cae4488d32eb5f9dae0e700f33420bad55b32f6a376ac1f8e",
+        "82e72cb85cbd6fda092eda0aed93167a177cd94c304a790352c3a772b3004ea4",
         23,
-        {"north": 29055, "south": 46587, "east": 22085},
+        {"north": 37745, "south": 50285, "east": 22085},
     ),
     "frequent": Wire(
-        "bac88b61e9ec6ca85476cd45c533c06e06670e1853b8352eaa60f7f3850e4172",
+        "572a97afe633af62f5e3d9773298b581ed961a1cebdbb9e257bf0b247a5c860e",
         20,
-        {"north": 28378, "south": 45910, "east": 21411},
+        {"north": 37068, "south": 49608, "east": 21411},
     ),
 }
 
