@@ -1,0 +1,1 @@
+"""Linear models learned from gradients that users perturb themselves."""

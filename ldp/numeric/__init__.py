@@ -1,0 +1,1 @@
+"""Mechanisms for numbers: means, distributions, and records of numbers and categories."""
