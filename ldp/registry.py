@@ -10,18 +10,20 @@ from ldp.oracle import FrequencyOracle
 from link.errors import ConfigurationError
 
 _HOMES: Final = {
-    "grr": "direct_encoding:DirectEncoding",
-    "sue": "unary_encoding:SymmetricUnaryEncoding",
-    "oue": "unary_encoding:OptimisedUnaryEncoding",
-    "blh": "local_hashing:BinaryLocalHashing",
-    "olh": "local_hashing:OptimisedLocalHashing",
-    "she": "histogram_encoding:SummationHistogramEncoding",
-    "the": "histogram_encoding:ThresholdHistogramEncoding",
-    "flh": "sketches:FastLocalHashing",
-    "cms": "sketches:CountMeanSketch",
-    "hcms": "sketches:HadamardCountMeanSketch",
-    "hr": "hadamard_response:HadamardResponse",
-    "ss": "subset_selection:SubsetSelection",
+    "grr": "oracles.direct_encoding:DirectEncoding",
+    "sue": "oracles.unary_encoding:SymmetricUnaryEncoding",
+    "oue": "oracles.unary_encoding:OptimisedUnaryEncoding",
+    "blh": "oracles.local_hashing:BinaryLocalHashing",
+    "olh": "oracles.local_hashing:OptimisedLocalHashing",
+    "she": "oracles.histogram_encoding:SummationHistogramEncoding",
+    "the": "oracles.histogram_encoding:ThresholdHistogramEncoding",
+    "flh": "oracles.sketches:FastLocalHashing",
+    "cms": "oracles.sketches:CountMeanSketch",
+    "hcms": "oracles.sketches:HadamardCountMeanSketch",
+    "hr": "oracles.hadamard_response:HadamardResponse",
+    "ss": "oracles.subset_selection:SubsetSelection",
+    "l-grr": "longitudinal.two_rounds:LongitudinalDirectEncoding",
+    "l-osue": "longitudinal.two_rounds:LongitudinalUnaryEncoding",
 }
 
 ORACLES: Final = tuple(_HOMES)
@@ -46,6 +48,6 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     if name not in _HOMES:
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")
     module, kind = _HOMES[name].split(":")
-    found = getattr(import_module(f"ldp.oracles.{module}"), kind)(domain, epsilon, **parameters)
+    found = getattr(import_module(f"ldp.{module}"), kind)(domain, epsilon, **parameters)
     assert isinstance(found, FrequencyOracle)
     return found
