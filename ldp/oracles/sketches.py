@@ -79,15 +79,19 @@ class Sketch(PureOracle):
 
     def unbiased(self, tally: Tally, n: int) -> Floats:
         """(C_v − n·q) / (p − q), where C_v adds up the buckets of v under all functions."""
-        table, d = self._supports(tally).ravel(), self.domain.size
+        return self.unbiased_of(np.arange(self.domain.size), tally, n)
+
+    def unbiased_of(self, codes: Codes, tally: Tally, n: int) -> Floats:
+        """The estimates of some values alone, where the domain is too large to look at each; shape as `codes`."""
+        table = self._supports(tally).ravel()
         row = np.arange(self.functions) * self.buckets
-        supports = np.empty(d, dtype=np.int64)
+        supports = np.empty(len(codes), dtype=np.int64)
         step = max(1, _BLOCK // self.functions)
-        for start in range(0, d, step):
-            values = np.arange(start, min(start + step, d))
-            places = self._family.buckets(self._seeds[None, :, :], values[:, None])
+        for start in range(0, len(codes), step):
+            part = slice(start, start + step)
+            places = self._family.buckets(self._seeds[None, :, :], codes[part, None])
             places += row
-            supports[values] = table[places].sum(axis=1)
+            supports[part] = table[places].sum(axis=1)
         return super().unbiased(self._of_all(supports, n), n)
 
     def _supports(self, tally: Tally) -> Tally:

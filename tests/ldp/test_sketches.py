@@ -50,6 +50,13 @@ def test_the_stated_variance_is_not_inflated_by_noise(kind: type[Sketch]) -> Non
     assert estimate.variances[100:].mean() == pytest.approx(true[100:].mean(), rel=0.25)
 
 
+@pytest.mark.parametrize("kind", SKETCHES)
+def test_some_values_can_be_looked_up_alone(kind: type[Sketch]) -> None:
+    sketch, codes = kind(300, 1.0, functions=32), np.array([299, 0, 7, 7])
+    tally = sketch.tally(sketch.privatise(np.arange(300), Randomness.from_seed(1)))
+    assert np.array_equal(sketch.unbiased_of(codes, tally, 300), sketch.unbiased(tally, 300)[codes])
+
+
 def test_a_count_mean_sketch_sends_a_bucket_by_unary_encoding() -> None:
     sketch, unary = CountMeanSketch(5, 1.0, functions=1, buckets=8), SymmetricUnaryEncoding(8, 1.0)
     assert sketch.exact_epsilon == unary.exact_epsilon

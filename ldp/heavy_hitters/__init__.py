@@ -1,0 +1,1 @@
+"""Frequent values of domains that nobody can list: texts, addresses, long numbers."""
