@@ -1,7 +1,7 @@
-"""The most likely distribution of values behind perturbed ones: expectation maximisation, or iterative Bayesian update.
+"""A likely distribution of values behind perturbed ones: expectation maximisation, or iterative Bayesian update.
 
-Unbiased estimators may give negative frequencies; this one gives a distribution, and no other one makes what was
-observed likelier. Each step spreads every observation over the values that may have caused it, by Bayes' rule with the
+Unbiased estimators may give negative frequencies; this one gives a distribution, in the end the one that makes what was
+observed likeliest. Each step spreads every observation over the values that may have caused it, by Bayes' rule with the
 distribution so far, and takes these shares for the next distribution:
 
     θ_x ← θ_x · Σ_y h_y·P(y|x) / Σ_x' θ_x'·P(y|x')        h_y: share of observations that are y
@@ -258,14 +258,16 @@ def iterative_bayes(
     start: Floats | None = None,
     smooth: bool = False,
 ) -> LikelihoodFit:
-    """The distribution of inputs that makes a histogram of outputs likeliest.
+    """The distribution of inputs behind a histogram of outputs, near the likeliest one.
 
     Args:
         channel: Shape (d, m): row x, column y, the probability of output y from input x; or a structured one.
-        histogram: Shape (m,): how often each output was observed.
+        histogram: Shape (m,): how often each output was observed. Shares need a tolerance of their own, as the default
+            is for counts.
         iterations: The most steps.
-        tolerance: In nats: ends when the log-likelihood provably lacks no more of its maximum. By default (d − 1)/100,
-            a fiftieth of what the true distribution itself lacks on average.
+        tolerance: In nats: ends when the log-likelihood provably lacks no more of its maximum. By default
+            (d − 1)/10, a fifth of what the true distribution itself lacks on average (Wilks): further steps fit the
+            noise, and take long.
         start: Shape (d,): the first distribution, with no zero; uniform by default.
         smooth: Averages neighbours after each step, see `bayes_steps`.
 
@@ -274,9 +276,11 @@ def iterative_bayes(
         InputDataError: The histogram does not fit the channel.
     """
     likelihood = DenseLikelihood.of_channel(channel) if isinstance(channel, list | np.ndarray) else channel
-    allowed = (likelihood.shape[0] - 1) / 100 if tolerance is None else tolerance
+    allowed = (likelihood.shape[0] - 1) / 10 if tolerance is None else tolerance
     if iterations < 1 or not allowed >= 0:
         raise ConfigurationError("an iteration needs one step at least and a tolerance that is not negative")
+    if tolerance is None and np.any(np.rint(histogram) != histogram):
+        raise InputDataError("the histogram holds shares; give counts, or a tolerance in nats for such a histogram")
     trace: list[float] = []
     for step in islice(bayes_steps(likelihood, histogram, start=start, smooth=smooth), iterations + 1):
         trace.append(step.log_likelihood)
@@ -285,8 +289,8 @@ def iterative_bayes(
     return LikelihoodFit(step.distribution, tuple(trace), step.gap)
 
 
-def most_likely(mechanism: Mechanism[Any], reports: Reports, **options: Any) -> LikelihoodFit:
-    """The distribution of values that makes reports of a mechanism likeliest.
+def fit_reports(mechanism: Mechanism[Any], reports: Reports, **options: Any) -> LikelihoodFit:
+    """The distribution of values behind reports of a mechanism, near the likeliest one.
 
     Direct and unary encodings have structured likelihoods for domains of any size; other mechanisms need outputs that
     can be enumerated.
