@@ -36,12 +36,14 @@ check: setup  ## format, lint, types, layers
 bench: setup  ## benchmarks beside the peers, in one run
 	$(BIN)/python -m benchmarks
 
-bench-peers: .venv-peers/.installed  ## the tools beside which `make bench` measures, in an environment of their own
+bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed  ## the tools beside which `make bench` measures, apart
 
 .venv-peers/.installed: benchmarks/peers/requirements.txt
-	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	echo '*' > .venv-peers/.gitignore
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+.venv-peers-ldp/.installed: benchmarks/peers/requirements-ldp.txt
+.venv-peers/.installed .venv-peers-ldp/.installed:
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	echo '*' > $(@D)/.gitignore
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 protos: setup  ## generate the protobuf modules
@@ -57,4 +59,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --output-file requirements/build.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-peers build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-peers-ldp build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

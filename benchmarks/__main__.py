@@ -14,6 +14,7 @@ from rich.console import Console
 from benchmarks import (
     engines,
     job,
+    ldp,
     local,
     memory,
     oblivious_transfer,
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "paillier": paillier.run,
     "engines": engines.run,
     "vertical": vertical.run,
+    "ldp": ldp.run,
     "link": wide_area.run,
     "local": local.run,
     "job": job.run,

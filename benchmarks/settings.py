@@ -31,9 +31,18 @@ class Settings:
     @property
     def peers_python(self) -> Path | None:
         """The interpreter of the environment with the peers, where `make bench-peers` has made it."""
-        python = ROOT / ".venv-peers" / "bin" / "python"
-        return python if python.is_file() else None
+        return _python_of(".venv-peers")
+
+    @property
+    def ldp_peers_python(self) -> Path | None:
+        """The interpreter of the environment with libraries of local differential privacy, which need old versions."""
+        return _python_of(".venv-peers-ldp")
 
     def tell(self, what: str) -> None:
         """A line of progress."""
         self.progress.print(f"… {what}", style="dim", highlight=False)
+
+
+def _python_of(environment: str) -> Path | None:
+    python = ROOT / environment / "bin" / "python"
+    return python if python.is_file() else None

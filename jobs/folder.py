@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +32,26 @@ def write_result_folder(out: Path, result: Result) -> None:
         ConfigurationError: `out` is a file, or holds something other than an earlier result.
         ResourceError: The disk is full, or the folder cannot be written.
     """
+    write_whole(out, lambda draft: _fill(draft, result))
+
+
+def write_whole(out: Path, fill: Callable[[Path], None], holds_earlier: Callable[[Path], bool] | None = None) -> None:
+    """Writes a folder whole or not at all; an earlier one in its place is replaced in one step.
+
+    Args:
+        out: The folder; it and its parents are created.
+        fill: Makes the folder that it is given, with all its files.
+        holds_earlier: Whether a folder holds an earlier result, and so may be replaced; by default one of a job.
+
+    Raises:
+        ConfigurationError: `out` is a file, or holds something other than an earlier result.
+        ResourceError: The disk is full, or the folder cannot be written.
+    """
     target = out.resolve()
     draft = beside(target, "new")
     try:
-        writing(target, lambda: check_target(target, out))
-        writing(target, lambda: _fill(draft, result))
+        writing(target, lambda: check_target(target, out, holds_earlier))
+        writing(target, lambda: fill(draft))
         writing(target, lambda: _replace(draft, target))
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -55,7 +71,7 @@ def _fill(draft: Path, result: Result) -> None:
             place.parent.mkdir(parents=True)
             writers.append(pool.submit(_write_parquet, place, table))
         if result.trained is not None:
-            _write_json(draft / MODEL_FILE, model_document(result.trained))
+            write_json(draft / MODEL_FILE, model_document(result.trained))
         _write_account(draft, result)
     for writer in writers:
         writer.result()
@@ -73,11 +89,12 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
 def _write_account(draft: Path, result: Result) -> None:
     from jobs.report import report  # what only the page needs is not loaded before there is a result
 
-    _write_json(draft / "result.json", document(result))
+    write_json(draft / "result.json", document(result))
     (draft / "report.html").write_text(report(result), encoding="utf-8")
 
 
-def _write_json(path: Path, contents: dict[str, Any]) -> None:
+def write_json(path: Path, contents: dict[str, Any]) -> None:
+    """Writes an indented JSON object in UTF-8."""
     path.write_text(json.dumps(contents, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

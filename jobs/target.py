@@ -18,19 +18,23 @@ PARTIES: Final = "parties"  # of a simulated alignment: a folder for each party 
 ALIGNMENT: Final = "alignment.parquet"
 
 
-def check_result_folder(out: Path) -> None:
+def check_result_folder(out: Path, holds_earlier: Callable[[Path], bool] | None = None) -> None:
     """Refuses a folder that could not become a result folder, before any work is done for it.
+
+    Args:
+        out: The folder.
+        holds_earlier: Whether a folder holds an earlier result, and so may be replaced; by default one of a job.
 
     Raises:
         ConfigurationError: It is a file, or holds something other than an earlier result.
         ResourceError: It cannot be created.
     """
     target = out.resolve()
-    writing(target, lambda: check_target(target, out))
+    writing(target, lambda: check_target(target, out, holds_earlier))
     writing(target, lambda: _probe(target))
 
 
-def check_target(target: Path, named: Path) -> None:
+def check_target(target: Path, named: Path, holds_earlier: Callable[[Path], bool] | None = None) -> None:
     """Refuses a path at which something stands that is not an earlier result; `named` is what the user calls it.
 
     Raises:
@@ -40,11 +44,15 @@ def check_target(target: Path, named: Path) -> None:
         return
     if not target.is_dir():
         raise ConfigurationError(f"{named} is a file; name a folder for the result")
-    present = {path.name for path in target.iterdir()}
-    if present and not ("result.json" in present and present <= FILES | {PARTIES} and _of_parties(target / PARTIES)):
+    if any(target.iterdir()) and not (holds_earlier or _holds_job_result)(target):
         raise ConfigurationError(
             f"{named} holds files that are not an earlier result of comine; name a new or empty folder"
         )
+
+
+def _holds_job_result(folder: Path) -> bool:
+    present = {path.name for path in folder.iterdir()}
+    return "result.json" in present and present <= FILES | {PARTIES} and _of_parties(folder / PARTIES)
 
 
 def _of_parties(folder: Path) -> bool:

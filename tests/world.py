@@ -42,7 +42,7 @@ def run_parties(
     declared: Iterable[Declared] = (),
     seed: int = 0,
     observe: Observer | None = None,
-    deadline_s: float = 30,
+    deadline_s: float = 120,
     transport: Literal["memory", "grpc"] = "memory",
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
@@ -73,7 +73,7 @@ async def run_parties_async(
     declared: Iterable[Declared] = (),
     seed: int = 0,
     observe: Observer | None = None,
-    deadline_s: float = 30,
+    deadline_s: float = 120,
     transport: Literal["memory", "grpc"] = "memory",
 ) -> dict[str, T]:
     """`run_parties` for callers that have an event loop already."""

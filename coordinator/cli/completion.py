@@ -19,6 +19,20 @@ def schema_names(incomplete: str) -> list[str]:
     return [name for name in NAMES if name.startswith(incomplete)]
 
 
+def frequency_oracles(incomplete: str) -> list[str]:
+    """Frequency oracles that begin as typed."""
+    from ldp.registry import ORACLES
+
+    return [name for name in (*ORACLES, "auto") if name.startswith(incomplete)]
+
+
+def post_processings(incomplete: str) -> list[str]:
+    """Methods of post-processing that begin as typed."""
+    from ldp.consistency import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
 def parties_of_job(context: typer.Context, incomplete: str) -> list[str]:
     """`NAME=` for each party of the job file on the command line that has no data yet."""
     import tomllib

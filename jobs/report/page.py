@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
 _SCRIPTS: Final = ("vendor/libraries.min.js",)
-_OWN_SCRIPTS: Final = tuple(f"assets/{name}.js" for name in ("data", "table", "theme", "scatter", "pairs", "main"))
+_OF_JOBS: Final = ("itemsets", "table", "theme", "scatter", "pairs", "main")
 
 
 class _Block(NamedTuple):
@@ -43,15 +44,26 @@ def report(result: Result, *, written: datetime | None = None) -> str:
         result: What it tells.
         written: The time that it names as its own; now, if None.
     """
-    data = tables(result)
+    return page("report.html.j2", content(result, written or datetime.now(UTC)), tables(result), _OF_JOBS)
+
+
+def page(template: str, content: Mapping[str, Any], data: Mapping[str, Any] | None, scripts: Sequence[str]) -> str:
+    """A page of a template, with all that it needs in it.
+
+    Args:
+        template: Its file among the templates.
+        content: What the template names.
+        data: What the page's scripts show; None where no script is to run.
+        scripts: Names of the project's own scripts, in their order; `page` and the libraries come first.
+    """
     style = _block(_STYLES)
-    scripts = () if data is None else (_block(_SCRIPTS), _block(_OWN_SCRIPTS))
+    blocks = () if data is None else (_block(_SCRIPTS), _block(_own(scripts)))
     return render.render(
-        "report.html.j2",
-        **content(result, written or datetime.now(UTC)),
-        policy=_policy(style, scripts),
+        template,
+        **content,
+        policy=_policy(style, blocks),
         style=style.text,
-        scripts=[script.text for script in scripts],
+        scripts=[block.text for block in blocks],
         data=None if data is None else Markup(embedded(data)),  # noqa: S704 - `embedded` leaves no markup in it
     )
 
@@ -59,8 +71,12 @@ def report(result: Result, *, written: datetime | None = None) -> str:
 def prepare() -> None:
     """Loads what every page needs, for whoever has time before there is a result."""
     render.prepare()
-    for files in (_STYLES, _SCRIPTS, _OWN_SCRIPTS):
+    for files in (_STYLES, _SCRIPTS, _own(_OF_JOBS)):
         _block(files)
+
+
+def _own(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"assets/{name}.js" for name in ("page", *names))
 
 
 def _policy(style: _Block, scripts: tuple[_Block, ...]) -> str:

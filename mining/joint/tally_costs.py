@@ -15,7 +15,9 @@ from mining.joint.tally import SumRange, Tallying
 
 
 def supports_traffic(traffic: Traffic, lane: str, task: Tallying, itemsets: int, n_rows: int) -> None:
-    """Enters sums that are opened to the learners on the lane of this path."""
+    """Enters sums that are opened to the learners on the lane of this path; of none, nothing is said."""
+    if not itemsets:
+        return
     word_bytes = word_for(n_rows).itemsize
     sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
 

@@ -23,6 +23,8 @@ COMMANDS = [
     "audit verify",
     "doctor",
     "explain",
+    "frequency",
+    "frequency simulate",
     "job",
     "job plan",
     "job run",

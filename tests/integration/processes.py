@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -13,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+from comine.__main__ import run
 from jobs.federation import Federation
 from link.authority import Authority, write_identity
 from tests.unit.party.files import write_federation
@@ -52,10 +56,10 @@ class Process:
     """A running command whose standard error is read as it comes."""
 
     def __init__(self, *arguments: object, cwd: Path) -> None:
-        command = [sys.executable, "-m", "comine", *map(str, arguments)]
+        started = [sys.executable, "-m", "comine", *map(str, arguments)]
         environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
         self.popen = subprocess.Popen(
-            command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            started, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self.lines: list[str] = []
         self._more = threading.Condition()
@@ -115,6 +119,25 @@ class Process:
 def comine(*arguments: object, cwd: Path) -> Ran:
     """Runs a command to its end."""
     return Process(*arguments, cwd=cwd).end()
+
+
+def command(*arguments: object, cwd: Path) -> Ran:
+    """Runs a command to its end inside the test's process, which spares the start of an interpreter.
+
+    For commands that stand beside the processes that a test is about: those that ask, show and verify.
+    """
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.delenv("COMINE_DEBUG", raising=False)
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        code = run([str(argument) for argument in arguments])
+    out.flush()
+    assert isinstance(out.buffer, io.BytesIO)
+    ran = Ran(code, out.buffer.getvalue().decode(), err.getvalue())
+    assert "Traceback" not in ran.err, ran.err
+    return ran
 
 
 @dataclass
@@ -186,3 +209,7 @@ class Organisations:
     def run(self, job: Path | str, out: str = "out", *more: str) -> Ran:
         """Runs a job to its end."""
         return self.begin(job, out, *more).end()
+
+    def run_here(self, job: Path | str = "job.toml", out: str = "out", federation: str = "federation.toml") -> Ran:
+        """Runs a job to its end inside the test's process, where the nodes are what is tested."""
+        return command("job", "run", job, "--federation", federation, "--out", out, cwd=self.folder)

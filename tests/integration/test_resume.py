@@ -32,7 +32,7 @@ from mining.reference.pooled import brute_force
 from party.progress import keeper_of
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
-from tests.integration.processes import Organisations, comine
+from tests.integration.processes import Organisations, command
 from tests.integration.test_faults import Passing, unwrap, wrap
 from tests.unit.party.nodes import Nodes, crash, hold, refused, running, weekly
 
@@ -434,22 +434,22 @@ min_support = {LEAST}
     federation_file = ("--federation", "federation.toml")
     try:
         made.start()
-        command = made.begin("job.toml")
+        begun = made.begin("job.toml")
         while levels_kept(tmp_path, "south") < 1:
-            assert command.popen.poll() is None
+            assert begun.popen.poll() is None
             time.sleep(0.002)
         made.nodes["south"].kill()
-        lost = command.end()
+        lost = begun.end()
         assert lost.code == 20
         assert "south" in lost.sentence
-        refused_ = comine("job", "result", "columns", *federation_file, cwd=tmp_path)
+        refused_ = command("job", "result", "columns", *federation_file, cwd=tmp_path)
         assert refused_.code == 20
         made.start("south")
         assert levels_kept(tmp_path, "south") >= 1
-        resumed = comine("job", "resume", "columns", *federation_file, "--out", "out", cwd=tmp_path)
+        resumed = command("job", "resume", "columns", *federation_file, "--out", "out", cwd=tmp_path)
         assert resumed.code == 0, resumed.err
         assert [levels_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
-        again = comine("job", "resume", "columns", *federation_file, cwd=tmp_path)
+        again = command("job", "resume", "columns", *federation_file, cwd=tmp_path)
         assert (again.code, "cannot be resumed: it is succeeded" in again.sentence) == (2, True)
     finally:
         made.stop()
@@ -457,5 +457,5 @@ min_support = {LEAST}
         found = {frozenset(json.loads(row["itemset"])): int(row["count"]) for row in csv.DictReader(file)}
     assert found == EXPECTED
     folders = [f"state/{name}" for name in COLUMNS]
-    verified = comine("audit", "verify", "out", *folders, "--ca", "pki/ca.crt", cwd=tmp_path)
+    verified = command("audit", "verify", "out", *folders, "--ca", "pki/ca.crt", cwd=tmp_path)
     assert verified.code == 0, verified

@@ -33,7 +33,7 @@ def organisations(tmp_path: Path) -> Iterator[Organisations]:
 
 def run(organisations: Organisations, number: int) -> str:
     """Runs the job; its table."""
-    ran = organisations.run("job.toml", f"out{number}")
+    ran = organisations.run_here("job.toml", f"out{number}")
     assert ran.code == 0, ran.err
     return (organisations.folder / f"out{number}" / "itemsets.csv").read_text()
 

@@ -1,4 +1,7 @@
-"""Certificates are revoked and pinned while nodes run, each a process with its own files."""
+"""Certificates are revoked and pinned while nodes run, each a process with its own files.
+
+The nodes are shared by the tests that revoke; each leaves them with certificates that are good everywhere.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from cryptography import x509
 from link.authority import Authority, write_identity
 from link.issued import revoke
 from link.trust import fingerprint
-from tests.integration.processes import Organisations, Ran, comine
+from tests.integration.processes import Organisations, Ran, comine, command
 
 pytestmark = pytest.mark.slow
 
@@ -27,16 +30,33 @@ DATA = {
 MEMBERS = (*DATA, "hub")
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[Organisations]:
+def create(folder: Path) -> Organisations:
     """A federation in which every member has a list of revoked certificates of its own; nothing runs yet."""
-    found = Organisations.create(tmp_path, DATA)
-    found.authority.revoke(tmp_path / "pki", ())
+    made = Organisations.create(folder, DATA)
+    made.authority.revoke(folder / "pki", ())
     for name in MEMBERS:
-        ship(tmp_path, name)
-        file = tmp_path / ("federation.toml" if name == "hub" else f"{name}.toml")
+        ship(folder, name)
+        file = folder / ("federation.toml" if name == "hub" else f"{name}.toml")
         key = f'key = "pki/{name}.key"\n'
         file.write_text(file.read_text().replace(key, f'{key}crl = "{name}.crl"\n'))
+    return made
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
+    """Running nodes."""
+    made = create(tmp_path_factory.mktemp("trust"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Organisations]:
+    """The files of a federation of which nothing runs yet."""
+    found = create(tmp_path)
     try:
         yield found
     finally:
@@ -61,52 +81,55 @@ def pin(folder: Path, name: str) -> str:
 
 
 def run(made: Organisations, federation: str = "federation.toml") -> Ran:
-    job = made.job()
-    return comine("job", "run", job, "--federation", federation, "--out", "out", cwd=made.folder)
+    return made.run_here(made.job(), federation=federation)
 
 
-def test_revoking_takes_hold_in_running_nodes(made: Organisations) -> None:
-    folder, pki = made.folder, made.folder / "pki"
-    made.start()
-    assert run(made).code == 0
+def renew(world: Organisations, name: str) -> None:
+    """Gives a party a new certificate, with which its node starts again."""
+    world.nodes[name].send(signal.SIGTERM)
+    assert world.nodes[name].end().code == 0
+    write_identity(world.authority.issue(name), world.folder / "pki", force=True)
+    world.start(name)
+
+
+def test_revoking_takes_hold_in_running_nodes(world: Organisations) -> None:
+    folder, pki = world.folder, world.folder / "pki"
+    for name in MEMBERS:
+        ship(folder, name)
+    assert run(world).code == 0
 
     revoke(pki, "east")
     ship(folder, "hub")  # the coordinator refuses east, though east would take the job
-    refused(run(made), "the certificate of east was revoked on", "comine pki issue east")
+    refused(run(world), "the certificate of east was revoked on", "comine pki issue east")
     doctor = comine("doctor", "--federation", "federation.toml", cwd=folder)
     refused_rows = [line for line in doctor.out.splitlines() if line.startswith("east\t")]
     assert doctor.code == 20
     assert "was revoked on" in refused_rows[0]
-    assert "north applies list number 1 of revoked certificates and others number 2" in doctor.out
-    told = json.loads(comine("doctor", "--federation", "federation.toml", "--json", cwd=folder).out)
-    assert told["coordinator"]["revocations"] == 2
+    told = json.loads(command("doctor", "--federation", "federation.toml", "--json", cwd=folder).out)
+    newest = told["coordinator"]["revocations"]
+    assert f"north applies list number {newest - 1} of revoked certificates and others number {newest}" in doctor.out
     parties = {party["party"]: party for party in told["parties"]}
-    assert [parties[name]["revocations"] for name in DATA] == [1, 1, None]
+    assert [parties[name]["revocations"] for name in DATA] == [newest - 1, newest - 1, None]
     assert (parties["east"]["code"], len(parties["north"]["warnings"])) == ("E201", 1)
+    renew(world, "east")
 
 
-def test_peers_refuse_a_revoked_party(made: Organisations) -> None:
-    folder, pki = made.folder, made.folder / "pki"
-    made.start()
+def test_peers_refuse_a_revoked_party(world: Organisations) -> None:
     for name, other in (("south", "north"), ("east", "south")):
-        revoke(pki, name)
-        ship(folder, other)
-        refused(run(made), f"the certificate of {name} was revoked on")
-        made.nodes[name].send(signal.SIGTERM)
-        assert made.nodes[name].end().code == 0
-        write_identity(made.authority.issue(name), pki, force=True)
-        made.start(name)
-        assert run(made).code == 0
+        revoke(world.folder / "pki", name)
+        ship(world.folder, other)
+        refused(run(world), f"the certificate of {name} was revoked on")
+        renew(world, name)
+        assert run(world).code == 0
 
 
-def test_a_revoked_coordinator_is_refused_until_it_has_a_new_certificate(made: Organisations) -> None:
-    folder, pki = made.folder, made.folder / "pki"
-    made.start()
+def test_a_revoked_coordinator_is_refused_until_it_has_a_new_certificate(world: Organisations) -> None:
+    folder, pki = world.folder, world.folder / "pki"
     revoke(pki, "hub")
     ship(folder, "north")
-    refused(run(made), "the certificate of hub was revoked on")
-    write_identity(made.authority.issue("hub", "coordinator"), pki, force=True)
-    assert run(made).code == 0
+    refused(run(world), "the certificate of hub was revoked on")
+    write_identity(world.authority.issue("hub", "coordinator"), pki, force=True)
+    assert run(world).code == 0
 
 
 def test_what_is_revoked_or_pinned_wrongly_does_not_start(made: Organisations) -> None:

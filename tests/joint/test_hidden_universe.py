@@ -81,8 +81,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
     return data, task
 
 
-@given(cases())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(cases())  # each of them a whole job
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_the_result_equals_the_pooled_one(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     if task.strategy == "one-shot" and task.bound is not None:

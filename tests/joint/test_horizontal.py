@@ -76,8 +76,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
     return data, task
 
 
-@given(cases())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(cases())  # each of them a whole job
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     expected = pooled_supports(data, task.min_support, task.max_length)

@@ -7,6 +7,7 @@ import random
 import tomllib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -85,13 +86,19 @@ def test_the_demo(settings: dict[str, str]) -> None:
     check(JobSpec.of(contents, "the demo", Path()), data)
 
 
+@cache
+def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
+    """The rows of a file, dealt to the parties; once for all strategies."""
+    loaded = load_transactions(file, "basket")
+    rows = [[loaded.items[item] for item in loaded.indices[start:stop]] for start, stop in pairwise(loaded.offsets)]
+    return {party: Transactions.from_rows(own) for party, own in zip(PARTIES, split(rows), strict=True)}
+
+
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
 @pytest.mark.parametrize("split", [evenly, unevenly])
 @pytest.mark.parametrize("name", ["retail", "T10I4D100K"])
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:
-    loaded = load_transactions(shared_data / "transactions" / f"{name}.dat.gz", "basket")
-    rows = [[loaded.items[item] for item in loaded.indices[start:stop]] for start, stop in pairwise(loaded.offsets)]
-    data = {party: Transactions.from_rows(own) for party, own in zip(PARTIES, split(rows), strict=True)}
+    data = split_baskets(shared_data / "transactions" / f"{name}.dat.gz", split)
     check(weekly(strategy=strategy, min_support="0.005"), data)

@@ -155,7 +155,7 @@ MODES: dict[str, dict[str, Any]] = {
     "rules": {"disclose": "frequent", "rules": {"min_confidence": "0.7"}},
     "others compute": {"disclose": "supports", "compute": ("east", "north")},
 }
-RECIPIENTS = [("all",), ("north",), ("east", "south"), ("coordinator",)]
+RECIPIENTS = [("north",), ("east", "south"), ("coordinator",)]  # all parties learn it where nothing is said
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -109,11 +110,17 @@ def _without(frame: Frame, *fields: str) -> Frame:
     return plain
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_wire_is_as_it_was(variant: str) -> None:
+@cache
+def played(variant: str) -> tuple[list[Frame], dict[str, PartyRun | BaseException]]:
+    """All frames, and each party's run."""
     frames: list[Frame] = []
     runs = run_still(run_job(job(**VARIANTS[variant]), DATA, InlineExecutor(), seed=1, observe=frames.append))
-    found = wire(frames, runs)
+    return frames, runs
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_wire_is_as_it_was(variant: str) -> None:
+    found = wire(*played(variant))
     assert found == FROZEN.get(variant), HOW_TO_UPDATE.format(
         variant=variant, head=found.head, rounds=found.rounds, sent=found.sent
     )
@@ -133,8 +140,7 @@ def test_threads_change_nothing_on_the_wire(workers: int) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_reported_costs_are_those_of_the_frames(variant: str) -> None:
     """A session estimates the lengths of a frame's numbers: at most some bytes a frame."""
-    frames: list[Frame] = []
-    runs = run_still(run_job(job(**VARIANTS[variant]), DATA, InlineExecutor(), observe=frames.append))
+    frames, runs = played(variant)
     for party, run in runs.items():
         assert isinstance(run, PartyRun)
         out, into = ([f for f in frames if getattr(f, end) == party] for end in ("sender", "receiver"))

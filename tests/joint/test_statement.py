@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,18 @@ def played(spec: JobSpec, data: Mapping[str, Rows] = DATA, seed: int = 0) -> tup
     return runs, frames
 
 
+@cache
+def played_variant(variant: str) -> tuple[dict[str, PartyRun], list[Frame]]:
+    """One run for all that is looked for in it."""
+    return played(job(**VARIANTS[variant]))
+
+
 # -- what is opened --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_all_that_is_opened_is_stated_and_the_other_way_round(variant: str) -> None:
     spec = job(**VARIANTS[variant])
     declared = {line.label: line for line in statement(spec).declared}
-    runs, _ = played(spec)
+    runs, _ = played_variant(variant)
     labels = set()
     for run in runs.values():
         sent: dict[tuple[str, str], int] = defaultdict(int)
@@ -87,7 +94,7 @@ def test_all_that_is_opened_is_stated_and_the_other_way_round(variant: str) -> N
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_ledger_holds_every_opening_on_the_wire(variant: str) -> None:
-    runs, frames = played(job(**VARIANTS[variant]))
+    runs, frames = played_variant(variant)
     on_wire: dict[tuple[str, str, str], int] = defaultdict(int)
     for frame in frames:
         if frame.type == Opening.DESCRIPTOR.full_name and frame.last:
@@ -104,7 +111,7 @@ def test_the_ledger_holds_every_opening_on_the_wire(variant: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_recipients_among_the_parties_and_only_they_learn_supports(variant: str) -> None:
     spec = job(**VARIANTS[variant])
-    runs, frames = played(spec)
+    runs, frames = played_variant(variant)
     for frame in frames:
         if frame.type == Opening.DESCRIPTOR.full_name and Opening.FromString(frame.body).label == "supports":
             assert frame.receiver in spec.learners
@@ -137,10 +144,11 @@ def unions(data: Mapping[str, Rows]) -> tuple[list[frozenset[Any]], list[int]]:
     return [frozenset().union(*each) for each in sets], [sum(map(len, each)) for each in sets]
 
 
-def dealt_anew() -> dict[str, dict[str, Rows]]:
-    """Deals with the unions of the first one; `overlapping` with more elements in common."""
+@cache
+def deals() -> dict[str, dict[str, Rows]]:
+    """The first deal, and others with its unions; `overlapping` with more elements in common."""
     rows = sorted([*DATA["south"], *DATA["east"]])
-    found = {"swapped": SWAPPED}
+    found = {"first": FIRST, "swapped": SWAPPED}
     for step in range(1, len(rows)):
         dealt = sorted(range(len(rows)), key=lambda i: i * step % len(rows))
         data = {"north": DATA["north"], "south": [rows[i] for i in dealt[:20]], "east": [rows[i] for i in dealt[20:]]}
@@ -150,12 +158,12 @@ def dealt_anew() -> dict[str, dict[str, Rows]]:
     return found
 
 
-def in_order(data: Mapping[str, Rows], parties: Sequence[str]) -> dict[str, Rows]:
-    return {party: data[party] for party in parties}
-
-
-def view(data: Mapping[str, Rows], seed: int) -> tuple[list[tuple[object, ...]], list[int], dict[str, list[bytes]]]:
+@cache
+def view(
+    deal: str, parties: tuple[str, ...], seed: int
+) -> tuple[list[tuple[object, ...]], list[int], dict[str, list[bytes]]]:
     """Of north: the shape of all that it receives, the numbers of different tuples, and all that is public in it."""
+    data = {party: deals()[deal][party] for party in parties}
     _, frames = played(job(data, bound=BOUND, strategy="one-shot"), data, seed)
     shape: list[tuple[object, ...]] = []
     tuples: list[int] = []
@@ -188,11 +196,10 @@ def test_the_view_tells_nothing_of_who_of_the_others_counts_what(parties: tuple[
     Only the number of different tuples may tell something: how many elements all sets hold together, plus the number of
     common fakes, which the seed fixes. So between two deals it differs by exactly the former.
     """
-    other = dealt_anew()[deal]
-    gained = [b - a for a, b in zip(unions(FIRST)[1], unions(other)[1], strict=True)]
+    gained = [b - a for a, b in zip(unions(FIRST)[1], unions(deals()[deal])[1], strict=True)]
     assert any(gained) == (deal == "overlapping")
     for seed in range(2):
-        first, second = (view(in_order(data, parties), seed) for data in (FIRST, other))
+        first, second = view("first", parties, seed), view(deal, parties, seed)
         assert first[0] == second[0]
         assert first[2] == second[2]
         per_union = len(first[1]) // 2
@@ -207,7 +214,7 @@ def test_the_number_of_different_tuples_is_what_the_statement_says() -> None:
     sets, together = unions(FIRST)
     seen = set()
     for seed in range(4):
-        numbers = view(FIRST, seed)[1]
+        numbers = view("first", tuple(FIRST), seed)[1]
         for number, union, size in zip(numbers, sets, together, strict=True):
             common = slots - (size - len(union)) - number
             assert 0 <= common <= 3 * 2 * fakes.shift

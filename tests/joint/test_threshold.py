@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pytest
@@ -68,6 +69,12 @@ def shared_task(disclose: str) -> HorizontalMining:
     )
 
 
+@cache
+def first_version(disclose: str, seed: int) -> tuple[dict[str, JointItemsets], list[Frame]]:
+    """A run over `DATA`, for all who look at it."""
+    return run(DATA, shared_task(disclose), seed)
+
+
 def test_the_two_versions_differ_in_infrequent_counts_alone() -> None:
     """What the tests below rest on."""
     assert pooled_supports(DATA, LEAST) == pooled_supports(CHANGED, LEAST)
@@ -86,9 +93,9 @@ def mixture(viewer: str) -> dict[str, Rows]:
 View = tuple[tuple[object, ...], dict[str, list[int]], dict[str, bytes]]
 
 
-def view(data: Mapping[str, Rows], viewer: str, disclose: str, seed: int) -> View:
+def view(ran: tuple[dict[str, JointItemsets], list[Frame]], viewer: str) -> View:
     """Of all that a party receives: its shape; what is opened, put together; the bytes of all else by type."""
-    results, frames = run(data, shared_task(disclose), seed)
+    results, frames = ran
     database = symbol_database.Default()
     order = sorted(frames, key=lambda f: (f.lane, f.sender, f.receiver, f.seq))
     received = [f for f in order if f.receiver == viewer]
@@ -119,8 +126,9 @@ def test_a_partys_view_does_not_depend_on_infrequent_counts(viewer: str, disclos
     Each of the chi-square tests, at most a dozen a case, wrongly fails with probability 10⁻⁷.
     """
     runs = 12
-    first = [view(DATA, viewer, disclose, seed) for seed in range(runs)]
-    second = [view(mixture(viewer), viewer, disclose, seed + runs) for seed in range(runs)]
+    first = [view(first_version(disclose, seed), viewer) for seed in range(runs)]
+    others = (run(mixture(viewer), shared_task(disclose), seed + runs) for seed in range(runs))
+    second = [view(ran, viewer) for ran in others]
     assert {shape for shape, _, _ in first} == {shape for shape, _, _ in second}
     assert len({shape for shape, _, _ in first}) == 1
     assert all(outcome == first[0][1] for _, outcome, _ in [*first, *second])
@@ -137,8 +145,8 @@ def test_a_partys_view_does_not_depend_on_infrequent_counts(viewer: str, disclos
 def test_what_the_holders_get_and_open_are_uniform_shares(disclose: str) -> None:
     """The first holder's masked sums, and either holder's shares of the opened bits; error probability 10⁻⁷ each."""
     sums, bits = b"", {holder: [] for holder in COMPUTE}
-    for seed in range(60):
-        _, frames = run(DATA, shared_task(disclose), seed)
+    for seed in range(30):
+        _, frames = first_version(disclose, seed)
         for frame in frames:
             if frame.type.endswith("MaskedValues"):
                 assert (frame.sender, frame.receiver) == ("east", "north")
@@ -154,7 +162,7 @@ def test_what_the_holders_get_and_open_are_uniform_shares(disclose: str) -> None
 
 
 def test_nothing_but_bits_is_opened_where_only_frequency_is_asked_for() -> None:
-    results, frames = run(DATA, shared_task("frequent"))
+    results, frames = first_version("frequent", 0)
     labels = {Opening.FromString(f.body).label for f in frames if f.type == Opening.DESCRIPTOR.full_name}
     assert labels == {"rows", "frequent"}
     for result in results.values():
@@ -163,8 +171,8 @@ def test_nothing_but_bits_is_opened_where_only_frequency_is_asked_for() -> None:
         assert {frozenset(items) for items, _ in result.itemsets.rows()} == set(pooled_supports(DATA, LEAST))
 
 
-@given(cases())
-@settings(max_examples=25)
+@given(cases())  # each of them a whole job
+@settings(max_examples=12)
 def test_which_itemsets_are_frequent_equals_the_pooled_result(
     case: tuple[dict[str, Rows], HorizontalMining],
 ) -> None:

@@ -52,7 +52,7 @@ def attempt(
         secrets = await agree(lane.lane("keys"))
         return await mine_aligned(lane, secrets, data[me], task, dealings=dealt.get(me), keeper=keeper)
 
-    outcome = run_parties(parties, role, declared=openings(task, parties), observe=observe, seed=seed, deadline_s=120)
+    outcome = run_parties(parties, role, declared=openings(task, parties), observe=observe, seed=seed, deadline_s=240)
     return outcome, {party: tuple(levels[length] for length in sorted(levels)) for party, levels in now.items()}
 
 

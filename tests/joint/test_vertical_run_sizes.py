@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +142,13 @@ def compare(spec: JobSpec, data: Mapping[str, Table], seed: int = 1) -> RunSizes
 
 
 @pytest.mark.usefixtures("quick_keys")
-@pytest.mark.parametrize("mode", ["intersection", "union"])
-@pytest.mark.parametrize("n_parties", [2, 3, 4])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("engine", "n_parties", "mode"),
+    [
+        *product(ENGINES, (2, 3, 4), ("intersection",)),
+        *zip(ENGINES, (2, 3, 4), ("union",) * 3, strict=True),  # whose alignment knows of no engine
+    ],
+)
 def test_bytes_are_those_of_a_run(engine: str, n_parties: int, mode: str) -> None:
     parties = ("north", "south", "east", "w")[:n_parties]
     data = tables(parties, 40 if mode == "intersection" else 12, n_parties)

@@ -63,7 +63,7 @@ def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dic
         if frame.lane.startswith("/work"):
             frames.append(frame)
 
-    out = run_parties(parties, role, observe=observe, deadline_s=60)
+    out = run_parties(parties, role, observe=observe, deadline_s=240)
     expected = [
         int(np.logical_and.reduce([bits[party][column] for party, column in itemset.items()]).sum())
         for itemset in itemsets

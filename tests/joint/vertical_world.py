@@ -64,7 +64,7 @@ def mine_all(
 
     declared = openings(task, parties)
     return run_parties(
-        parties, role, declared=declared, observe=observe, seed=seed, transport=transport, deadline_s=120
+        parties, role, declared=declared, observe=observe, seed=seed, transport=transport, deadline_s=240
     )
 
 

@@ -66,7 +66,7 @@ def run_union(sets: Sets, *, merger: str, seed: int = 0, transport: Any = "memor
         declared=declared(tuple(sets), merger, 1 << 20, options.get("label", "union"), options.get("to")),
         seed=seed,
         observe=run.frames.append if transport == "memory" else None,
-        deadline_s=120,
+        deadline_s=240,
         transport=transport,
     )
     return run

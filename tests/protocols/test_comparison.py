@@ -65,7 +65,7 @@ def bits_of(out: dict[str, XorShare]) -> list[int]:
 
 
 # -- correctness -------------------------------------------------------------------------------------------------------
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data(), width=st.integers(2, 64), seed=st.integers(0, 2**32))
 def test_against_integers(data: st.DataObject, width: int, seed: int) -> None:
     threshold = data.draw(st.integers(-(2**63), 2**63 - 1))

@@ -48,7 +48,7 @@ def run(held: Held, *, seed: int = 0, frames: list[Frame] | None = None, transpo
         return dict(zip(held[session.me], map(bytes, found), strict=True))
 
     observe = frames.append if frames is not None else None
-    return run_parties(tuple(held), role, seed=seed, observe=observe, deadline_s=60, transport=transport)
+    return run_parties(tuple(held), role, seed=seed, observe=observe, deadline_s=240, transport=transport)
 
 
 def together(found: Mapping[str, Mapping[bytes, bytes]]) -> dict[bytes, bytes]:

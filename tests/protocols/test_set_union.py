@@ -13,7 +13,7 @@ from protos.v1.link_pb2 import Opening
 from protos.v1.set_union_pb2 import MergedSize, UnionAnnouncement
 from tests.protocols.set_union_world import FEW, NAMES, in_union, message_of, run_union, sets_of
 
-pooled_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+pooled_settings = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 elements = st.one_of(
     st.text(max_size=40).map(str.encode),
     st.binary(max_size=120),

@@ -117,7 +117,7 @@ def expected(number: int, width: int, order: bool, field_bits: int) -> Traffic:
     return traffic
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(number=300, width=64, order=True, field_bits=3)
 @example(number=300, width=7, order=True, field_bits=3)
 @example(number=300, width=6, order=False, field_bits=3)

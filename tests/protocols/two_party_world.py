@@ -57,7 +57,7 @@ def run_two(
 
     roles = {**dict.fromkeys(HOLDERS, role), **dict.fromkeys(others, idle)}
     return run_parties(
-        (*HOLDERS, *others), roles, seed=seed, observe=observe, declared=declared, transport=transport, deadline_s=60
+        (*HOLDERS, *others), roles, seed=seed, observe=observe, declared=declared, transport=transport, deadline_s=240
     )
 
 

@@ -1,17 +1,4 @@
-// Puts the page to work: what needs scripts is shown, what stands in for it goes; charts wait until they come in view.
-
-document.documentElement.classList.add("scripted");
-for (const part of document.querySelectorAll(".live")) part.hidden = false;
-
-/** Runs `task` once, as soon as the element is nearly in view; at the latest when the page is idle. */
-function whenNear(place, task) {
-  let waiting = true;
-  const once = () => { if (waiting) { waiting = false; watcher.disconnect(); task(); } };
-  const watcher = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) once(); }, { rootMargin: "400px" });
-  watcher.observe(place);
-  window.addEventListener("beforeprint", once);
-  if ("requestIdleCallback" in window) requestIdleCallback(once); else setTimeout(once, 500);
-}
+// Puts the page to work: tables and charts wait until they come in view.
 
 if (itemsets.sets.number) whenNear(document.getElementById("itemsets-table"), itemsetsTable);
 

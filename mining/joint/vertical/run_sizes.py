@@ -148,7 +148,7 @@ def mining_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: Run
         products("level-1")
         _decision_traffic(traffic, f"{lane}/level-1/decision", task, sizes, sum(sizes.numbered.values()), 0)
     _names_traffic(traffic, f"{lane}/items", "items", sizes.items)
-    if task.disclose != "frequent" and sizes.frequent[0]:
+    if task.disclose != "frequent":
         supports_traffic(traffic, f"{lane}/level-1/supports", task, sizes.frequent[0], sizes.common)
     for length, level in enumerate(sizes.levels, 2):
         products(*(f"level-{length}/{batch}" for batch in range(len(level.batches))))
@@ -195,7 +195,7 @@ def _decision_traffic(
         opened_traffic(traffic, lane, task, candidates, sizes.common)
         return
     compared_traffic(traffic, lane, task, candidates, _sums(sizes, task))
-    if task.disclose == "supports" and frequent:
+    if task.disclose == "supports":
         supports_traffic(traffic, f"{lane}/supports", task, frequent, sizes.common)
 
 

@@ -26,7 +26,7 @@ def contents(**itemsets: Any) -> dict[str, Any]:
     return {"job": job, "itemsets": {"min_support": 2, **itemsets}}
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)  # each of them a whole job
 @given(
     data=st.lists(ROWS, min_size=3, max_size=3),
     patterns=PATTERNS,

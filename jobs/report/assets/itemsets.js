@@ -1,4 +1,3 @@
-"use strict";
 // The tables of the result, as jobs/report/tables.py packs them, in arrays that are quick to filter and sort.
 
 /** Lists of items: `lengths` and one after the other the positions of their items. */
@@ -24,9 +23,6 @@ class Lists {
   }
 }
 
-const data = JSON.parse(document.getElementById("data").textContent);
-document.getElementById("data").remove();
-
 const counted = data.counted;  // whether supports are disclosed; where not, all counts are null
 
 const itemsets = { sets: new Lists(data.itemsets), count: data.itemsets.count };
@@ -51,20 +47,7 @@ function itemsNamed(text) {
   return words.map((word) => Uint8Array.from(names, (name) => name.includes(word)));
 }
 
-const numbers = new Intl.NumberFormat("en");
-const formatCount = (count) => numbers.format(count);
-const formatPercent = (share) => `${(100 * share).toPrecision(3)} %`;
-const formatMeasure = (value) => (value === null ? "∞" : Math.abs(value) < 1000 ? value.toPrecision(4) : formatCount(Math.round(value)));
-const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const itemNames = (places) => Array.from(places, (item) => data.items[item]);
-
-/** An element with a class and text or children; text stays text. */
-function element(name, className, ...children) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
-}
 
 function chips(places) {
   return element("span", "", ...itemNames(places).map((name) => element("bdi", "item", name)));
