@@ -45,8 +45,8 @@ class TruncatedGeometric:
         reach = math.ceil(_TAIL_BITS * math.log(2) / math.log(factor)) + 1
         self.reach = min(reach, _LONGEST)
         if factor < 1 + Fraction(8, _LONGEST):
-            raise ConfigurationError("so small a budget needs noise beyond 16 bits; take epsilon 0.005 or more")
-        low, high = 2, _TOTAL // 2
+            raise ConfigurationError("so small a budget needs noise beyond 16 bits; take a larger epsilon")
+        low, high = 2, _TOTAL
         while high - low > 1:  # the largest even weight of 0 under which all weights fit
             middle = (low + high) // 4 * 2
             middle = middle if middle > low else low + 1

@@ -37,7 +37,7 @@ class SummationHistogramEncoding(FrequencyOracle):
 
     Args:
         domain: The domain, its size, or the texts of its values.
-        epsilon: The privacy budget ε, 0.005 or more.
+        epsilon: The privacy budget ε.
     """
 
     name: ClassVar[str] = "she"

@@ -1,0 +1,1 @@
+"""Attacks on local differential privacy: fake users that promote values."""

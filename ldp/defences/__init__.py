@@ -1,0 +1,1 @@
+"""Defences against fake users: normalisation, detection, recovery."""
