@@ -13,8 +13,8 @@ from ldp.dyadic import Dyadic
 Words = NDArray[np.uint64]
 Bits = NDArray[np.bool_]
 
-_CHUNK: Final = 1 << 14  # words; the few arrays of a chunk stay in the second-level cache
-_DENSE_ROUNDS: Final = 8  # after which a fifth of the words holds an undecided bit
+_CHUNK: Final = 1 << 15  # words; the few arrays of a chunk stay in the second-level cache
+_DENSE_ROUNDS: Final = 9  # after which an eighth of the words holds an undecided bit
 _ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
