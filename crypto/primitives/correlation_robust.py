@@ -1,9 +1,10 @@
 """Correlation-robust hashes from π, AES under a fixed key, and tweaks i that serve once each.
 
-    H(i, x) = π(π(x) ⊕ i) ⊕ π(x)          `hash_rows`, for rows that another party may have chosen, or that are hashed
-                                          under several tweaks: tweakable circular correlation robustness;
-    H(i, x) = π(x ⊕ i) ⊕ x ⊕ i            `hash_blocks`, `hash_words`, for rows that are pseudorandom, as those of an
-                                          honest extension are: correlation robustness, at half the work.
+    H(i, x) = π(π(x) ⊕ i) ⊕ π(x)          `hash_rows`, `hash_blocks`, for messages of 128 bits, rows that another party
+                                          may have chosen, or that are hashed under several tweaks: tweakable circular
+                                          correlation robustness;
+    H(i, x) = π(x ⊕ i) ⊕ x ⊕ i            `hash_words`, for single bits and table entries of an honest extension, whose
+                                          rows are pseudorandom: correlation robustness, at half the work.
 
 They break the correlation that oblivious-transfer extension leaves among its rows: for a secret Δ the hashes of
 x and x ⊕ Δ look independent, for as many rows as there are tweaks, since no tweak is used twice under one Δ. The second
@@ -25,12 +26,13 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, Rows128
+from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.masks import Words
 
 _KEY: Final = hashlib.sha256(b"comine fixed-key AES-128 permutation").digest()[:16]
 _BLOCK: Final = 16
 _AT_ONCE: Final = 1 << 13  # rows: input, output and tweaks stay in the cache
+_NO_OFFSET: Final = np.zeros((1, 2), np.uint64)
 
 
 class _Permutation(threading.local):
@@ -54,33 +56,40 @@ def hash_rows(rows: Rows128, first_tweak: int, domain: int = 0) -> Rows128:
     Returns:
         Shape (n, 2).
     """
-    number = len(rows)
-    hashed = np.empty((number + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
-    inner = np.empty((min(number, _AT_ONCE) + 1, 2), np.uint64)
-    tweaks, tweaked = np.empty((2, min(number, _AT_ONCE), 2), np.uint64)
-    tweaks[:, 0] = np.arange(first_tweak, first_tweak + len(tweaks), dtype=np.uint64)
-    tweaks[:, 1] = domain
-    permute = _PERMUTATION.context.update_into
-    for start in range(0, number, _AT_ONCE):
-        stop = min(start + _AT_ONCE, number)
-        once, out, these = inner[: stop - start], hashed[start:stop], tweaks[: stop - start]
-        permute(_bytes(rows[start:stop]), _bytes(inner[: stop - start + 1]))
-        once_tweaked = np.bitwise_xor(once, these, out=tweaked[: stop - start])
-        permute(_bytes(once_tweaked), _bytes(hashed[start : stop + 1]))
-        out ^= once
-        tweaks[:, 0] += np.uint64(_AT_ONCE)
-    return hashed[:-1]
+    hashed: Rows128 = hash_blocks(rows, first_tweak, domain, _NO_OFFSET)[0]
+    return hashed
 
 
 def hash_blocks(rows: Rows128, first_tweak: int, domain: int, offsets: Rows128) -> NDArray[np.uint64]:
-    """H((domain, first_tweak + j), rows[j] ⊕ offset) for every offset and row; arguments as for `hash_words`.
+    """H((domain, first_tweak + j), rows[j] ⊕ offset) for every offset and row.
+
+    Args:
+        rows: As for `hash_rows`.
+        first_tweak: As for `hash_rows`.
+        domain: As for `hash_rows`.
+        offsets: Shape (m, 2).
 
     Returns:
         Shape (m, n, 2).
     """
-    hashed = np.empty((len(offsets), len(rows), 2), np.uint64)
-    for index, part, tweaked, permuted in _permuted(rows, first_tweak, domain, offsets):
-        np.bitwise_xor(tweaked, permuted, out=hashed[index, part])
+    number = len(rows)
+    hashed = np.empty((len(offsets), number, 2), np.uint64)
+    most = min(number, _AT_ONCE)
+    tweaks, tweaked = np.empty((2, most, 2), np.uint64)
+    once, twice = np.empty((2, most + 1, 2), np.uint64)  # with a row of slack, for which the cipher asks
+    tweaks[:, 0] = np.arange(first_tweak, first_tweak + most, dtype=np.uint64)
+    tweaks[:, 1] = domain
+    permute = _PERMUTATION.context.update_into
+    for start in range(0, number, _AT_ONCE):
+        part = slice(start, min(start + _AT_ONCE, number))
+        size = part.stop - start
+        for index, offset in enumerate(offsets):
+            some = xor_each(rows[part], offset) if offset.any() else rows[part]
+            permute(_bytes(some), _bytes(once[: size + 1]))
+            np.bitwise_xor(once[:size], tweaks[:size], out=tweaked[:size])
+            permute(_bytes(tweaked[:size]), _bytes(twice[: size + 1]))
+            np.bitwise_xor(once[:size], twice[:size], out=hashed[index, part])
+        tweaks[:, 0] += np.uint64(_AT_ONCE)
     return hashed
 
 
