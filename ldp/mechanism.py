@@ -6,18 +6,22 @@ import hashlib
 import inspect
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import check_epsilon
 from ldp.domain import Domain
 from ldp.reports import FINGERPRINT_BYTES, Field, Reports
-from link.errors import InputDataError
+from link.errors import InputDataError, ResourceError
+
+_MOST_BYTES: Final = 1 << 32
 
 Tally = NDArray[np.int64]
 Channel = list[list[Fraction]]
@@ -64,7 +68,14 @@ class Mechanism(ABC, Generic[E]):
 
         Raises:
             InputDataError: A value is outside the domain.
+            ResourceError: The reports would take more than 4 GiB at once.
         """
+        number = len(values) if isinstance(values, Sized) else 0
+        if number * self.report_bytes > _MOST_BYTES:
+            raise ResourceError(
+                f"{number:,} reports of {self.report_bytes:,} bytes do not fit {_MOST_BYTES >> 30} GiB; privatise and "
+                "aggregate them in batches, or take a mechanism with shorter reports"
+            )
         fields = self._perturb(values, Randomness.from_os() if rng is None else rng)
         typed = [np.asarray(field, part.dtype) for field, part in zip(fields, self.layout, strict=True)]
         return Reports(self.fingerprint, tuple(typed))
@@ -88,6 +99,14 @@ class Mechanism(ABC, Generic[E]):
             NotImplementedError: Outputs cannot be enumerated.
         """
         raise NotImplementedError(f"the outputs of {self.name} are not enumerated")
+
+    def blanket(self) -> Blanket | None:
+        """What amplification by shuffling is computed from, exactly for this mechanism.
+
+        Returns:
+            None where it is not known; what holds for any mechanism of `exact_epsilon` then has to do.
+        """
+        return None
 
     # -- the server's half --------------------------------------------------------------------------------------------
     @property

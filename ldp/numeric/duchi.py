@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
@@ -68,6 +69,12 @@ class Duchi(NumericMechanism):
     def moments(self, tally: Tally, n: int) -> tuple[float, float | None]:
         """C times the excess of upper ends; all outputs have the same square, so that of values stays unknown."""
         return float(self.bound) * (2 * int(tally[0]) - n) / n, None
+
+    def blanket(self) -> Blanket:
+        """A fair coin."""
+        likely, unlikely = 2 * self.p, 2 * (1 - self.p)
+        half = Fraction(1, 2)
+        return Blanket(unlikely, (Atom(half, likely, unlikely), Atom(half, unlikely, likely)))
 
     def channel(self) -> Channel:
         """Of the two ends."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import exp_below
 from ldp.mechanism import Channel, Tally
 from ldp.numeric.interval import LARGEST_GRID, Points, check_grid
@@ -80,6 +81,10 @@ class Piecewise(NumericMechanism):
         scale = float(self.windows.shrinking * self.grid)
         mean, square = int(tally[0]) / n / scale, int(tally[1]) / n / scale**2
         return mean, (square - float(self.constant)) / float(1 + self.slope)
+
+    def blanket(self) -> Blanket:
+        """That of the window."""
+        return self.windows.blanket()
 
     def channel(self) -> Channel:
         """From the grid's points to the cells."""

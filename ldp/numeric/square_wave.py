@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import exp_below
 from ldp.expectation import bayes_steps
 from ldp.mechanism import Channel, Mechanism, Tally, some
@@ -169,6 +170,10 @@ class SquareWave(Mechanism[DistributionEstimate]):
             if abs(step.log_likelihood - before.log_likelihood) < tolerance:
                 break
         return DistributionEstimate(n, np.linspace(self.low, self.high, self.bins + 1), step.distribution)
+
+    def blanket(self) -> Blanket:
+        """That of the window."""
+        return self.windows.blanket()
 
     def channel(self) -> Channel:
         """From the bins to the cells."""

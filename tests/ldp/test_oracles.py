@@ -11,7 +11,7 @@ from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.oracle import FrequencyOracle
 from ldp.registry import ORACLES, oracle
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError, InputDataError, ResourceError
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
 # What an oracle's guarantee leaves unused at a small domain, besides rounding.
@@ -75,6 +75,12 @@ def test_large_domains_and_extreme_budgets(name: str, epsilon: float) -> None:
     assert np.isfinite(estimate.counts).all()
     assert np.isfinite(estimate.variances).all()
     assert (estimate.variances >= 0).all()
+
+
+def test_reports_beyond_memory_are_refused() -> None:
+    unary = oracle("oue", 1_000_000, 1.0)
+    with pytest.raises(ResourceError, match="batches"):
+        unary.privatise(np.zeros(50_000, np.int64))
 
 
 def test_wrong_values_are_refused(name: str) -> None:
