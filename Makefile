@@ -25,7 +25,7 @@ demo: setup  ## three organisations mine rules together over real data: separate
 	$(BIN)/comine demo
 
 test: check  ## all checks and all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

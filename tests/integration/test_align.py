@@ -82,6 +82,6 @@ def test_a_plan_of_mining_over_columns_sets_the_engines_beside_one_another(tmp_p
     assert planned.code == 0, planned.err
     plan = json.loads(planned.out)
     assert plan["n_rows"] == 10  # rounded
-    assert plan["batches"] == [{"step": "level-2", "candidates": 1, "opened": 0}]
+    assert plan["batches"] == [{"step": "level-2", "candidates": 1, "opened": 1}]
     assert [each["name"] for each in plan["alternatives"]] == ["union of rows", "engine paillier", "engine replicated"]
     assert all(each["bytes_sent"] for each in plan["alternatives"])

@@ -19,8 +19,8 @@ SLACK: dict[str, float] = {"the": 9.0}
 ENUMERATED = tuple(name for name in ORACLES if name not in {"she", "cms"})
 # Local hashing enumerates its channel given a function only; test_local_hashing.py looks at what it draws.
 SAMPLED = tuple(name for name in ENUMERATED if name not in {"blh", "olh", "flh", "hcms"})
-# A sketch's work grows with its functions.
-FEWER = {name: {"functions": 64} for name in ("flh", "cms", "hcms")}
+# A sketch's work grows with its functions and buckets.
+FEWER = {"flh": {"functions": 64}, "cms": {"functions": 64, "buckets": 64}, "hcms": {"functions": 64, "buckets": 64}}
 
 
 @pytest.fixture(params=ORACLES)

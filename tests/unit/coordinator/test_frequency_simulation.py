@@ -29,7 +29,7 @@ def collection() -> Collection:
     return Collection(Domain(d, [f"value {place}" for place in range(d)]), np.repeat(np.arange(d), COUNTS), True)
 
 
-@pytest.mark.parametrize("name", ["grr", "oue", "olh", "hr", "ss", "hcms"])
+@pytest.mark.parametrize("name", ["grr", "oue", "olh", "hr", "ss", "flh"])
 def test_errors_and_intervals_are_as_theory_says(collection: Collection, name: str) -> None:
     runs = 150
     outcome = simulate(Request((name,), 1.0, runs=runs, seed=2), collection).outcomes[0]
