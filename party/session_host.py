@@ -313,7 +313,9 @@ class SessionHost:
             await asyncio.wait({before})
         try:
             parties = job.spec.job.parties
-            transport = JobTransport(self._room.link.open(job.id, parties), job.id, self._me, parties)
+            # A peer may still try to renew the streams of an earlier attempt: they must not end up at this one's.
+            streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
+            transport = JobTransport(self._room.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
             await self._end(job, FAILED, error)
             return
