@@ -9,7 +9,7 @@ from ldp.domain import DomainLike
 from ldp.oracle import FrequencyOracle
 from link.errors import ConfigurationError
 
-_HOMES: Final = {
+HOMES: Final = {
     "grr": "oracles.direct_encoding:DirectEncoding",
     "sue": "oracles.unary_encoding:SymmetricUnaryEncoding",
     "oue": "oracles.unary_encoding:OptimisedUnaryEncoding",
@@ -26,7 +26,7 @@ _HOMES: Final = {
     "l-osue": "longitudinal.two_rounds:LongitudinalUnaryEncoding",
 }
 
-ORACLES: Final = tuple(_HOMES)
+ORACLES: Final = tuple(HOMES)
 
 
 def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> FrequencyOracle:
@@ -45,9 +45,9 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
         from ldp.choice import choose
 
         return choose(domain, epsilon, **parameters).oracle
-    if name not in _HOMES:
+    if name not in HOMES:
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")
-    module, kind = _HOMES[name].split(":")
+    module, kind = HOMES[name].split(":")
     found = getattr(import_module(f"ldp.{module}"), kind)(domain, epsilon, **parameters)
     assert isinstance(found, FrequencyOracle)
     return found

@@ -1,0 +1,95 @@
+"""Mechanisms as JSON documents, by which a service tells its clients what to report with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Final
+
+from ldp.domain import Domain
+from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
+from ldp.mechanism import Mechanism
+from ldp.registry import HOMES
+from link.errors import ConfigurationError, InputDataError
+
+COLLECTED: Final = {
+    **HOMES,
+    "dbitflip": "longitudinal.bit_flip:BitFlip",
+    "1bit-mean": "longitudinal.one_bit_mean:OneBitMean",
+    "rappor": "rappor.mechanism:Rappor",
+    "sfp": "heavy_hitters.fragment_puzzle:SequenceFragmentPuzzle",
+    "prefix-hashing": "heavy_hitters.prefix_extending:PrefixHashing",
+}
+"""The mechanisms that a service collects by, and where they live, relative to this package."""
+
+
+def document(mechanism: Mechanism[Any]) -> bytes:
+    """A mechanism with all its parameters as canonical JSON, but for the labels of its domain."""
+    parameters = {name: _written(value) for name, value in mechanism.get_params().items()}
+    content = {"mechanism": mechanism.name, "parameters": parameters}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
+    """The mechanism of a document.
+
+    Args:
+        data: What `document` wrote.
+        domain: The labelled domain, where the mechanism's has labels.
+
+    Raises:
+        InputDataError: The document is malformed, or of a mechanism that this version does not know.
+    """
+    try:
+        content = json.loads(data)
+        module, kind = COLLECTED[content["mechanism"]].split(":")
+        parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
+        found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
+    except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
+        raise InputDataError("this is no document of a mechanism that this version of comine knows") from None
+    except ConfigurationError as error:
+        raise InputDataError(f"the document's mechanism is wrong: {error.message}") from None
+    assert isinstance(found, Mechanism)
+    return found
+
+
+def _written(value: object) -> object:
+    match value:
+        case Domain():
+            return {"domain": value.size, "labelled": value.labels is not None}
+        case Texts():
+            return {"texts": value.size}
+        case Integers():
+            return {"integers": value.width}
+        case Fraction():
+            return {"fraction": str(value)}
+        case tuple():
+            return {"tuple": [_written(each) for each in value]}
+        case bool() | int() | float() | str() | None:
+            return value
+    raise ConfigurationError(f"a parameter of type {type(value).__name__} cannot be told to clients")
+
+
+def _read(value: object, domain: Domain | None) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    if "domain" in value:
+        return _domain(value["domain"], value["labelled"], domain)
+    ((kind, content),) = value.items()
+    readers: dict[str, Callable[[Any], Strings | Fraction | tuple[object, ...]]] = {
+        "texts": Texts,
+        "integers": Integers,
+        "fraction": Fraction,
+        "tuple": lambda parts: tuple(_read(part, domain) for part in parts),
+    }
+    return readers[kind](content)
+
+
+def _domain(size: int, labelled: bool, domain: Domain | None) -> Domain:
+    if not labelled:
+        return Domain(size)
+    if domain is None or domain.size != size or domain.labels is None:
+        raise InputDataError(f"the mechanism needs the labels of its {size:,} values")
+    return domain
