@@ -73,7 +73,9 @@ def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Ex
     tried = strategy == "one-shot" and task.allows(2)
     if not _told(task, sizes, mined=tried or task.thin):
         return None
-    found = _level_1(task, answers, MiningSizes(n_rows, 0, None, tried=tried, frequent=_frequent(task, sized)))
+    together = n_rows // 2 if task.all_learn(answers) else None  # two items in more than half of all rows are rare
+    none = MiningSizes(n_rows, 0, None, tried=tried, frequent=_frequent(task, sized), together=together)
+    found = _level_1(task, answers, none)
     if task.rules is not None:
         found = replace(found, rules=_numbers(sized, lambda each: each.rules))
     if tried and all(each.HasField("itemsets") for each in sizes):

@@ -69,7 +69,7 @@ def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_
     lists = max((_list_bytes(step) for step in taken), default=0)
     batch = max((step.candidates for step in taken if isinstance(step, Vote)), default=0)
     length = 2 if sizes.one_shot is None else 4
-    word_bytes = 8 if task.is_shared else word_for(sizes.n_rows).itemsize
+    word_bytes = 8 if task.is_shared else word_for(sizes.most_together).itemsize
     vectors = batch * (8 + 4 * length + _COPIES_OF_SUMS * word_bytes)
     columns = packed_bytes(sizes.universe, answer.n_rows)
     blocks = 0
@@ -118,8 +118,8 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
     match step:
         case Vote(candidates=candidates) if task.is_shared:
             masked = candidates * capped_sums(task, len(speeds), n_rows).word.itemsize
-        case Vote(candidates=number) | Supports(itemsets=number):
-            masked = number * word_for(n_rows).itemsize
+        case Vote(candidates=number, most=most) | Supports(itemsets=number, most=most):
+            masked = number * word_for(most).itemsize
         case RulesOnShares(steps=rules):
             masked = rules.sums * rules.word_bytes
         case _:

@@ -32,7 +32,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
         ConfigurationError: A level has more candidates than the job allows.
     """
     session, task = ballot.session, ballot.task
-    counter = SupportCounter(items.data)
+    counter, most = SupportCounter(items.data), items.most_together(ballot)
     levels: list[Level] = []
     length = 2
     while task.allows(length):
@@ -43,7 +43,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
             counts = await session.compute(counter.count_pairs)
         else:
             counts = await session.compute(_count_next, counter, levels[-1][0], length, task.max_candidates)
-        frequent, supports = await _decide(ballot, f"level-{length}", counts)
+        frequent, supports = await _decide(ballot, f"level-{length}", counts, most)
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
             break
@@ -59,14 +59,14 @@ def _count_next(counter: SupportCounter, frequent: Sets, length: int, limit: int
         raise _too_many(length, limit) from None
 
 
-async def _decide(ballot: Ballot, name: str, counts: Counts) -> tuple[Mask, Counts | None]:
+async def _decide(ballot: Ballot, name: str, counts: Counts, most: int | None) -> tuple[Mask, Counts | None]:
     if not ballot.task.thin or not len(counts):  # no candidates, as all parties know: there is nothing to thin
-        return await ballot.decide(name, counts)
+        return await ballot.decide(name, counts, most=most)
     here = np.flatnonzero(counts >= ballot.threshold)
     elements = [int(position).to_bytes(INDEX_BYTES, "big") for position in here]
     union = await ballot.union(f"{name}/thin", elements, "candidates", INDEX_BYTES)
     positions = _positions(union, len(counts))
-    among, supports = await ballot.decide(name, counts[positions])
+    among, supports = await ballot.decide(name, counts[positions], most=most)
     frequent = np.zeros(len(counts), bool)
     frequent[positions] = among
     return frequent, supports

@@ -50,7 +50,7 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     levels = [sets for sets in closure if sets.shape[1] > 1]
     counts = await session.compute(count_itemsets, data, levels)
     flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
-    frequent, supports = await ballot.decide("one-shot", flat)
+    frequent, supports = await ballot.decide("one-shot", flat, most=items.most_together(ballot))
     masks = np.split(frequent, np.cumsum([len(sets) for sets in levels])[:-1]) if levels else []
     kept = [sets[mask] for sets, mask in zip(levels, masks, strict=True) if mask.any()]
     sums: Sequence[Counts | None] = [None] * len(kept)

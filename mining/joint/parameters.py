@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
@@ -82,6 +83,10 @@ class HorizontalMining:
     def is_shared(self) -> bool:
         """Whether sums stay shared between the computing parties until they have been compared."""
         return self.disclose != "candidates"
+
+    def all_learn(self, parties: Collection[str]) -> bool:
+        """Whether supports are opened to all of these parties."""
+        return self.disclose != "frequent" and set(self.learners) == set(parties)
 
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""

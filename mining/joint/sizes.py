@@ -35,6 +35,8 @@ class MiningSizes:
         tried: Whether the one-shot strategy is tried, with or without success.
         frequent: Of 1, 2, 3, … items: how many itemsets are frequent.
         rules: Rules that are decided on shares, batch by batch.
+        together: What no support of two and more items is above, as all parties know once items are decided; None
+            where they know of no such bound but the number of transactions.
     """
 
     n_rows: int
@@ -48,10 +50,16 @@ class MiningSizes:
     tried: bool = False
     frequent: tuple[int, ...] = ()
     rules: tuple[int, ...] = ()
+    together: int | None = None
 
     def frequent_of(self, length: int) -> int:
         """How many itemsets of this length are frequent."""
         return self.frequent[length - 1] if length <= len(self.frequent) else 0
+
+    @property
+    def most_together(self) -> int:
+        """What no support of two and more items is above."""
+        return self.n_rows if self.together is None else self.together
 
 
 @dataclass(frozen=True)
@@ -80,18 +88,20 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Vote:
-    """A `Ballot.decide`, but for the supports of what is frequent where sums stay shared."""
+    """A `Ballot.decide` on sums of up to `most`, but for the supports of what is frequent where sums stay shared."""
 
     lane: str
     candidates: int
+    most: int
 
 
 @dataclass(frozen=True)
 class Supports:
-    """A `Ballot.supports`: the sums of itemsets that are frequent, opened to the learners."""
+    """A `Ballot.supports`: the sums, of up to `most`, of itemsets that are frequent, opened to the learners."""
 
     lane: str
     itemsets: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -108,36 +118,39 @@ Step = Sum | Union | Hidden | Vote | Supports | RulesOnShares
 def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
     """What `horizontal.mine` does, one after the other; nothing of what is empty."""
     found: list[Step] = [Sum("rows", "rows")]
+    n_rows, together = sizes.n_rows, sizes.most_together
     if sizes.items is not None:
         found.append(Union("items", "items", sizes.items))
     if sizes.hidden is not None:
-        found += [Hidden(sizes.hidden), *_decided(task, VOTE, sizes.hidden.positions.elements, 0)]
+        found += [Hidden(sizes.hidden), *_decided(task, VOTE, sizes.hidden.positions.elements, 0, n_rows)]
         if task.disclose != "frequent":
-            found.append(Supports(SUPPORTS, sizes.frequent_of(1)))
+            found.append(Supports(SUPPORTS, sizes.frequent_of(1), n_rows))
     else:
-        found += _decided(task, "level-1", sizes.universe, sizes.frequent_of(1))
+        found += _decided(task, "level-1", sizes.universe, sizes.frequent_of(1), n_rows)
     if sizes.tried:
         found.append(Sum("bounded", "enumeration_bounded"))
     if sizes.one_shot is not None:
         found.append(Union("itemsets", "itemsets", sizes.one_shot))
-        found += _decided(task, "one-shot", sizes.closure, sum(sizes.frequent[1:]))
+        found += _decided(task, "one-shot", sizes.closure, sum(sizes.frequent[1:]), together)
     else:
         for place, candidates in enumerate(sizes.candidates):
             name = f"level-{place + 2}"
             if place < len(sizes.thinned):
                 found.append(Union(f"{name}/thin", "candidates", sizes.thinned[place]))
                 candidates = sizes.thinned[place].elements
-            found += _decided(task, name, candidates, sizes.frequent_of(place + 2))
+            found += _decided(task, name, candidates, sizes.frequent_of(place + 2), together)
     if task.rules is not None and any(sizes.frequent[1:]):
         decided = rule_steps(sizes.frequent, sizes.n_rows, task.rules)
         found.append(RulesOnShares("rules", replace(decided, batches=sizes.rules if decided.sums else ())))
     return found
 
 
-def _decided(task: HorizontalMining, lane: str, candidates: int, frequent: int) -> list[Vote | Supports]:
-    found: list[Vote | Supports] = [Vote(lane, candidates)] if candidates else []
+def _decided(
+    task: HorizontalMining, lane: str, candidates: int, frequent: int, most: int
+) -> list[Vote | Supports]:
+    found: list[Vote | Supports] = [Vote(lane, candidates, most)] if candidates else []
     if task.disclose == "supports" and frequent:
-        found.append(Supports(f"{lane}/supports", frequent))
+        found.append(Supports(f"{lane}/supports", frequent, most))
     return found
 
 
@@ -156,13 +169,13 @@ def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: M
                 union_traffic(traffic, f"{lane}/{name}", union, merger=task.merger, label=label)
             case Hidden(hidden):
                 hidden_traffic(traffic, lane, task, hidden)
-            case Vote(name, candidates) if task.is_shared:
+            case Vote(name, candidates, _) if task.is_shared:
                 sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
                 compared_traffic(traffic, f"{lane}/{name}", task, candidates, sums)
-            case Vote(name, candidates):
-                opened_traffic(traffic, f"{lane}/{name}", task, candidates, sizes.n_rows)
-            case Supports(name, itemsets):
-                supports_traffic(traffic, f"{lane}/{name}", task, itemsets, sizes.n_rows)
+            case Vote(name, candidates, most):
+                opened_traffic(traffic, f"{lane}/{name}", task, candidates, most)
+            case Supports(name, itemsets, most):
+                supports_traffic(traffic, f"{lane}/{name}", task, itemsets, most)
             case RulesOnShares(name, rules):
                 rules_traffic(traffic, f"{lane}/{name}", task, rules)
 

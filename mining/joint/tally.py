@@ -95,13 +95,16 @@ class Tally:
     n_rows: int
     min_count: int
 
-    async def decide(self, name: str, counts: Addends, *, supports: bool = True) -> tuple[Mask, Counts | None]:
+    async def decide(
+        self, name: str, counts: Addends, *, supports: bool = True, most: int | None = None
+    ) -> tuple[Mask, Counts | None]:
         """Sums the candidates' local counts and compares with c.
 
         Args:
             name: Of the lane, unused so far.
             counts: Shape (m,), this party's addends for the public sequence of candidates.
             supports: Whether the supports of the frequent ones are wanted.
+            most: What no sum is above, as all parties know; by default the number of transactions.
 
         Returns:
             Which candidates are frequent, shape (m,), and the supports of those, where they are wanted and this party
@@ -115,16 +118,17 @@ class Tally:
         if not len(counts):
             return np.zeros(0, bool), _NONE if supports and self._learns_supports else None
         if self.task.disclose == "candidates":
-            return await self._open_all(lane, counts)
+            return await self._open_all(lane, counts, most)
         frequent = await self._compare(lane, counts)
-        return frequent, await self.supports(f"{name}/supports", counts[frequent]) if supports else None
+        return frequent, await self.supports(f"{name}/supports", counts[frequent], most) if supports else None
 
-    async def supports(self, name: str, counts: Addends) -> Counts | None:
+    async def supports(self, name: str, counts: Addends, most: int | None = None) -> Counts | None:
         """Opens the sums of candidates that are known to be frequent, where the job discloses them.
 
         Args:
             name: Of the lane, unused so far.
             counts: Shape (m,), this party's addends for the public sequence of frequent candidates.
+            most: What no sum is above, as all parties know; by default the number of transactions.
 
         Returns:
             Their supports, where this party learns them.
@@ -136,16 +140,16 @@ class Tally:
             return None
         if not len(counts):
             return _NONE if self._learns_supports else None
-        totals = await self._open_sums(self.session.lane(name), counts)
+        totals = await self._open_sums(self.session.lane(name), counts, most)
         if totals is not None and (totals < self.min_count).any():
             raise no_sum(self.session)
         return totals
 
-    async def _open_all(self, lane: Session, counts: Addends) -> tuple[Mask, Counts | None]:
+    async def _open_all(self, lane: Session, counts: Addends, most: int | None) -> tuple[Mask, Counts | None]:
         """The learners compare what is opened to them; the first tells the others which candidates are frequent."""
         learners = self.task.learners
         outsiders = [party for party in lane.parties if party not in learners]
-        totals = await self._open_sums(lane, counts)
+        totals = await self._open_sums(lane, counts, most)
         if totals is None:
             bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
             if (bits > 1).any():
@@ -159,13 +163,14 @@ class Tally:
             await lane.open("frequent", frequent.view(np.uint8), outsiders)
         return frequent, totals[frequent]
 
-    async def _open_sums(self, lane: Session, counts: Addends) -> Counts | None:
-        words = counts.astype(word_for(self.n_rows))  # no sum of counts is above the number of rows
+    async def _open_sums(self, lane: Session, counts: Addends, most: int | None) -> Counts | None:
+        most = self.n_rows if most is None else most
+        words = counts.astype(word_for(most))
         totals = await secure_sum(lane, self.secrets, words, label="supports", to=self.task.learners)
         if totals is None:
             return None
         below = counts.dtype == np.int64 and bool((totals < words).any())  # shares tell nothing of the least sum
-        if below or (totals > self.n_rows).any():
+        if below or (totals > most).any():
             raise no_sum(lane)
         return totals.astype(np.int64)
 

@@ -14,17 +14,17 @@ from mining.joint.shared_rules import DecidingRules, RuleSteps, receivers
 from mining.joint.tally import SumRange, Tallying
 
 
-def supports_traffic(traffic: Traffic, lane: str, task: Tallying, itemsets: int, n_rows: int) -> None:
-    """Enters sums that are opened to the learners on the lane of this path; of none, nothing is said."""
+def supports_traffic(traffic: Traffic, lane: str, task: Tallying, itemsets: int, most: int) -> None:
+    """Enters sums of up to `most` that are opened to the learners on this lane; of none, nothing is said."""
     if not itemsets:
         return
-    word_bytes = word_for(n_rows).itemsize
+    word_bytes = word_for(most).itemsize
     sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
 
 
-def opened_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, n_rows: int) -> None:
-    """Enters a `Tally.decide` that opens all sums."""
-    supports_traffic(traffic, lane, task, candidates, n_rows)
+def opened_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, most: int) -> None:
+    """Enters a `Tally.decide` that opens all sums, of up to `most`."""
+    supports_traffic(traffic, lane, task, candidates, most)
     outsiders = [party for party in traffic.parties if party not in task.learners]
     traffic.open(task.learners[0], outsiders, lane, "frequent", candidates, candidates)
     traffic.rounds += bool(outsiders)

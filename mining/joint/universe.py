@@ -27,6 +27,16 @@ class FrequentItems:
     data: Transactions
     supports: Counts | None
 
+    def most_together(self, ballot: Ballot) -> int | None:
+        """What no support of two and more items is above: that of the second most frequent item.
+
+        Returns:
+            None where not every party learns supports.
+        """
+        if self.supports is None or not ballot.task.all_learn(ballot.session.parties):
+            return None
+        return int(np.sort(self.supports)[-2:][0]) if len(self.supports) else None
+
 
 async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
     """Agrees on a universe of items and decides which are frequent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,9 @@ def compare(
     found = next(run.outcome.itemsets for run in ended if run.outcome.itemsets is not None)
     frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
     sizes = seen.sizes(sum(map(len, data.values())), frequent, bound)
+    if horizontal_mining(spec).all_learn(data):
+        singles = sorted(found.canonical().levels[0][1].tolist()) if found.levels else []
+        sizes = replace(sizes, together=singles[-2:][0] if singles else None)
     certificates = {name: len(identity.certificate_pem) for name, identity in identities(spec.job.parties).items()}
     traffic = Traffic(spec.job.parties)
     greeting(traffic, STANDARD_128.suite, certificates)
@@ -179,6 +182,13 @@ def test_many_candidates_go_both_ways_and_in_slices() -> None:
     items = [f"{number:03}" for number in range(380)]
     rows = [items, items[1:], items[2:]]
     compare(dict.fromkeys(DATA, rows), None, max_length=2, min_support="0.7", **STRATEGIES["level-wise"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("strategy", ["level-wise", "thinned", "one-shot"])
+def test_sums_take_no_longer_words_than_the_second_most_frequent_item_needs(strategy: str, mode: str) -> None:
+    rows = [["bread", "tea"], ["bread", "milk", "tea"], ["bread"], ["bread"], ["bread"]] * 40
+    compare(dict.fromkeys(DATA, rows), None, **(WAYS[strategy] | MODES[mode]))
 
 
 @settings(max_examples=8)
