@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from ldp.consistency import METHODS, consistent
 from ldp.domain import Codes
 from ldp.estimate import Estimate
 from ldp.oracle import FrequencyOracle
-from ldp.registry import oracle
+from ldp.registry import ORACLES, oracle, settable
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -45,6 +45,7 @@ class Request:
         post_processing: A method of `ldp.consistency`; None for raw estimates only.
         confidence: Of the intervals.
         top: How many of the most frequent values are looked for, and shown.
+        parameters: Further parameters of mechanisms, for all that have one of the name.
 
     Raises:
         ConfigurationError: A parameter is out of its range.
@@ -57,6 +58,7 @@ class Request:
     post_processing: str | None = None
     confidence: float = 0.95
     top: int = 20
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -145,6 +147,27 @@ class Simulation:
     outcomes: tuple[Outcome, ...]
 
 
+def numbers(settings: Sequence[str]) -> dict[str, float]:
+    """Parameters written as NAME=NUMBER; whole numbers stay whole.
+
+    Raises:
+        ConfigurationError: One is written otherwise, or named twice.
+    """
+    found: dict[str, float] = {}
+    for setting in settings:
+        name, sign, text = setting.partition("=")
+        try:
+            value = int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+        except ValueError:
+            value = math.nan
+        if not (name and sign and math.isfinite(value)):
+            raise ConfigurationError(f"a parameter is written as NAME=NUMBER, such as functions=1024, not '{setting}'")
+        if name in found:
+            raise ConfigurationError(f"the parameter '{name}' is given twice; give it once")
+        found[name] = value
+    return found
+
+
 def unwatched(name: str, done: int, total: int) -> None:
     """A watcher that does not look."""
 
@@ -162,9 +185,10 @@ def simulate(request: Request, collection: Collection, watcher: Watcher = unwatc
     """
     chosen: dict[str, tuple[FrequencyOracle, str]] = {}
     for name in request.mechanisms:
-        found, reason = _chosen(name, request.epsilon, collection)
+        found, reason = _chosen(name, request, collection)
         if found.name not in chosen or reason:
             chosen[found.name] = found, reason
+    _check_parameters(chosen, request.parameters)
     if request.post_processing is not None:
         for found, _ in chosen.values():
             _check_post_processing(found, request.post_processing)
@@ -176,11 +200,35 @@ def simulate(request: Request, collection: Collection, watcher: Watcher = unwatc
     return Simulation(request, collection, tuple(outcomes))
 
 
-def _chosen(name: str, epsilon: float, collection: Collection) -> tuple[FrequencyOracle, str]:
+def _chosen(name: str, request: Request, collection: Collection) -> tuple[FrequencyOracle, str]:
     if name == AUTO:
-        choice = choose(collection.domain, epsilon, n=len(collection.codes))
-        return choice.oracle, choice.reason
-    return oracle(name, collection.domain, epsilon), ""
+        choice = choose(collection.domain, request.epsilon, n=len(collection.codes))
+        return choice.oracle.with_params(**_of(choice.oracle.name, request.parameters)), choice.reason
+    return oracle(name, collection.domain, request.epsilon, **_of(name, request.parameters)), ""
+
+
+def _of(name: str, parameters: Mapping[str, float]) -> dict[str, float]:
+    """The parameters that a mechanism has.
+
+    Raises:
+        ConfigurationError: One of them is no whole number, and ought to be.
+    """
+    if name not in ORACLES:
+        return {}  # refused as a mechanism
+    known = settable(name)
+    for each, value in parameters.items():
+        if known.get(each) is int and not isinstance(value, int):
+            raise ConfigurationError(f"the parameter '{each}' of {name} is a whole number, not {value:g}")
+    return {each: value for each, value in parameters.items() if each in known}
+
+
+def _check_parameters(names: Iterable[str], parameters: Mapping[str, float]) -> None:
+    """Refuses a parameter that no mechanism has."""
+    known = {name: list(settable(name)) for name in names}
+    for each in parameters:
+        if not any(each in found for found in known.values()):
+            told = "; ".join(f"{name} has {', '.join(found) or 'none'}" for name, found in known.items())
+            raise ConfigurationError(f"there is no parameter '{each}'; of those that can be set, {told}")
 
 
 def _check_post_processing(found: FrequencyOracle, method: str) -> None:

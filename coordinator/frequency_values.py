@@ -49,35 +49,40 @@ def load_collection(values: Path, domain: Path | None = None) -> Collection:
         InputDataError: A file cannot be read, is empty, or holds a value that the domain has not, or the domain twice.
         ConfigurationError: The domain has fewer than two values, or too many.
     """
-    lines = _lines(values)
+    found = lines(values)
     if domain is None:
         # The order of code points is the order of UTF-8 bytes.
-        labels = sorted(set(lines))
+        labels = sorted(set(found))
         if len(labels) < 2:
             raise InputDataError(f"all lines of {values} hold the same value; name the file of a domain")
     else:
-        labels = _lines(domain)
+        labels = lines(domain)
     places = {label: code for code, label in enumerate(labels)}
     if domain is not None and len(places) < len(labels):
         twice = next(line for line, label in enumerate(labels) if places[label] != line)
         raise InputDataError(f"line {twice + 1} of {domain} names {_quoted(labels[twice])}, which comes again")
     known = Domain(len(labels), labels)
-    codes = np.fromiter((places.get(line, -1) for line in lines), np.int64, len(lines))
+    codes = np.fromiter((places.get(line, -1) for line in found), np.int64, len(found))
     if codes.min() < 0:
         first = int(np.argmin(codes))
         raise InputDataError(
-            f"line {first + 1} of {values} holds {_quoted(lines[first])}, which is not in the domain of {domain}; "
+            f"line {first + 1} of {values} holds {_quoted(found[first])}, which is not in the domain of {domain}; "
             "add it there or leave the line out"
         )
     return Collection(known, codes, domain is not None)
 
 
-def _lines(path: Path) -> list[str]:
+def lines(path: Path) -> list[str]:
+    """The values of a file, one a line.
+
+    Raises:
+        InputDataError: It cannot be read, or is empty.
+    """
     text = read_text(path).decode("utf-8")
     if not text:
         raise InputDataError(f"{path} is empty; it needs one value a line")
-    lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines] if "\r\n" in text else lines
+    found = text.removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in found] if "\r\n" in text else found
 
 
 def _quoted(value: str) -> str:

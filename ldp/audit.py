@@ -24,7 +24,6 @@ import numpy as np
 from scipy import stats
 
 from crypto.primitives.randomness import Randomness
-from ldp.attacks.supports import supports
 from ldp.mechanism import Mechanism
 from ldp.oracle import FrequencyOracle
 from ldp.reports import Reports
@@ -144,7 +143,7 @@ def by_support(oracle: FrequencyOracle, first: int, second: int) -> Distinguishe
     """
 
     def guess(reports: Reports) -> Bits:
-        supporting = supports(oracle, reports, np.array([first, second]))
+        supporting = oracle.supports(reports, np.array([first, second]))
         found: Bits = supporting[:, 0] & ~supporting[:, 1]
         return found
 

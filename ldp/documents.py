@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
@@ -13,6 +14,8 @@ from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.mechanism import Mechanism
 from ldp.registry import HOMES
 from link.errors import ConfigurationError, InputDataError
+
+_FRACTION: Final = re.compile(r"[0-9]{1,100}(/[0-9]{1,100})?")
 
 COLLECTED: Final = {
     **HOMES,
@@ -47,7 +50,7 @@ def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
         module, kind = COLLECTED[content["mechanism"]].split(":")
         parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
         found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
-    except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         raise InputDataError("this is no document of a mechanism that this version of comine knows") from None
     except ConfigurationError as error:
         raise InputDataError(f"the document's mechanism is wrong: {error.message}") from None
@@ -81,10 +84,17 @@ def _read(value: object, domain: Domain | None) -> object:
     readers: dict[str, Callable[[Any], Strings | Fraction | tuple[object, ...]]] = {
         "texts": Texts,
         "integers": Integers,
-        "fraction": Fraction,
+        "fraction": _fraction,
         "tuple": lambda parts: tuple(_read(part, domain) for part in parts),
     }
     return readers[kind](content)
+
+
+def _fraction(text: str) -> Fraction:
+    """A fraction without an exponent: the number of a short text such as 1e999999999 would fill the memory."""
+    if _FRACTION.fullmatch(text) is None:
+        raise ValueError
+    return Fraction(text)
 
 
 def _domain(size: int, labelled: bool, domain: Domain | None) -> Domain:

@@ -101,7 +101,7 @@ class Mechanism(ABC, Generic[E]):
         raise NotImplementedError(f"the outputs of {self.name} are not enumerated")
 
     def blanket(self) -> Blanket | None:
-        """What amplification by shuffling is computed from, exactly for this mechanism.
+        """What amplification by shuffling is computed from: exactly for this mechanism, or what bounds it from above.
 
         Returns:
             None where it is not known; what holds for any mechanism of `exact_epsilon` then has to do.

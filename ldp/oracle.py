@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp.blanket import Blanket
-from ldp.domain import Domain, DomainLike
+from ldp.domain import Codes, Domain, DomainLike
 from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism, Tally, some
+from ldp.reports import Reports
+from ldp.sampling import Bits
+from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +43,23 @@ class FrequencyOracle(Mechanism[Estimate]):
         Returns:
             Shape (d,).
         """
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:  # noqa: ARG002 (most oracles tell)
+        """Whether each report is likelier from a user who has a value than from one who has not.
+
+        It is what attackers craft, what defenders count, and what auditors tell inputs apart by.
+
+        Args:
+            reports: n reports of this oracle.
+            values: Shape (k,): numbers of values.
+
+        Returns:
+            Shape (n, k).
+
+        Raises:
+            ConfigurationError: The oracle's reports support no values.
+        """
+        raise ConfigurationError(f"a report of {self.name} does not say which values it supports; take another oracle")
 
     @abstractmethod
     def blanket(self) -> Blanket:

@@ -46,6 +46,21 @@ def set_bits(rows: Rows, columns: Codes, bits: Bits) -> None:
     rows[place, byte] = np.where(bits, cleared | mask, cleared)
 
 
+def bits_at(rows: Rows, columns: Codes) -> Bits:
+    """Some bits of each row.
+
+    Args:
+        rows: n rows of bits.
+        columns: Which bits: shape (k,) for the same ones of all rows, or (n, k).
+
+    Returns:
+        Shape (n, k).
+    """
+    places = np.broadcast_to(columns, (len(rows), columns.shape[-1]))
+    bytes_of = np.take_along_axis(rows, places >> 3, axis=1)
+    return (bytes_of >> (places & 7).astype(np.uint8) & 1).astype(np.bool_)
+
+
 def column_sums(rows: Rows, d: int) -> NDArray[np.int64]:
     """How many rows have each bit set, shape (d,)."""
     sums = np.zeros(d, dtype=np.int64)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Final
+from inspect import signature
+from typing import Any, Final, get_args, get_type_hints
 
 from ldp.domain import DomainLike
 from ldp.oracle import FrequencyOracle
@@ -47,7 +48,28 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
         return choose(domain, epsilon, **parameters).oracle
     if name not in HOMES:
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")
+    known = settable(name)
+    for each in parameters:
+        if each not in known:
+            raise ConfigurationError(
+                f"{name} has no parameter '{each}'; it has {', '.join(known) or 'none beside epsilon'}"
+            )
+    return _kind(name)(domain, epsilon, **parameters)
+
+
+def settable(name: str) -> dict[str, type[int] | type[float]]:
+    """The parameters of an oracle beside its domain and ε, and whether they are whole numbers.
+
+    Args:
+        name: One of `ORACLES`.
+    """
+    kind = _kind(name)
+    hints = get_type_hints(kind.__init__)
+    names = [each for each in signature(kind).parameters if each not in {"domain", "epsilon"}]
+    return {each: float if float in {hints[each], *get_args(hints[each])} else int for each in names}
+
+
+def _kind(name: str) -> type[FrequencyOracle]:
     module, kind = HOMES[name].split(":")
-    found = getattr(import_module(f"ldp.{module}"), kind)(domain, epsilon, **parameters)
-    assert isinstance(found, FrequencyOracle)
+    found: type[FrequencyOracle] = getattr(import_module(f"ldp.{module}"), kind)
     return found

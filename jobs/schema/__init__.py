@@ -19,6 +19,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "plan": ("jobs.plan.plan", "Plan"),
     "job-status": ("jobs.standing", "JobDocument"),
     "jobs": ("jobs.standing", "JobList"),
+    "frequency": ("jobs.frequency_document", "FrequencyDocument"),
     "audit": ("jobs.audit.reading", "LogDocument"),
     "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
 }

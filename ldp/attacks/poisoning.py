@@ -6,39 +6,29 @@
 
 m fake users beside n genuine ones are a share β = m / (n + m). If a fake report supports S of r targets on average,
 the targets' estimated frequencies grow together by G = β·((S − r·q) / (p − q) − f), where f is what genuine users have.
+Under any oracle it is G = β·(A − f), where A is what fake reports, by themselves, would be estimated to hold (`added`).
 Source: Cao, Jia and Gong, "Data Poisoning Attacks to Local Differential Privacy Protocols", USENIX Security 2021,
 section 4 and table 1, whose nine cells this one identity yields.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, ClassVar, Final
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.attacks.crafting import Effort, Fields, largest_support, maximal, uniform, uniform_support
 from ldp.domain import Codes
-from ldp.dyadic import Dyadic
 from ldp.mechanism import some
-from ldp.oracle import PureOracle
-from ldp.oracles.direct_encoding import DirectEncoding
-from ldp.oracles.local_hashing import LocalHashing
-from ldp.oracles.subset_selection import SubsetSelection
-from ldp.oracles.unary_encoding import UnaryEncoding
-from ldp.packed import Rows, coin_rows, row_bytes
+from ldp.oracle import FrequencyOracle, PureOracle
+from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.reports import Reports
-from ldp.subsets import subset_lists, subset_rows
 from link.errors import ConfigurationError, InputDataError
-
-Fields = tuple[NDArray[Any], ...]
-
-_CELLS: Final = 1 << 24  # places that are looked at together, so that memory stays bounded
-_HALF: Final = Dyadic(1, 1)
 
 
 class Attack(ABC):
@@ -50,7 +40,7 @@ class Attack(ABC):
 
     name: ClassVar[str]
 
-    def craft(self, oracle: PureOracle, targets: ArrayLike, m: int, rng: Randomness | None = None) -> Reports:
+    def craft(self, oracle: FrequencyOracle, targets: ArrayLike, m: int, rng: Randomness | None = None) -> Reports:
         """The reports of m fake users, well-formed: `oracle.read` takes them.
 
         Args:
@@ -71,14 +61,14 @@ class Attack(ABC):
         return Reports(oracle.fingerprint, tuple(typed))
 
     @abstractmethod
-    def _fields(self, oracle: PureOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
+    def _fields(self, oracle: FrequencyOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
         """The fields of m reports."""
 
     @abstractmethod
-    def supported(self, oracle: PureOracle, r: int) -> float:
+    def supported(self, oracle: FrequencyOracle, r: int) -> float:
         """S: how many of r targets a fake report supports, on average."""
 
-    def gain(self, oracle: PureOracle, target_share: float, r: int, beta: float, scale: int = 1) -> float:
+    def gain(self, oracle: FrequencyOracle, target_share: float, r: int, beta: float, scale: int = 1) -> float:
         """The expected growth of the targets' estimated frequencies, added up.
 
         Args:
@@ -92,7 +82,7 @@ class Attack(ABC):
 
 
 def overall_gain(
-    oracle: PureOracle, supported: float, target_share: float, r: int, beta: float, scale: int = 1
+    oracle: FrequencyOracle, supported: float, target_share: float, r: int, beta: float, scale: int = 1
 ) -> float:
     """β·(l·(S − r·q) / (p − q) − f), with l = 1 but for set-valued data.
 
@@ -112,7 +102,38 @@ def overall_gain(
     """
     if not 0 <= beta < 1:
         raise ConfigurationError(f"the share of fake users lies between 0 and 1, not at {beta:g}")
-    return beta * (scale * (supported - r * float(oracle.q)) / float(oracle.p - oracle.q) - target_share)
+    p, q = _rates(oracle)
+    return beta * (scale * (supported - r * float(q)) / float(p - q) - target_share)
+
+
+def _rates(oracle: FrequencyOracle) -> tuple[Fraction, Fraction]:
+    """The p and q of an oracle under which every other value is supported with the same probability."""
+    if isinstance(oracle, PureOracle):
+        return oracle.p, oracle.q
+    if isinstance(oracle, HadamardResponse) and oracle.one_block:
+        return oracle.p, oracle.share
+    raise ConfigurationError(
+        f"under {oracle.name} with these parameters a report supports some values more often than others; "
+        "craft reports and see what is `added` by them"
+    )
+
+
+def added(oracle: FrequencyOracle, fake: Reports, targets: ArrayLike) -> float:
+    """A: the targets' frequencies, added up, as they would be estimated from fake reports alone.
+
+    Estimates are linear in reports, so that a share β of these among all has the gain β·(A − f).
+
+    Args:
+        oracle: The oracle that is attacked.
+        fake: Fake reports.
+        targets: Values of the domain.
+
+    Raises:
+        InputDataError: There is no report, or a target is wrong.
+    """
+    wanted = checked_targets(oracle, targets)
+    some(len(fake))
+    return float(oracle.unbiased(oracle.tally(fake), len(fake))[wanted].sum() / len(fake))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +142,12 @@ class RandomPerturbedValue(Attack):
 
     name: ClassVar[str] = "rpa"
 
-    def _fields(self, oracle: PureOracle, targets: Codes, m: int, rng: Randomness) -> Fields:  # noqa: ARG002
-        return _uniform(oracle, m, rng)
+    def _fields(self, oracle: FrequencyOracle, targets: Codes, m: int, rng: Randomness) -> Fields:  # noqa: ARG002
+        return uniform(oracle, m, rng)
 
-    def supported(self, oracle: PureOracle, r: int) -> float:
+    def supported(self, oracle: FrequencyOracle, r: int) -> float:
         """Each target with a uniform report's chance."""
-        return r * _uniform_support(oracle)
+        return r * uniform_support(oracle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +156,15 @@ class RandomItem(Attack):
 
     name: ClassVar[str] = "ria"
 
-    def _fields(self, oracle: PureOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
+    def _fields(self, oracle: FrequencyOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
         claimed = targets[rng.integers(len(targets), m).astype(np.int64)]
         names = claimed if oracle.domain.labels is None else [oracle.domain.labels[code] for code in claimed]
         return oracle.privatise(names, rng).fields
 
-    def supported(self, oracle: PureOracle, r: int) -> float:
+    def supported(self, oracle: FrequencyOracle, r: int) -> float:
         """The claimed target with p, each other with q."""
-        return float(oracle.p + (r - 1) * oracle.q)
+        p, q = _rates(oracle)
+        return float(p + (r - 1) * q)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +173,22 @@ class MaximalGain(Attack):
 
     Attributes:
         tries: Hash functions that each fake user looks at, to take the one that sends most targets to one bucket.
-        padded: Whether a unary report gets as many ones as a genuine one has on average.
+        padded: Whether a report of bits gets as many ones as a genuine one has on average.
     """
 
     name: ClassVar[str] = "mga"
     tries: int = 1000
     padded: bool = True
 
-    def _fields(self, oracle: PureOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
-        return _maximal(oracle, self, targets, m, rng)
+    def _fields(self, oracle: FrequencyOracle, targets: Codes, m: int, rng: Randomness) -> Fields:
+        return maximal(oracle, targets, m, rng, Effort(self.tries, self.padded))
 
-    def supported(self, oracle: PureOracle, r: int) -> float:
+    def supported(self, oracle: FrequencyOracle, r: int) -> float:
         """As many targets as one report can support; for local hashing only if a function with one bucket is found."""
-        return float(min(r, _largest_support(oracle)))
+        return float(min(r, largest_support(oracle)))
 
 
-def checked_targets(oracle: PureOracle, targets: ArrayLike) -> Codes:
+def checked_targets(oracle: FrequencyOracle, targets: ArrayLike) -> Codes:
     """The numbers of targets.
 
     Raises:
@@ -184,170 +206,7 @@ def mean_supported(supporting: NDArray[np.bool_]) -> float:
     """S of reports that exist: how many targets a report supports on average.
 
     Args:
-        supporting: Shape (n, r): which report supports which target (`ldp.attacks.supports`).
+        supporting: Shape (n, r): which report supports which target (`FrequencyOracle.supports`).
     """
     some(len(supporting))
     return float(supporting.sum(axis=1).mean())
-
-
-# -- uniform reports --------------------------------------------------------------------------------------------------
-@singledispatch
-def _uniform(oracle: PureOracle, m: int, rng: Randomness) -> Fields:  # noqa: ARG001
-    """Fields of m reports, uniform over all that clients can send."""
-    raise _unknown(oracle)
-
-
-@singledispatch
-def _uniform_support(oracle: PureOracle) -> float:
-    """The probability that a uniform report supports a value."""
-    raise _unknown(oracle)
-
-
-@singledispatch
-def _maximal(
-    oracle: PureOracle,
-    attack: MaximalGain,  # noqa: ARG001
-    targets: Codes,  # noqa: ARG001
-    m: int,  # noqa: ARG001
-    rng: Randomness,  # noqa: ARG001
-) -> Fields:
-    """Fields of m reports that support as many targets as can be."""
-    raise _unknown(oracle)
-
-
-@singledispatch
-def _largest_support(oracle: PureOracle) -> int:
-    """How many values one report can support."""
-    raise _unknown(oracle)
-
-
-def _unknown(oracle: PureOracle) -> ConfigurationError:
-    return ConfigurationError(f"no attack on {oracle.name} is known here; take direct, unary, hashed or subset reports")
-
-
-# -- direct encoding --------------------------------------------------------------------------------------------------
-@_uniform.register
-def _(oracle: DirectEncoding, m: int, rng: Randomness) -> Fields:
-    return (rng.integers(oracle.domain.size, m),)
-
-
-@_uniform_support.register
-def _(oracle: DirectEncoding) -> float:
-    return 1 / oracle.domain.size
-
-
-@_maximal.register
-def _(oracle: DirectEncoding, attack: MaximalGain, targets: Codes, m: int, rng: Randomness) -> Fields:  # noqa: ARG001
-    return (targets[rng.integers(len(targets), m).astype(np.int64)],)
-
-
-@_largest_support.register
-def _(oracle: DirectEncoding) -> int:  # noqa: ARG001
-    return 1
-
-
-# -- unary encodings --------------------------------------------------------------------------------------------------
-@_uniform.register
-def _(oracle: UnaryEncoding, m: int, rng: Randomness) -> Fields:
-    return (coin_rows(_HALF, m, oracle.domain.size, rng),)
-
-
-@_uniform_support.register
-def _(oracle: UnaryEncoding) -> float:  # noqa: ARG001
-    return 0.5
-
-
-@_maximal.register
-def _(oracle: UnaryEncoding, attack: MaximalGain, targets: Codes, m: int, rng: Randomness) -> Fields:
-    d, r = oracle.domain.size, len(targets)
-    extra = max(math.floor(oracle.p + (d - 1) * oracle.q) - r, 0) if attack.padded else 0
-    return (_rows_with(targets, _others(d, targets), extra, m, d, rng),)
-
-
-@_largest_support.register
-def _(oracle: UnaryEncoding) -> int:
-    return oracle.domain.size
-
-
-def _others(d: int, targets: Codes) -> Codes:
-    return np.setdiff1d(np.arange(d), targets)
-
-
-def _rows_with(fixed: Codes, choice: Codes, size: int, m: int, d: int, rng: Randomness) -> Rows:
-    """M rows of d bits, each with all `fixed` values and a uniform subset of `choice` with `size` members."""
-    rows = np.empty((m, row_bytes(d)), dtype=np.uint8)
-    step = max(1, _CELLS // d)
-    for start in range(0, m, step):
-        part = np.zeros((min(step, m - start), d), dtype=np.uint8)
-        part[:, fixed] = 1
-        if size:
-            drawn = subset_rows(size, len(part), len(choice), rng)
-            part[:, choice] = np.unpackbits(drawn, axis=1, count=len(choice), bitorder="little")
-        rows[start : start + step] = np.packbits(part, axis=1, bitorder="little")
-    return rows
-
-
-# -- local hashing ----------------------------------------------------------------------------------------------------
-@_uniform.register
-def _(oracle: LocalHashing, m: int, rng: Randomness) -> Fields:
-    return oracle._family.draw(m, rng), rng.integers(oracle.g, m)
-
-
-@_uniform_support.register
-def _(oracle: LocalHashing) -> float:
-    return 1 / oracle.g
-
-
-@_maximal.register
-def _(oracle: LocalHashing, attack: MaximalGain, targets: Codes, m: int, rng: Randomness) -> Fields:
-    if attack.tries < 1:
-        raise ConfigurationError(f"a fake user looks at one hash function at least, not {attack.tries}")
-    family, found = oracle._family, []
-    step = max(1, _CELLS // (attack.tries * max(oracle.g, len(targets))))
-    for start in range(0, m, step):
-        size = min(step, m - start)
-        seeds = family.draw(size * attack.tries, rng)
-        functions = np.arange(len(seeds))
-        hits = np.zeros((len(seeds), oracle.g), dtype=np.uint16)
-        for target in targets:
-            hits[functions, family.buckets(seeds, target)] += 1
-        fullest = hits.max(axis=1).reshape(size, attack.tries).argmax(axis=1) + np.arange(size) * attack.tries
-        found.append((seeds[fullest], hits[fullest].argmax(axis=1)))
-    return np.concatenate([seeds for seeds, _ in found]), np.concatenate([buckets for _, buckets in found])
-
-
-@_largest_support.register
-def _(oracle: LocalHashing) -> int:
-    return oracle.domain.size
-
-
-# -- subset selection -------------------------------------------------------------------------------------------------
-@_uniform.register
-def _(oracle: SubsetSelection, m: int, rng: Randomness) -> Fields:
-    return (_subsets_with(oracle, np.arange(0), np.arange(oracle.domain.size), m, rng),)
-
-
-@_uniform_support.register
-def _(oracle: SubsetSelection) -> float:
-    return oracle.k / oracle.domain.size
-
-
-@_maximal.register
-def _(oracle: SubsetSelection, attack: MaximalGain, targets: Codes, m: int, rng: Randomness) -> Fields:  # noqa: ARG001
-    if len(targets) >= oracle.k:
-        return (_subsets_with(oracle, targets[:0], targets, m, rng),)
-    return (_subsets_with(oracle, targets, _others(oracle.domain.size, targets), m, rng),)
-
-
-@_largest_support.register
-def _(oracle: SubsetSelection) -> int:
-    return oracle.k
-
-
-def _subsets_with(oracle: SubsetSelection, fixed: Codes, choice: Codes, m: int, rng: Randomness) -> NDArray[Any]:
-    """Sets of k values with all `fixed` ones and otherwise uniform ones of `choice`, as the oracle sends them."""
-    size = oracle.k - len(fixed)
-    if not oracle._listed:
-        return _rows_with(fixed, choice, size, m, oracle.domain.size, rng)
-    drawn = choice[subset_lists(size, m, len(choice), rng)]
-    return np.sort(np.concatenate([np.broadcast_to(fixed, (m, len(fixed))), drawn], axis=1), axis=1)

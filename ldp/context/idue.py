@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import check_epsilon, exp_below, log_above
 from ldp.context.programs import Levels, solve
-from ldp.domain import Domain, DomainLike
+from ldp.domain import Codes, Domain, DomainLike
 from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
-from ldp.packed import clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError, InternalError
 
 _MOST_LEVELS: Final = 32
@@ -95,16 +95,23 @@ class InputDiscriminativeUnaryEncoding(FrequencyOracle):
         return tuple(Field("uint8", row_bytes(size)) for size in self.levels.sizes)
 
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
-        codes = self.domain.codes(values)
-        fields = []
+        return self.bits(self.domain.codes(values), rng)
+
+    def bits(self, codes: Codes, rng: Randomness) -> tuple[NDArray[np.uint8], ...]:
+        """The fields of one report for each value's number, or for −1, of nobody's value: all bits are another's."""
+        fields, level_of = [], np.where(codes < 0, -1, self.level_of[codes])
         for level, (own, other) in enumerate(zip(self._own, self._other, strict=True)):
             rows = coin_rows(other, len(codes), self.levels.sizes[level], rng)
-            users = np.flatnonzero(self.level_of[codes] == level)
+            users = np.flatnonzero(level_of == level)
             theirs = rows[users]
             set_bits(theirs, self.place_of[codes[users]], coin_flips(own, len(users), rng))
             rows[users] = theirs
             fields.append(rows)
         return tuple(fields)
+
+    def ratios(self) -> list[tuple[Fraction, Fraction]]:
+        """Of each level, how many times likelier a 1 and a 0 of a value's bit is from its user than from nobody."""
+        return [(a / b, (1 - a) / (1 - b)) for a, b in zip(self.p, self.q, strict=True)]
 
     def _valid(self, reports: Reports) -> bool:
         return all(clean(rows, size) for rows, size in zip(reports.fields, self.levels.sizes, strict=True))
@@ -123,13 +130,13 @@ class InputDiscriminativeUnaryEncoding(FrequencyOracle):
 
     def unbiased(self, tally: Tally, n: int) -> Floats:
         """(C_v − n·b) / (a − b) with the a and b of the value's level."""
-        a, b = self._rates()
+        a, b = self.rates()
         supports: Floats = tally.astype(np.float64)
         return (supports - n * b) / (a - b)
 
     def variance(self, counts: Floats, n: int) -> Floats:
         """n·b(1 − b)/(a − b)² + c_v·(1 − a − b)/(a − b) with the a and b of the value's level."""
-        a, b = self._rates()
+        a, b = self.rates()
         return np.asarray(n * b * (1 - b) / (a - b) ** 2 + counts * (1 - a - b) / (a - b), dtype=np.float64)
 
     def channel(self) -> Channel:
@@ -137,7 +144,7 @@ class InputDiscriminativeUnaryEncoding(FrequencyOracle):
         d = self.domain.size
         if d > _LARGEST_ENUMERATED:
             raise NotImplementedError(f"2^{d} outputs are not enumerated")
-        return [[self._likelihood(x, bits) for bits in range(1 << d)] for x in range(d)]
+        return [[self.likelihood(x, bits) for bits in range(1 << d)] for x in range(d)]
 
     def outcomes(self, reports: Reports) -> NDArray[np.int64]:
         """The strings of bits as numbers."""
@@ -147,6 +154,14 @@ class InputDiscriminativeUnaryEncoding(FrequencyOracle):
             numbers += (bits.astype(np.int64) << columns).sum(axis=1)
         return numbers
 
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values whose bits are set."""
+        found = np.empty((len(reports), len(values)), dtype=np.bool_)
+        for level, rows in enumerate(reports.fields):
+            here = self.level_of[values] == level
+            found[:, here] = bits_at(rows, self.place_of[values[here]])
+        return found
+
     def blanket(self) -> Blanket:
         """All bits drawn as if nobody had their values; at least as bad as that of any pair of values.
 
@@ -154,18 +169,16 @@ class InputDiscriminativeUnaryEncoding(FrequencyOracle):
         the largest of the former and the least of the latter it spreads more than each value's, and every convex
         function of it, as an accountant takes, has a larger mean.
         """
-        high = max(a / b for a, b in zip(self.p, self.q, strict=True))
-        low = min((1 - a) / (1 - b) for a, b in zip(self.p, self.q, strict=True))
-        one = (1 - low) / (high - low)
-        sides = ((one, high), (1 - one, low))
-        return Blanket(low, tuple(Atom(s * t, first, second) for s, first in sides for t, second in sides))
+        ones, zeros = zip(*self.ratios(), strict=True)
+        return Blanket.independent(min(zeros), max(ones))
 
-    def _rates(self) -> tuple[Floats, Floats]:
-        """The a and b of every value."""
+    def rates(self) -> tuple[Floats, Floats]:
+        """The a and b of every value, each of shape (d,)."""
         a, b = (np.array([float(each) for each in found])[self.level_of] for found in (self.p, self.q))
         return a, b
 
-    def _likelihood(self, x: int, bits: int) -> Fraction:
+    def likelihood(self, x: int, bits: int) -> Fraction:
+        """Of a string of bits, as a number, if x, or with −1 nothing, is the user's value."""
         result = Fraction(1)
         for v, level in enumerate(self.level_of):
             one = self.p[level] if v == x else self.q[level]

@@ -22,15 +22,15 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, eye_array, kron
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.context.lip import PRIOR_WORDS, checked_prior, information_epsilon, satisfies_information_privacy
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError, InternalError
 
 _LARGEST_ENUMERATED: Final = 64
@@ -79,6 +79,11 @@ class PriorResponse(FrequencyOracle):
     def outcomes(self, reports: Reports) -> NDArray[np.int64]:
         """The values reported."""
         return reports.fields[0].astype(np.int64)
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The value that it names."""
+        found: Bits = np.equal(reports.fields[0][:, None], values)
+        return found
 
 
 class PriorMatchedResponse(PriorResponse):
@@ -138,7 +143,7 @@ class PriorMatchedResponse(PriorResponse):
 
     def blanket(self) -> Blanket:
         """The prior, with weight θ."""
-        return _blanket_within(self.theta, (1 - self.theta) / min(self._prior) + self.theta)
+        return Blanket.between(self.theta, (1 - self.theta) / min(self._prior) + self.theta)
 
     @cached_property
     def _shares(self) -> Floats:
@@ -216,7 +221,7 @@ class OptimalResponse(PriorResponse):
         """Each output with its least probability."""
         columns = list(zip(*self._words, strict=True))
         weight = Fraction(sum(min(column) for column in columns), PRIOR_WORDS)
-        return _blanket_within(weight, max(Fraction(max(column), min(column)) for column in columns) * weight)
+        return Blanket.between(weight, max(Fraction(max(column), min(column)) for column in columns) * weight)
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -274,16 +279,3 @@ def _bounds(words: Sequence[int]) -> NDArray[np.uint64]:
         total += each
         totals.append(total)
     return np.array(totals, dtype=np.uint64)
-
-
-def _blanket_within(low: Fraction, high: Fraction) -> Blanket:
-    """A blanket at least as bad as that of any two inputs whose ratios to it lie between low, its weight, and high.
-
-    A ratio has mean 1, so the one that spreads most takes the two ends only; two of them differ most where they never
-    agree. Every convex function of their difference, as an accountant takes, then has its largest mean.
-    """
-    one = (1 - low) / (high - low)
-    apart, agreed = min(one, 1 - one), abs(1 - 2 * one)
-    same = low if one <= Fraction(1, 2) else high
-    atoms = [Atom(apart, high, low), Atom(apart, low, high)]
-    return Blanket(low, tuple([*atoms, Atom(agreed, same, same)] if agreed else atoms))

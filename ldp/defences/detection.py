@@ -27,9 +27,9 @@ from scipy import stats
 from scipy.special import betainc, rel_entr
 
 from crypto.primitives.randomness import Randomness
-from ldp.attacks.supports import supports
 from ldp.domain import Codes
 from ldp.dyadic import PRECISE_BITS, Dyadic
+from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.mechanism import some
 from ldp.oracle import PureOracle
 from ldp.oracles.local_hashing import LocalHashing
@@ -46,6 +46,7 @@ Null = Callable[[tuple[int, ...], float], tuple[float, float]]
 """From an itemset and an error: how often a genuine report supports it at most, and what is left of the error."""
 
 _BATCH: Final = 1 << 16  # reports whose supports are worked out together
+_GENUINE: Final = 1 << 16  # reports that are simulated to see which ones genuine users send
 _FUNCTIONS: Final = 1 << 16  # hash functions that are drawn to see how often they send a set to one bucket
 
 
@@ -71,7 +72,7 @@ class Detection:
     Attributes:
         itemsets: Abnormal itemsets, the least likely one first. Parts and extensions of one are named only if they are
             abnormal without the reports that support an earlier one.
-        fake: Shape (n,): which reports support one of them.
+        fake: Shape (n,): which reports support one of them; of hashed ones, which are likelier fake.
     """
 
     itemsets: tuple[AbnormalItemset, ...]
@@ -85,6 +86,7 @@ def detect(
     largest: int = 10,
     watched: int = 128,
     width: int = 32,
+    loss: float = 0.01,
     rng: Randomness | None = None,
 ) -> Detection:
     """Finds abnormal itemsets of supported values, and the reports that support them.
@@ -98,7 +100,9 @@ def detect(
     or, for hashed reports, of which each supports other targets, be neither part nor extension of one.
 
     Dropping the reports that are found also drops the genuine ones among them. Estimates of the targets are then too
-    low, by less the larger the itemsets are.
+    low, by less the larger the itemsets are. Hashed fakes support many small itemsets, of which genuine reports support
+    some too; so there the itemsets only show what fakes support, and the reports are dropped that are likelier from a
+    fake by so much that a share `loss` of the genuine ones goes with them.
 
     Args:
         oracle: The oracle; its reports must support several values.
@@ -107,6 +111,7 @@ def detect(
         largest: The largest size of an itemset.
         watched: How many values, those with most supports, are looked at.
         width: How many itemsets of each size the search goes on with.
+        loss: The share of genuine reports that may be dropped, where something is abnormal among hashed reports.
         rng: The source of randomness; only local hashing needs it.
 
     Raises:
@@ -117,8 +122,11 @@ def detect(
         raise ConfigurationError(f"eta lies between 0 and 1, not at {eta:g}")
     if min(largest, watched) < 2 or width < 1:
         raise ConfigurationError("itemsets have two values or more, and the search needs a width of one or more")
+    if not 0 < loss < 1:
+        raise ConfigurationError(f"the share of genuine reports that may be lost lies between 0 and 1, not at {loss:g}")
     some(len(reports))
-    null = _null(oracle, Randomness.from_os() if rng is None else rng)
+    rng = Randomness.from_os() if rng is None else rng
+    null = _null(oracle, rng)
     values = np.sort(np.argsort(-oracle.tally(reports), kind="stable")[:watched])
     users, n = _users(oracle, reports, values), len(reports)
     abnormal = []
@@ -129,9 +137,42 @@ def detect(
         if count >= threshold:
             abnormal.append((_surprise(count / n, rate), AbnormalItemset(itemset, count, threshold), together))
     abnormal.sort(key=lambda each: (-each[0], each[1].values))
-    kept, fake = _taken([each[1:] for each in abnormal], parts=isinstance(oracle, LocalHashing))
-    flags = np.unpackbits(fake.view(np.uint8), count=n, bitorder="little") if kept else np.zeros(n)
-    return Detection(kept, flags.astype(np.bool_))
+    hashed = isinstance(oracle, LocalHashing)
+    kept, fake = _taken([each[1:] for each in abnormal], parts=hashed)
+    if not kept:
+        return Detection(kept, np.zeros(n, dtype=np.bool_))
+    flags = np.unpackbits(fake.view(np.uint8), count=n, bitorder="little").astype(np.bool_)
+    return Detection(kept, _likelier(oracle, reports, values, flags, loss, rng) if hashed else flags)
+
+
+def _likelier(
+    oracle: PureOracle, reports: Reports, values: Codes, suspected: Bits, loss: float, rng: Randomness
+) -> Bits:
+    """The reports that are likelier fake than genuine, by so much that a share `loss` of genuine ones is among them.
+
+    The likelihoods are those of independent values (naive Bayes): among fakes as among those that are suspected, and
+    among genuine reports as among as many simulated ones, of users who have the values that estimates name. These also
+    show which scores genuine reports have, whatever the values' dependence is. Fakes make estimates of their targets
+    too high, and so the bar too high rather than too low.
+    """
+    shares = np.cumsum(np.clip(oracle.unbiased(oracle.tally(reports), len(reports)), 0, None))
+    drawn = np.searchsorted(shares, rng.uint64(_GENUINE) / 2.0**64 * shares[-1], side="right")
+    held = np.minimum(drawn, oracle.domain.size - 1)
+    genuine = oracle.supports(oracle.with_params(domain=oracle.domain.size).privatise(held, rng), values)
+    own, other = (
+        np.clip(each.mean(axis=0), 1 / _GENUINE, 1 - 1 / _GENUINE)
+        for each in (oracle.supports(reports[suspected], values), genuine)
+    )
+    ones, zeros = np.log(own / other), np.log((1 - own) / (1 - other))
+
+    def scores(supporting: Bits) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = supporting @ (ones - zeros) + zeros.sum()
+        return found
+
+    bar = np.quantile(scores(genuine), 1 - loss, method="higher")
+    starts = range(0, len(reports), _BATCH)
+    found: Bits = np.concatenate([scores(oracle.supports(reports[s : s + _BATCH], values)) > bar for s in starts])
+    return found
 
 
 def _taken(abnormal: list[tuple[AbnormalItemset, Users]], *, parts: bool) -> tuple[tuple[AbnormalItemset, ...], Users]:
@@ -183,7 +224,7 @@ def _users(oracle: PureOracle, reports: Reports, values: Codes) -> Users:
     n = len(reports)
     packed = np.zeros((len(values), -(-n // 64) * 8), dtype=np.uint8)
     for start in range(0, n, _BATCH):
-        found = np.packbits(supports(oracle, reports[start : start + _BATCH], values), axis=0, bitorder="little").T
+        found = np.packbits(oracle.supports(reports[start : start + _BATCH], values), axis=0, bitorder="little").T
         packed[:, start // 8 : start // 8 + found.shape[1]] = found
     return packed.view(np.uint64)
 
@@ -239,10 +280,17 @@ def _(oracle: SubsetSelection, rng: Randomness) -> Null:  # noqa: ARG001
 
 
 @_null.register
+def _(oracle: PrefixHashing, rng: Randomness) -> Null:  # noqa: ARG001
+    raise ConfigurationError(
+        f"the functions of {oracle.name} hash more strings than its candidates; detect takes others"
+    )
+
+
+@_null.register
 def _(oracle: LocalHashing, rng: Randomness) -> Null:
     # Functions are pairwise independent only: they send regular sets, as three values at equal distances, to one bucket
     # more often than chance. A report supports a set if they do, and the report names that bucket: p of them at most.
-    family = oracle._family
+    family = oracle.family
     functions = family.draw(_FUNCTIONS, rng)
 
     @cache
@@ -302,4 +350,4 @@ def thin(
     codes = oracle.domain.codes(np.asarray(target)[None])
     probability = Dyadic.floor(Fraction(fake_probability(oracle, beta, share)), PRECISE_BITS)
     taken = coin_flips(probability, len(reports), Randomness.from_os() if rng is None else rng)
-    return reports[~(taken & supports(oracle, reports, codes)[:, 0])]
+    return reports[~(taken & oracle.supports(reports, codes)[:, 0])]

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.blanket import Blanket
 from ldp.domain import LARGEST_DOMAIN
 from ldp.heavy_hitters.bit_strings import Strings, fragments, word_count, words_of
 from ldp.heavy_hitters.found import HeavyHitter
@@ -119,6 +120,10 @@ class SequenceFragmentPuzzle(Mechanism[list[HeavyHitter]]):
             codes[here] |= fragments(words[here], position * self.fragment_bits, self.fragment_bits)
         shown = self.fragment.privatise(codes, rng).fields
         return positions, *shown, *self.whole.privatise(self._prints.buckets(self._print_seed, words), rng).fields
+
+    def blanket(self) -> Blanket:
+        """Both parts', of values that differ in either."""
+        return Blanket.joint([self.fragment.blanket(), self.whole.blanket()])
 
     def _valid(self, reports: Reports) -> bool:
         fragment, whole = self._parts(reports)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.budget import check_epsilon
-from ldp.domain import LARGEST_DOMAIN, Domain
+from ldp.domain import LARGEST_DOMAIN, Codes, Domain
 from ldp.estimate import Estimate
 from ldp.heavy_hitters.bit_strings import Strings, Words, prefixes, word_count, words_of
 from ldp.heavy_hitters.found import HeavyHitter
@@ -31,6 +31,7 @@ from ldp.heavy_hitters.vector_hashing import VectorHashFamily
 from ldp.mechanism import Tally
 from ldp.oracles.local_hashing import LocalHashing, best_buckets
 from ldp.reports import Field, Reports
+from ldp.sampling import Bits
 from link.errors import ConfigurationError, InputDataError
 
 _MAGIC: Final = b"LDPP\x01"
@@ -79,6 +80,13 @@ class PrefixHashing(LocalHashing):
         """How many reports support each candidate."""
         seeds, buckets = reports.fields
         return self._functions.supporters(seeds, buckets, self._candidates)
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The candidates that its function sends to its bucket."""
+        seeds, buckets = reports.fields
+        hashed = [self._functions.buckets(seeds, self._candidates[[value]]) for value in values]
+        found: Bits = np.equal(np.stack(hashed, axis=1), buckets[:, None])
+        return found
 
     def prefix(self, candidate: int) -> int:
         """The string of a candidate, as a number of `stop` bits."""

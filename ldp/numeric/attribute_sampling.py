@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import check_epsilon
 from ldp.mechanism import Mechanism, Tally, some
 from ldp.reports import Field, Reports
@@ -95,6 +96,12 @@ class AttributeSampling(Mechanism[E]):
             rows = _as_bytes(component.privatise(column[places // self.k], rng))
             payloads[places, : rows.shape[1]] = rows
         return chosen, payloads.reshape(n, self.k * self._payload)
+
+    def blanket(self) -> Blanket | None:
+        """That of k drawn attributes' reports, for records that differ in all of them."""
+        parts = [each.blanket() for each in self.components]
+        known = [each for each in parts if each is not None]
+        return Blanket.sampled(known, self.k) if len(known) == len(parts) else None
 
     def _by_attribute(self, chosen: NDArray[Any]) -> list[NDArray[np.int64]]:
         """Where, in the list of all k·n single reports, each attribute's are."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
@@ -72,9 +72,7 @@ class Duchi(NumericMechanism):
 
     def blanket(self) -> Blanket:
         """A fair coin."""
-        likely, unlikely = 2 * self.p, 2 * (1 - self.p)
-        half = Fraction(1, 2)
-        return Blanket(unlikely, (Atom(half, likely, unlikely), Atom(half, unlikely, likely)))
+        return Blanket.between(2 * (1 - self.p), 2 * self.p)
 
     def channel(self) -> Channel:
         """Of the two ends."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Mechanism, Tally, some
@@ -116,6 +117,11 @@ class DuchiVector(Mechanism[VectorEstimate]):
         interval = self.interval
         scaled = self.low + interval.radius * (means + 1)
         return VectorEstimate(n, scaled, variances * interval.radius**2, self.low, self.high)
+
+    def blanket(self) -> Blanket:
+        """A uniform corner; opposite records have no corner on both sides."""
+        corners = 1 << self.dimensions
+        return Blanket.between(corners * (1 - self.p) / (corners - self.same), corners * self.p / self.same)
 
     def channel(self) -> Channel:
         """From the cube's corners to its corners, in the order of their bits as numbers."""

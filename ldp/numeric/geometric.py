@@ -82,12 +82,13 @@ class FineGeometric:
         return self._one_sided(abs(k)) / (2 - self._one_sided(0))
 
     def tail(self, k: int) -> Fraction:
-        """The exact probability of k steps or more, for k ≥ 1 and a multiple of the span."""
-        ranges = k // self.span
+        """The exact probability of k steps or more, for k ≥ 1."""
+        ranges, place = divmod(k, self.span)
         rounds, left = divmod(ranges, len(self._coarse))
         total = sum(self._coarse) + self._further
-        beyond = Fraction(self._further, total) ** rounds * Fraction(sum(self._coarse[left:]) + self._further, total)
-        return beyond / (2 - self._one_sided(0))
+        here = self._coarse[left] * Fraction(int(self._fine[place:].sum()), self._fine_total)
+        further = sum(self._coarse[left + 1 :]) + self._further
+        return Fraction(self._further, total) ** rounds * (here + further) / total / (2 - self._one_sided(0))
 
     def _one_sided(self, k: int) -> Fraction:
         ranges, place = divmod(k, self.span)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below
 from ldp.dyadic import FAST_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
@@ -89,14 +89,7 @@ class Hybrid(NumericMechanism):
         parts = [(1 - self.alpha, self._duchi.blanket())]
         if self.alpha:
             parts.append((self.alpha, self._piecewise.blanket()))
-        weight = sum((share * part.weight for share, part in parts), Fraction(0))
-        atoms: list[Atom] = []
-        for share, part in parts:
-            grown = weight / part.weight
-            atoms += [
-                Atom(share * atom.probability / grown, atom.first * grown, atom.second * grown) for atom in part.atoms
-            ]
-        return Blanket(weight, tuple(atoms))
+        return Blanket.mixture(parts)
 
     def _valid(self, reports: Reports) -> bool:
         return bool(np.all(reports.fields[0] < self._cells + 2))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.mechanism import Channel, Tally
 from ldp.numeric.geometric import FineGeometric
@@ -77,6 +78,16 @@ class DiscreteLaplace(NumericMechanism):
     def moments(self, tally: Tally, n: int) -> tuple[float, float | None]:
         """The mean of the noisy numbers."""
         return 2 * int(tally[0]) / n / self.grid - 1, None
+
+    def blanket(self) -> Blanket:
+        """What all noise has in common that is centred within the range: its side beyond the middle, both ways.
+
+        Its weight is e^(−ε/2). Ratios are taken at their ends only, between which those of ends of the range really
+        lie: an accountant's ε is too large by 5 % for ε = 1, and by 18 % for ε = 4.
+        """
+        middle = self.grid // 2
+        weight = 2 * self.noise.tail(middle) - self.noise.probability(middle)
+        return Blanket.between(weight, weight * self.noise.worst_ratio)
 
     def channel(self) -> Channel:
         """From the grid's points to the steps, cut to ends beyond which the noise's table only repeats itself."""

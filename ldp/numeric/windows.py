@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import log_above
 from ldp.mechanism import Channel
 from ldp.numeric.interval import Floats, Points
@@ -74,12 +74,8 @@ class Windows:
     def blanket(self) -> Blanket:
         """What all inputs have in common, seen from the first and the last, whose windows have the least in common."""
         shared = max(0, self.width - self.steps)
-        alone = self.width - shared  # cells in the window of one of the two
         weight = self.p * shared + self.q * (self.cells - shared)
-        near, far = self.p / self.q * weight, weight
-        either, rest = self.q * alone / weight, self.q * (self.cells - shared - 2 * alone) + self.p * shared
-        atoms = [Atom(either, near, far), Atom(either, far, near), Atom(rest / weight, weight, weight)]
-        return Blanket(weight, tuple(atom for atom in atoms if atom.probability))
+        return Blanket.between(weight, self.p / self.q * weight)
 
     @property
     def shape(self) -> tuple[int, int]:

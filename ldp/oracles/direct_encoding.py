@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.dyadic import PRECISE_BITS
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle
 from ldp.reports import Field, Reports
+from ldp.sampling import Bits
 
 
 class DirectEncoding(PureOracle):
@@ -76,10 +77,12 @@ class DirectEncoding(PureOracle):
         """The values reported."""
         return reports.fields[0].astype(np.int64)
 
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The value that it names."""
+        found: Bits = np.equal(reports.fields[0][:, None], values)
+        return found
+
     def blanket(self) -> Blanket:
         """Uniform over the domain, with weight d·q."""
         d = self.domain.size
-        atoms = [Atom(Fraction(1, d), d * self.p, d * self.q), Atom(Fraction(1, d), d * self.q, d * self.p)]
-        if d > 2:
-            atoms.append(Atom(Fraction(d - 2, d), d * self.q, d * self.q))
-        return Blanket(d * self.q, tuple(atoms))
+        return Blanket.between(d * self.q, d * self.p)

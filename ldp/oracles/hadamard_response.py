@@ -24,7 +24,7 @@ from ldp.hadamard import parity, walsh_hadamard
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError
 
 _LARGEST_ENUMERATED: Final = 64
@@ -127,6 +127,34 @@ class HadamardResponse(FrequencyOracle):
     def outcomes(self, reports: Reports) -> NDArray[np.int64]:
         """The numbers reported."""
         return reports.fields[0].astype(np.int64)
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values in whose half blocks its number lies."""
+        return self._half_block(values, reports.fields[0].astype(np.int64)[:, None])
+
+    def starts(self, values: Codes) -> NDArray[np.int64]:
+        """The first number of each value's block, which lies in the half block of all the block's values."""
+        return self._block[values] * self._shape.block
+
+    @property
+    def numbers(self) -> int:
+        """K, how many numbers a report may name."""
+        return self._shape.size
+
+    @property
+    def one_block(self) -> bool:
+        """Whether B = 1: then a report supports its user's value with `p`, and every other one with 1/2."""
+        return self._shape.blocks == 1
+
+    @property
+    def p(self) -> Fraction:
+        """The probability that a report supports its user's value."""
+        return self._shape.held.fraction
+
+    @property
+    def share(self) -> Fraction:
+        """The share of the numbers that support a value: 1 / (2B)."""
+        return Fraction(self._shape.half, self._shape.size)
 
     def blanket(self) -> Blanket:
         """Uniform over the numbers; two values of different blocks, where there are several, differ most."""

@@ -9,24 +9,25 @@ Source: Wang, Blocki, Li and Jha, USENIX Security 2017, section 4.2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Tally
 from ldp.noise import TruncatedGeometric
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.oracles.unary_encoding import UnaryEncoding
 from ldp.reports import Field, Reports
+from ldp.sampling import Bits
 
 
 class SummationHistogramEncoding(FrequencyOracle):
@@ -49,8 +50,8 @@ class SummationHistogramEncoding(FrequencyOracle):
     @property
     def exact_epsilon(self) -> float:
         """Twice the largest log-ratio of one place."""
-        zero, one = self._noise.outcome(0), self._noise.outcome(1)
-        return 2 * log_above(max(max(zero[k] / one[k], one[k] / zero[k]) for k in zero))
+        least, most = self._extremes
+        return 2 * log_above(max(most, 1 / least))
 
     @property
     def layout(self) -> tuple[Field, ...]:
@@ -88,29 +89,24 @@ class SummationHistogramEncoding(FrequencyOracle):
         without, own, variance = self._noise.moments
         return np.full(np.shape(counts), n * float(variance / (own - without) ** 2))
 
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values whose places are above 0."""
+        found: Bits = np.greater(reports.fields[0][:, values], 0)
+        return found
+
     def blanket(self) -> Blanket:
-        """Noise alone, with weight e^(−ε/2), grouped by which of two values each place speaks for."""
-        up, down = self._split
-        speaks, silent = up[0], down[0]
-        atoms = []
-        for first_mass, first_ratio in ((speaks, up[1]), (silent, down[1])):
-            for second_mass, second_ratio in ((speaks, up[1]), (silent, down[1])):
-                atoms.append(Atom(first_mass * second_mass, first_ratio, second_ratio))
-        return Blanket(min(up[1], down[1]), tuple(atoms))
+        """Noise alone, with weight e^(−ε/2): a place above 0 favours its value by e^(ε/2), another by the weight.
+
+        So it is but for rounding of the noise; the two numbers are the ends of what there really is.
+        """
+        return Blanket.independent(*self._extremes)
 
     @cached_property
-    def _split(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-        """Of outputs above 0, and of the rest: probability without the value, and how many times likelier with it.
-
-        Within each of both the likelihood is the same but for rounding.
-        """
+    def _extremes(self) -> tuple[Fraction, Fraction]:
+        """How many times likelier an output of a place is with its value than without, at least and at most."""
         zero, one = self._noise.outcome(0), self._noise.outcome(1)
-        masses = [
-            (sum(p for k, p in each.items() if k > 0), sum(p for k, p in each.items() if k <= 0))
-            for each in (zero, one)
-        ]
-        (zero_up, zero_down), (one_up, one_down) = masses
-        return (Fraction(zero_up), one_up / Fraction(zero_up)), (Fraction(zero_down), one_down / Fraction(zero_down))
+        ratios = [one[k] / zero[k] for k in zero]
+        return min(ratios), max(ratios)
 
 
 class ThresholdHistogramEncoding(UnaryEncoding):
@@ -130,12 +126,21 @@ class ThresholdHistogramEncoding(UnaryEncoding):
             p, q = _above(theta - 1, epsilon), _above(theta, epsilon)
             return q * (1 - q) / (p - q) ** 2
 
-        return float(minimize_scalar(variance, bounds=(0.5, 1), method="bounded", options={"xatol": 1e-12}).x)
+        return _least(variance, 0.5, 1)
 
     def _probabilities(self) -> tuple[Dyadic, Dyadic]:
         bits = bits_for(self.epsilon)
         p, q = _above(self.threshold - 1, self.epsilon), _above(self.threshold, self.epsilon)
         return Dyadic.floor(Fraction(p), bits), Dyadic.ceil(Fraction(q), bits)
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function that falls and then rises is least, by golden section; clients do without scipy."""
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-12:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if function(left) < function(right) else (left, high)
+    return (low + high) / 2
 
 
 def _above(distance: float, epsilon: float) -> float:

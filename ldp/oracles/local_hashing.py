@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.blanket import Atom, Blanket
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.hashing import HashFamily
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle, nearest_integers
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.reports import Field, Reports
+from ldp.sampling import Bits
 from link.errors import ConfigurationError
 
 
@@ -37,6 +38,9 @@ class LocalHashing(PureOracle):
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
         g: Number of buckets, at least 2.
+
+    Attributes:
+        family: The functions that users draw from.
     """
 
     name: ClassVar[str] = "lh"
@@ -46,7 +50,7 @@ class LocalHashing(PureOracle):
         if not 2 <= g <= 1 << 31:
             raise ConfigurationError(f"local hashing takes between 2 and 2^31 buckets, not {g}")
         self.g = g
-        self._family = HashFamily(self.domain.size, g)
+        self.family = HashFamily(self.domain.size, g)
         self._bucket = DirectEncoding(g, epsilon)
         self.p, self.q = self._bucket.p, Fraction(1, g)
 
@@ -58,12 +62,12 @@ class LocalHashing(PureOracle):
     @property
     def layout(self) -> tuple[Field, ...]:
         """A function and a bucket."""
-        return (Field(self._family.dtype.name, 2), *self._bucket.layout)
+        return (Field(self.family.dtype.name, 2), *self._bucket.layout)
 
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
         codes = self.domain.codes(values)
-        seeds = self._family.draw(len(codes), rng)
-        return seeds, self._bucket.privatise(self._family.buckets(seeds, codes), rng).fields[0]
+        seeds = self.family.draw(len(codes), rng)
+        return seeds, self._bucket.privatise(self.family.buckets(seeds, codes), rng).fields[0]
 
     def _valid(self, reports: Reports) -> bool:
         return bool(np.all(reports.fields[1] < self.g))
@@ -71,12 +75,18 @@ class LocalHashing(PureOracle):
     def tally(self, reports: Reports) -> Tally:
         """How many reports support each value."""
         seeds, buckets = reports.fields
-        return self._family.supporters(seeds, buckets)
+        return self.family.supporters(seeds, buckets)
 
     def channel(self) -> Channel:
         """Of the bucket, given a function that sends value v to bucket v mod g."""
         p, other = self._bucket.p, self._bucket.q
         return [[p if y == v % self.g else other for y in range(self.g)] for v in range(self.domain.size)]
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values that its function sends to its bucket."""
+        seeds, buckets = reports.fields
+        found: Bits = np.equal(self.family.buckets(seeds[:, None, :], values), buckets[:, None])
+        return found
 
     def blanket(self) -> Blanket:
         """A function and a uniform bucket."""

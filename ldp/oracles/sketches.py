@@ -32,9 +32,9 @@ from ldp.mechanism import Channel, Tally, some
 from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import best_buckets, hashed_blanket
-from ldp.packed import clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError
 
 _PUBLIC: Final = "the public functions of sketches"
@@ -50,6 +50,10 @@ class Sketch(PureOracle):
         functions: K.
         buckets: m.
         salt: Which K functions; public, the same at clients and servers.
+
+    Attributes:
+        family: What the functions were drawn from.
+        seeds: The K functions.
     """
 
     def __init__(self, domain: DomainLike, epsilon: float, functions: int, buckets: int, salt: int) -> None:
@@ -59,8 +63,8 @@ class Sketch(PureOracle):
         if not 2 <= buckets <= 1 << 24:
             raise ConfigurationError(f"a sketch takes between 2 and 2^24 buckets, not {buckets}")
         self.functions, self.buckets, self.salt = functions, buckets, salt
-        self._family = HashFamily(self.domain.size, buckets)
-        self._seeds = self._family.draw(functions, Randomness.from_seed(salt).derive(_PUBLIC))
+        self.family = HashFamily(self.domain.size, buckets)
+        self.seeds = self.family.draw(functions, Randomness.from_seed(salt).derive(_PUBLIC))
 
     @property
     def tally_shape(self) -> tuple[int, ...]:
@@ -75,7 +79,11 @@ class Sketch(PureOracle):
         """A uniform function for each value, by its number, and the value's bucket under it."""
         codes = self.domain.codes(values)
         numbers = rng.integers(self.functions, len(codes)).astype(np.int64)
-        return numbers, self._family.buckets(self._seeds[numbers], codes)
+        return numbers, self.family.buckets(self.seeds[numbers], codes)
+
+    def buckets_of(self, reports: Reports, values: Codes) -> Codes:
+        """The bucket of each value under the function of each report, shape (n, k)."""
+        return self.family.buckets(self.seeds[reports.fields[0]][:, None, :], values)
 
     def unbiased(self, tally: Tally, n: int) -> Floats:
         """(C_v − n·q) / (p − q), where C_v adds up the buckets of v under all functions."""
@@ -89,7 +97,7 @@ class Sketch(PureOracle):
         step = max(1, _BLOCK // self.functions)
         for start in range(0, len(codes), step):
             part = slice(start, start + step)
-            places = self._family.buckets(self._seeds[None, :, :], codes[part, None])
+            places = self.family.buckets(self.seeds[None, :, :], codes[part, None])
             places += row
             supports[part] = table[places].sum(axis=1)
         return super().unbiased(self._of_all(supports, n), n)
@@ -141,7 +149,8 @@ class FastLocalHashing(Sketch):
     def __init__(
         self, domain: DomainLike, epsilon: float, functions: int = 4096, buckets: int | None = None, salt: int = 0
     ) -> None:
-        super().__init__(domain, epsilon, functions, buckets or best_buckets(epsilon), salt)
+        chosen = best_buckets(epsilon) if buckets is None else buckets
+        super().__init__(domain, epsilon, functions, chosen, salt)
         self._bucket = DirectEncoding(self.buckets, epsilon)
         self.p, self.q = self._bucket.p, Fraction(1, self.buckets)
 
@@ -172,6 +181,11 @@ class FastLocalHashing(Sketch):
         """Of the bucket, given a function that sends value v to bucket v mod g."""
         p, other, g = self._bucket.p, self._bucket.q, self.buckets
         return [[p if y == v % g else other for y in range(g)] for v in range(self.domain.size)]
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values that its function sends to its bucket."""
+        found: Bits = np.equal(self.buckets_of(reports, values), reports.fields[1][:, None])
+        return found
 
     def blanket(self) -> Blanket:
         """That of local hashing."""
@@ -228,6 +242,10 @@ class CountMeanSketch(Sketch):
         for number, part in zip(present, np.split(order, starts[1:]), strict=True):
             table[number] = column_sums(rows[part], self.buckets)
         return table
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values whose buckets' bits are set."""
+        return bits_at(reports.fields[1], self.buckets_of(reports, values))
 
     def blanket(self) -> Blanket:
         """All bits flipped as zeros are; two values differ under a function unless it sends both to one bucket."""
@@ -312,6 +330,12 @@ class HadamardCountMeanSketch(Sketch):
             right = parity(places // 2 & value % self.buckets) == (places & 1).astype(np.bool_)
             rows.append([kept if each else flipped for each in right])
         return rows
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values whose buckets' coefficient has its sign."""
+        coefficients, negative = np.divmod(reports.fields[1].astype(np.int64)[:, None], 2)
+        found: Bits = np.equal(parity(coefficients & self.buckets_of(reports, values)), negative.astype(np.bool_))
+        return found
 
     def blanket(self) -> Blanket:
         """A uniform sign; two values agree on half of the coefficients, and on all under a function that joins them."""

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from crypto.primitives.randomness import Randomness
 from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle, nearest_integers
-from ldp.packed import clean, column_sums, row_bytes
+from ldp.packed import bits_at, clean, column_sums, row_bytes
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 from ldp.subsets import around, put_own_value, resize, subset_lists, subset_rows
 
 _LONGEST_LIST: Final = 64
@@ -38,6 +38,10 @@ class SubsetSelection(PureOracle):
     Args:
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
+
+    Attributes:
+        k: How many values a report has.
+        listed: Whether a report lists them, in their order; otherwise it has a bit for each value of the domain.
     """
 
     name: ClassVar[str] = "ss"
@@ -49,7 +53,7 @@ class SubsetSelection(PureOracle):
         self.k = min(sizes, key=lambda k: self._variance_of(k, grown))
         self._held = _held(d, self.k, grown)
         self.p, self.q = self._held.fraction, _supported(d, self.k, self._held.fraction)
-        self._listed = self.k <= _LONGEST_LIST and self.k * self._code_type.itemsize <= row_bytes(d)
+        self.listed = self.k <= _LONGEST_LIST and self.k * self._code_type.itemsize <= row_bytes(d)
 
     @property
     def exact_epsilon(self) -> float:
@@ -59,7 +63,7 @@ class SubsetSelection(PureOracle):
     @property
     def layout(self) -> tuple[Field, ...]:
         """K values if they are short, otherwise d bits."""
-        if self._listed:
+        if self.listed:
             return (Field(self._code_type.name, self.k),)
         return (Field("uint8", row_bytes(self.domain.size)),)
 
@@ -71,7 +75,7 @@ class SubsetSelection(PureOracle):
         codes, d = self.domain.codes(values), self.domain.size
         n = len(codes)
         held = coin_flips(self._held, n, rng)
-        if self._listed:
+        if self.listed:
             lists = around(subset_lists(self.k, n, d - 1, rng), codes)
             put_own_value(lists, codes, held, rng)
             return (np.sort(lists, axis=1),)
@@ -82,7 +86,7 @@ class SubsetSelection(PureOracle):
 
     def _valid(self, reports: Reports) -> bool:
         sets, d = reports.fields[0], self.domain.size
-        if self._listed:
+        if self.listed:
             ordered = self.k == 1 or bool(np.all(sets[:, 1:] > sets[:, :-1]))
             return ordered and bool(np.all(sets < d))
         return clean(sets, d) and bool(np.all(np.bitwise_count(sets).sum(axis=1, dtype=np.int64) == self.k))
@@ -90,7 +94,7 @@ class SubsetSelection(PureOracle):
     def tally(self, reports: Reports) -> Tally:
         """How many sets have each value."""
         sets, d = reports.fields[0], self.domain.size
-        if self._listed:
+        if self.listed:
             return np.bincount(sets.ravel(), minlength=d).astype(np.int64, copy=False)
         return column_sums(sets, d)
 
@@ -105,9 +109,16 @@ class SubsetSelection(PureOracle):
     def outcomes(self, reports: Reports) -> NDArray[np.int64]:
         """Numbers of the sets in lexicographic order."""
         d, sets = self.domain.size, reports.fields[0]
-        weights = sets[:, 0] if not self._listed else (1 << sets.astype(np.int64)).sum(axis=1)
+        weights = sets[:, 0] if not self.listed else (1 << sets.astype(np.int64)).sum(axis=1)
         numbers = {sum(1 << v for v in each): place for place, each in enumerate(combinations(range(d), self.k))}
         return np.array([numbers[int(weight)] for weight in weights], dtype=np.int64)
+
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values in the set."""
+        sets = reports.fields[0]
+        if self.listed:
+            return np.stack([(sets == value).any(axis=1) for value in values], axis=1)
+        return bits_at(sets, values)
 
     def blanket(self) -> Blanket:
         """Uniform over the sets, with weight d / (k·e^ε + d − k) but for rounding."""

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.domain import DomainLike
+from ldp.domain import Codes, DomainLike
 from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle
-from ldp.packed import clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
+from ldp.sampling import Bits, coin_flips
 
 _LARGEST_ENUMERATED: Final = 8
 
@@ -85,20 +85,13 @@ class UnaryEncoding(PureOracle):
         """The strings of bits as numbers."""
         return reports.fields[0][:, 0].astype(np.int64)
 
+    def supports(self, reports: Reports, values: Codes) -> Bits:
+        """The values whose bits are set."""
+        return bits_at(reports.fields[0], values)
+
     def blanket(self) -> Blanket:
-        """All bits drawn with q, weight (1 − p)/(1 − q)."""
-        p, q = self.p, self.q
-        weight = (1 - p) / (1 - q)
-        # What a bit's value says: a one favours its own value by p / q, a zero disfavours it by the weight.
-        return Blanket(
-            weight,
-            (
-                Atom(q * (1 - q), p / q, weight),
-                Atom(q * (1 - q), weight, p / q),
-                Atom(q * q, p / q, p / q),
-                Atom((1 - q) * (1 - q), weight, weight),
-            ),
-        )
+        """All bits drawn with q, weight (1 − p)/(1 − q): a one favours its own value by p / q, a zero by the weight."""
+        return Blanket.independent((1 - self.p) / (1 - self.q), self.p / self.q)
 
 
 def _likelihood(ones: list[Fraction], bits: int) -> Fraction:

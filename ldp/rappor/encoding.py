@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from ldp.packed import Rows, row_bytes, set_bits
 from link.errors import ConfigurationError, InputDataError
@@ -97,6 +96,8 @@ class BloomFilters:
         Returns:
             A sparse matrix of ones in column form, shape (m·k, S); row j·k + i is bit i of cohort j.
         """
+        from scipy import sparse  # which clients do without
+
         cohorts = range(self.cohorts)
         places = self._places((text, cohort) for text in candidates for cohort in cohorts)
         rows = places.reshape(len(candidates), self.cohorts, self.hashes) + np.arange(self.cohorts)[:, None] * self.bits

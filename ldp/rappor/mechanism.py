@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.longitudinal.memoised import permanent_budget
@@ -192,6 +193,11 @@ class Rappor(Mechanism[BloomCounts]):
         rows = reports.fields[1].astype(np.int64)
         numbers: NDArray[np.int64] = (rows << 8 * np.arange(rows.shape[1])).sum(axis=1)
         return numbers
+
+    def blanket(self) -> Blanket:
+        """One report, as if no bit of the filter were set; two texts' filters differ most with 2h different bits."""
+        bit = Blanket.independent((1 - self.q_star) / (1 - self.p_star), self.q_star / self.p_star)
+        return Blanket.joint([bit] * self.hashes)
 
     # -- the server's half --------------------------------------------------------------------------------------------
     @property

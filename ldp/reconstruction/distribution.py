@@ -163,6 +163,6 @@ def _middles(values: Floats, noise: AdditiveNoise, ends: Floats) -> tuple[DenseL
     table = noise.density(middles[None, :] - (ends[:-1, None] + ends[1:, None]) / 2)
     # Near the ends of bounded noise the middle of a cell may be out of reach though the cell is not.
     reached = table.any(axis=0) & (histogram > 0)
-    if not reached.any():
-        raise InputDataError("no perturbed value is within the noise's reach of an interval's middle; widen the noise")
+    if not reached.any():  # as it may be with a value or two: then only whole intervals reach them
+        return _integrated(values, noise, ends)
     return DenseLikelihood(table[:, reached]), histogram[reached].astype(np.float64)

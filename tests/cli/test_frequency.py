@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from jobs.schema import generate, published
 from ldp.consistency import METHODS
 from ldp.registry import ORACLES
 from tests.cli.conftest import Comine
@@ -213,3 +215,53 @@ def test_an_earlier_simulation_is_replaced_and_nothing_else(
     assert (ran.code, "not an earlier result" in ran.err) == (10, True)
     assert (tmp_path / "out/grr/thesis.txt").read_text() == "precious"
     assert comine(*arguments, "--mechanism", "grr", "--out", "values.txt").code == 10
+
+
+def test_results_meet_their_published_schema(comine: Comine, arguments: list[str], tmp_path: Path) -> None:
+    schema = json.loads(published("frequency"))
+    assert published("frequency") == generate("frequency") == comine("schema", "frequency").out
+    several = [word for name in ("auto", "flh", "l-grr", "hr") for word in ("--mechanism", name)]
+    for more in ([], ["--seed", 3, "--runs", 2, "--post-processing", "norm-sub", "--parameter", "functions=64"]):
+        ran = comine(*arguments, *several, *more, "--json", "--out", "out")
+        assert ran.code == 0, ran.err
+        jsonschema.validate(json.loads(ran.out), schema)
+        jsonschema.validate(json.loads((tmp_path / "out/result.json").read_text()), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(ran.out) | {"more": 1}, schema)
+
+
+def test_parameters_go_to_all_mechanisms_that_have_them(comine: Comine, arguments: list[str]) -> None:
+    several = [word for name in ("cms", "flh", "l-grr", "grr") for word in ("--mechanism", name)]
+    settings = [w for each in ("functions=32", "buckets=8", "permanent_epsilon=3.5") for w in ("--parameter", each)]
+    ran = comine(*arguments, *several, *settings, "--json")
+    assert ran.code == 0, ran.err
+    found = {each["mechanism"]: each["parameters"] for each in json.loads(ran.out)["mechanisms"]}
+    for sketch in ("cms", "flh"):
+        assert (found[sketch]["functions"], found[sketch]["buckets"]) == (32, 8)
+    assert found["l-grr"]["permanent_epsilon"] == 3.5
+    assert found["grr"] == {"domain": 4, "epsilon": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("functions", "NAME=NUMBER"),
+        ("functions=many", "NAME=NUMBER"),
+        ("functions=nan", "NAME=NUMBER"),
+        ("=3", "NAME=NUMBER"),
+        ("functions=2.5", "whole number"),
+        ("functions=0", "functions"),
+        ("buckets=3", "power of two"),
+        ("g=4", "no parameter 'g'; of those that can be set, hcms has functions, buckets, salt; olh has none"),
+        ("epsilon=4", "no parameter 'epsilon'"),
+    ],
+)
+def test_wrong_parameters_are_one_sentence(comine: Comine, arguments: list[str], setting: str, words: str) -> None:
+    ran = comine(*arguments, "--mechanism", "hcms", "--mechanism", "olh", "--parameter", setting)
+    assert ran.code == 10
+    assert words in " ".join(ran.err.split())
+
+
+def test_a_parameter_given_twice_is_refused(comine: Comine, arguments: list[str]) -> None:
+    ran = comine(*arguments, "--mechanism", "flh", "--parameter", "buckets=3", "--parameter", "buckets=4")
+    assert (ran.code, "twice" in ran.err) == (10, True)

@@ -63,6 +63,9 @@ def test_all_mechanisms_are_tried() -> None:
         b'{"mechanism":"olh","parameters":{"domain":{"domain":4,"labelled":false},"epsilon":-1}}',
         b'{"mechanism":"olh","parameters":{"domain":{"domain":4,"labelled":false},"epsilon":1,"surprise":2}}',
         b'{"mechanism":"rappor","parameters":{"f":{"fraction":"1/0"}}}',
+        b'{"mechanism":"rappor","parameters":{"f":{"fraction":"1e-999999999"}}}',
+        b'{"mechanism":"cms","parameters":{"domain":{"domain":4,"labelled":false},"epsilon":1,"functions":1e999}}',
+        b"[" * 100_000,
     ],
 )
 def test_a_wrong_document_is_refused(data: bytes) -> None:

@@ -72,6 +72,7 @@ def test_noise_of_data_in_a_range_keeps_the_factor(span: int, epsilon: float) ->
     assert all(later <= sooner for sooner, later in pairwise(law))
     assert all(law[k] <= factor * law[k + span] for k in range(longest - span))
     assert law[0] + 2 * sum(law[1:]) + 2 * noise.tail(longest) == 1
+    assert all(noise.tail(k) - noise.tail(k + 1) == law[k] for k in range(1, longest - 1, 1 + longest // 9))
 
 
 @given(st.floats(0.001, 16))
@@ -150,8 +151,9 @@ def test_estimates_are_unbiased_with_the_stated_variance(name: str, epsilon: flo
 def test_variances_by_enumeration(name: str) -> None:
     for epsilon in (0.3, 1.0, 5.0, 16.0):
         mechanism = on_small_grid(name, epsilon)
-        for value, row in zip(mechanism.points(), mechanism.channel(), strict=True):
-            means = [_told(mechanism, code) for code in range(len(row))]
+        channel = mechanism.channel()
+        means = [_told(mechanism, code) for code in range(len(channel[0]))]
+        for value, row in zip(mechanism.points(), channel, strict=True):
             mean = math.fsum(float(p) * m for p, m in zip(row, means, strict=True))
             square = math.fsum(float(p) * m**2 for p, m in zip(row, means, strict=True))
             assert math.isclose(mean, value, abs_tol=1e-7)  # the enumeration cuts Laplace noise at 66 ranges

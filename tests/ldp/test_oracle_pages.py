@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import pathlib
 import re
@@ -51,3 +52,12 @@ def test_the_table_of_people_is_true() -> None:
         exact = math.sqrt(oracle("oue", 100, 1.0).variance(np.zeros(100), int(people))[0])
         assert math.isclose(deviation, exact, rel_tol=0.01)
         assert math.isclose(share, 300 * exact / people, rel_tol=0.02)
+
+
+def test_the_modules_of_the_literature_exist() -> None:
+    text = (PAGES / "index.md").read_text()
+    table = text[text.index("## What of the literature is here") : text.index("## The two halves")]
+    named = re.findall(r"`(ldp[\w.]+)`", table)
+    assert len(named) > 30
+    for module in named:
+        importlib.import_module(module)

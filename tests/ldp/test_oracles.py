@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -53,56 +51,10 @@ def test_reports_and_states_survive_their_bytes(name: str) -> None:
         check_reports(oracle(name, d, 1.0), np.arange(500) % d, Randomness.from_seed(d))
 
 
-def test_a_blanket_consists_of_distributions(name: str) -> None:
-    for d, epsilon in ((2, 1.0), (9, 0.1), (64, 4.0)):
-        blanket = oracle(name, d, epsilon).blanket()
-        assert 0 < blanket.weight < 1
-        for total in (
-            sum(atom.probability for atom in blanket.atoms),
-            sum(atom.probability * atom.first for atom in blanket.atoms),
-            sum(atom.probability * atom.second for atom in blanket.atoms),
-        ):
-            assert math.isclose(total, 1)
-        assert all(atom.first >= blanket.weight * (1 - 1e-12) for atom in blanket.atoms)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 10.0])
-def test_large_domains_and_extreme_budgets(name: str, epsilon: float) -> None:
-    found = oracle(name, 100_000, epsilon, **FEWER.get(name, {}))
-    reports = found.privatise(np.array([0, 99_999, 5]), Randomness.from_seed(1))
-    estimate = Aggregator(found).add(reports).estimate()
-    assert estimate.counts.shape == (100_000,)
-    assert np.isfinite(estimate.counts).all()
-    assert np.isfinite(estimate.variances).all()
-    assert (estimate.variances >= 0).all()
-
-
 def test_reports_beyond_memory_are_refused() -> None:
     unary = oracle("oue", 1_000_000, 1.0)
     with pytest.raises(ResourceError, match="batches"):
         unary.privatise(np.zeros(50_000, np.int64))
-
-
-def test_wrong_values_are_refused(name: str) -> None:
-    found = oracle(name, 4, 1.0)
-    for wrong in ([4], [-1], [0.5], ["a"], [[1]], [math.nan], [None]):
-        with pytest.raises(InputDataError):
-            found.privatise(wrong)  # type: ignore[arg-type]
-    assert len(found.privatise([])) == 0
-    with pytest.raises(InputDataError, match="tea"):
-        oracle(name, ["bread", "milk"], 1.0).privatise(["milk", "tea"])
-
-
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, 17, 1e-9, "1", None, True])
-def test_wrong_budgets_are_refused(name: str, epsilon: float) -> None:
-    with pytest.raises(ConfigurationError, match="epsilon"):
-        oracle(name, 4, epsilon)
-
-
-@pytest.mark.parametrize("domain", [0, 1, -5, 1 << 25, [], ["one"], ["twice", "twice"]])
-def test_wrong_domains_are_refused(name: str, domain: int) -> None:
-    with pytest.raises(ConfigurationError, match="domain"):
-        oracle(name, domain, 1.0)
 
 
 def test_parameters_read_back(name: str) -> None:

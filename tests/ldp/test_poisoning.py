@@ -8,8 +8,17 @@ from scipy import stats
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
-from ldp.attacks.poisoning import Attack, MaximalGain, RandomItem, RandomPerturbedValue, mean_supported, overall_gain
-from ldp.attacks.supports import supports
+from ldp.attacks.poisoning import (
+    Attack,
+    MaximalGain,
+    RandomItem,
+    RandomPerturbedValue,
+    added,
+    mean_supported,
+    overall_gain,
+)
+from ldp.heavy_hitters.bit_strings import Integers
+from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.oracle import PureOracle
 from ldp.oracles.local_hashing import LocalHashing
 from ldp.registry import ORACLES, oracle
@@ -18,7 +27,9 @@ from link.errors import ConfigurationError, InputDataError
 from tests.ldp.contract import ERROR
 
 ATTACKS = (RandomPerturbedValue(), RandomItem(), MaximalGain(tries=50))
-ATTACKED = ("grr", "sue", "oue", "olh", "blh", "ss")
+FEW = {"functions": 64}
+SMALL = {"flh": FEW, "cms": FEW | {"buckets": 64}, "hcms": FEW | {"buckets": 64}, "hr": {"blocks": 1}}
+ATTACKED = ("grr", "sue", "oue", "olh", "blh", "ss", "l-osue", *SMALL)
 
 
 def pure(name: str, d: int, epsilon: float) -> PureOracle:
@@ -58,12 +69,13 @@ def test_local_hashing_with_three_buckets() -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 @pytest.mark.parametrize("d", [7, 64, 700])
 def test_what_fake_users_add_is_the_gain(name: str, attack: Attack, d: int) -> None:
-    attacked, targets, m, rng = pure(name, d, 1.0), np.array([3, 1, 6]), 2_000, Randomness.from_seed(d)
+    attacked, targets, m = oracle(name, d, 1.0, **SMALL.get(name, {})), np.array([3, 1, 6]), 2_000
+    rng = Randomness.from_seed(d)
     fake = attack.craft(attacked, targets, m, rng)
     assert len(attacked.read(fake.to_bytes())) == m  # nothing is malformed
-    supporting = supports(attacked, fake, targets)
+    supporting = attacked.supports(fake, targets)
     found = mean_supported(supporting)
-    if name in {"olh", "blh"} and attack.name == "mga":
+    if name in {"olh", "blh", "flh"} and attack.name == "mga":
         assert 2 < found <= 3  # as many as the search finds
     else:
         expected, deviation = attack.supported(attacked, 3), supporting.sum(axis=1).std(ddof=1) / np.sqrt(m)
@@ -73,6 +85,7 @@ def test_what_fake_users_add_is_the_gain(name: str, attack: Attack, d: int) -> N
     genuine = attacked.privatise(values, rng)
     before = Aggregator(attacked).add(genuine).estimate().frequencies[targets].sum()
     after = Aggregator(attacked).add(genuine).add(fake).estimate().frequencies[targets].sum()
+    assert after - before == pytest.approx(0.2 * (added(attacked, fake, targets) - before), abs=1e-9)
     assert after - before == pytest.approx(overall_gain(attacked, found, before, 3, 0.2), abs=1e-9)
 
 
@@ -83,7 +96,7 @@ def test_supports_are_what_the_tally_counts(name: str) -> None:
         values, rng = np.arange(400) % d, Randomness.from_seed(d)
         reports = found.privatise(values, rng)
         chosen = np.array([0, 1, d // 2, d - 1])
-        counted = supports(found, reports, chosen).sum(axis=0)
+        counted = found.supports(reports, chosen).sum(axis=0)
         assert isinstance(found, PureOracle)
         raw = found.unbiased(found.tally(reports), 400)[chosen] * float(found.p - found.q) + 400 * float(found.q)
         assert counted == pytest.approx(raw)
@@ -94,7 +107,36 @@ def test_hadamard_reports_support_half_of_a_block() -> None:
     reports = found.privatise(np.arange(n) % 5, Randomness.from_seed(1))
     rows, places = found.channel(), found.outcomes(reports)
     most = max(max(row) for row in rows)
-    assert supports(found, reports, np.arange(5)).tolist() == [[row[y] == most for row in rows] for y in places]
+    assert found.supports(reports, np.arange(5)).tolist() == [[row[y] == most for row in rows] for y in places]
+
+
+def test_hadamard_response_in_blocks() -> None:
+    attacked, m, rng = oracle("hr", 64, 3.0, blocks=4), 4_000, Randomness.from_seed(6)
+    targets = np.arange(0, 64, 5)
+    with pytest.raises(ConfigurationError, match="added"):
+        MaximalGain().gain(attacked, 0.0, len(targets), 0.1)
+    supporting = {
+        attack.name: attacked.supports(attack.craft(attacked, targets, m, rng), targets) for attack in ATTACKS
+    }
+    # The best number supports all targets of one block, and no number supports more of them.
+    every = attacked.supports(Reports(attacked.fingerprint, (np.arange(attacked.numbers),)), targets)  # type: ignore[attr-defined]
+    assert (supporting["mga"].sum(axis=1) == every.sum(axis=1).max()).all()
+    found = {attack.name: added(attacked, attack.craft(attacked, targets, m, rng), targets) for attack in ATTACKS}
+    deviation = np.sqrt(attacked.variance(np.zeros(64), m).sum()) / m
+    assert abs(found["rpa"]) < stats.norm.isf(ERROR / 4) * deviation
+    assert abs(found["ria"] - 1) < stats.norm.isf(ERROR / 4) * deviation
+    assert found["mga"] > 2
+
+
+def test_padded_sketches_look_like_genuine_reports() -> None:
+    attacked, targets = oracle("cms", 1000, 1.0, functions=64, buckets=256), np.arange(10)
+    genuine = np.bitwise_count(attacked.privatise(np.arange(1000), Randomness.from_seed(1)).fields[1]).sum(axis=1)
+    fake = np.bitwise_count(MaximalGain().craft(attacked, targets, 200, Randomness.from_seed(2)).fields[1]).sum(axis=1)
+    assert set(fake) == {96}
+    assert abs(genuine.mean() - 96) < stats.norm.isf(ERROR) * genuine.std() / np.sqrt(1000) + 1
+    bare = MaximalGain(padded=False).craft(attacked, targets, 200, Randomness.from_seed(2))
+    assert np.bitwise_count(bare.fields[1]).sum(axis=1).max() <= 10
+    assert attacked.supports(bare, targets).all()
 
 
 def test_unary_fakes_look_like_genuine_reports() -> None:
@@ -113,7 +155,7 @@ def test_more_tries_find_better_functions() -> None:
     attacked, targets = pure("olh", 1024, 1.0), np.arange(10) * 100
     reached = [
         mean_supported(
-            supports(attacked, MaximalGain(tries=tries).craft(attacked, targets, 300, Randomness.from_seed(4)), targets)
+            attacked.supports(MaximalGain(tries=tries).craft(attacked, targets, 300, Randomness.from_seed(4)), targets)
         )
         for tries in (1, 10, 1000)
     ]
@@ -149,10 +191,15 @@ def test_wrong_targets_are_refused(targets: list[int], m: int) -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="flh"):
-        MaximalGain().craft(pure("flh", 4, 1.0), [1], 3)
+    for attack in (MaximalGain(), RandomPerturbedValue()):
+        with pytest.raises(ConfigurationError, match="she"):
+            attack.craft(oracle("she", 4, 1.0), [1], 3)
+        with pytest.raises(ConfigurationError, match="she"):
+            attack.supported(oracle("she", 4, 1.0), 1)
     with pytest.raises(ConfigurationError, match="share"):
         overall_gain(pure("grr", 4, 1.0), 1, 0, 1, 1.0)
+    with pytest.raises(ConfigurationError, match="prefix-hashing"):
+        MaximalGain().craft(PrefixHashing(Integers(8), 1.0, 0, 4, (0,)), [1], 3)
     with pytest.raises(ConfigurationError, match="hash"):
         MaximalGain(tries=0).craft(pure("olh", 4, 1.0), [1], 3)
     with pytest.raises(InputDataError, match="report"):

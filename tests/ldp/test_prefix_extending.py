@@ -36,6 +36,13 @@ def test_estimates_are_unbiased_with_the_stated_variance(epsilon: float) -> None
     check_estimates(PrefixHashing(Integers(4), epsilon, 0, 4, (0,)), counts, Randomness.from_seed(3))
 
 
+def test_a_report_supports_what_the_tally_counts() -> None:
+    found = PrefixHashing(Integers(16), 1.0, 4, 9, (1, 7, 12))
+    reports = found.privatise(np.arange(600) * 97, Randomness.from_seed(9))
+    every = np.arange(found.domain.size)
+    assert found.supports(reports, every).sum(axis=0).tolist() == found.tally(reports).tolist()
+
+
 def test_users_of_other_prefixes_do_not_bias() -> None:
     oracle, runs = PrefixHashing(Texts(6), 1.0, 8, 16, tuple(b"bm")), 300
     values, rng = np.array(["ba"] * 300 + ["b"] * 100 + ["xa"] * 500 + ["mil"] * 100), Randomness.from_seed(4)

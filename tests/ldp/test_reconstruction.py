@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -258,6 +258,7 @@ def test_intervals_may_have_any_widths(noise: AdditiveNoise) -> None:
     assert distance(found, true) < 0.4 * distance(Density.of_values(noisy, edges), true)
 
 
+@example(1, 808)
 @given(st.integers(1, 30), st.integers(0, 1000))
 def test_few_values_are_enough_to_run(n: int, seed: int) -> None:
     for noise in NOISES:

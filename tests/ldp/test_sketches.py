@@ -60,7 +60,7 @@ def test_some_values_can_be_looked_up_alone(kind: type[Sketch]) -> None:
 def test_a_count_mean_sketch_sends_a_bucket_by_unary_encoding() -> None:
     sketch, unary = CountMeanSketch(5, 1.0, functions=1, buckets=8), SymmetricUnaryEncoding(8, 1.0)
     assert sketch.exact_epsilon == unary.exact_epsilon
-    buckets = sketch._family.buckets(sketch._seeds[0], np.arange(5))
+    buckets = sketch.family.buckets(sketch.seeds[0], np.arange(5))
     n = 50_000
     for value in range(5):
         bits = sketch.privatise(np.full(n, value), Randomness.from_seed(value)).fields[1]
@@ -73,8 +73,8 @@ def test_clients_and_servers_of_other_functions_do_not_mix() -> None:
     one, two = (HadamardCountMeanSketch(100, 1.0, salt=salt) for salt in (0, 1))
     assert one.fingerprint != two.fingerprint
     again = HadamardCountMeanSketch(100, 1.0)
-    assert np.array_equal(one._seeds, again._seeds)
-    assert not np.array_equal(one._seeds, two._seeds)
+    assert np.array_equal(one.seeds, again.seeds)
+    assert not np.array_equal(one.seeds, two.seeds)
 
 
 @pytest.mark.parametrize("parameters", [{"functions": 0}, {"buckets": 1}, {"functions": 1 << 30}])

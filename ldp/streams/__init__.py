@@ -1,0 +1,1 @@
+"""Budgets over time, and statistics that are released again and again (w-event local differential privacy)."""
