@@ -57,11 +57,11 @@ class Arrangement:
             raise ValueError("products are of pairs of columns, at least one")
         (first, of_first), (second, of_second) = (np.unique(side, return_inverse=True) for side in pairs.T)
         all_asked = len(np.unique(pairs, axis=0)) == len(first) * len(second)
-        whole = result == "doubled" or (result == "opened" and all_asked)
-        masking: Masking = "whole" if whole else "each"
-        # A doubled sum and its carry are compared at the width for 2·rows + 1, sign included.
-        largest = (1 << width_for(2 * rows + 1)) - 1 if result == "doubled" else max(1, rows)
-        layout, groups = fit(len(first), largest, masking, key_bits - 1)
+        if result == "doubled":
+            layout, groups = doubled_layout(len(first), rows, key_bits)
+        else:
+            masking: Masking = "whole" if result == "opened" and all_asked else "each"
+            layout, groups = fit(len(first), max(1, rows), masking, key_bits - 1)
         layout = replace(layout, rows=_rows_of_a_plaintext(rows, len(second), layout.rows))
         scale = 2 if result == "doubled" else 1
         return cls(rows, (first, second), (of_first, of_second), scale, layout, groups, key_bits // 4)
@@ -149,6 +149,11 @@ class Arrangement:
             slots[:, slot] = (masked[:, slot] - added) & modulus
             carry = (added + slots[:, slot]) >> np.uint64(self.layout.width)
         return self.of_pairs(slots)
+
+
+def doubled_layout(columns: int, rows: int, key_bits: int) -> tuple[SlotLayout, int]:
+    """`slots.fit` for doubled sums: a sum and its carry are compared at the width for 2·rows + 1, sign included."""
+    return fit(columns, (1 << width_for(2 * rows + 1)) - 1, "whole", key_bits - 1)
 
 
 def _rows_of_a_plaintext(rows: int, columns: int, most: int) -> int:

@@ -1,4 +1,4 @@
-"""What products by Paillier encryption send and compute; see `paillier_dot`: here doubled shares are made exact."""
+"""What products by Paillier encryption send and compute; see `paillier_kept`: here doubled shares are made exact."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.ot_extension import BATCH, batches
 from crypto.protocols.ot_matrix import Pairs
-from crypto.protocols.paillier_arrangement import Arrangement
-from crypto.protocols.paillier_dot import EXACT, WINDOW
+from crypto.protocols.paillier_dot import EXACT
+from crypto.protocols.paillier_kept import KeptColumns, Names
+from crypto.protocols.paillier_rows import WINDOW
 from link.traffic import Traffic
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
@@ -24,33 +25,38 @@ def exact_products_traffic(
     holder: str,
     evaluator: str,
     *,
-    rows: int,
+    kept: KeptColumns,
     pairs: Pairs,
-    key_bits: int,
+    names: Names | None,
     field_bits: int = DEFAULT_FIELD_BITS,
 ) -> None:
-    """Enters `hold_doubled` and `evaluate_doubled`, and `exact` on the lane of that name below theirs.
+    """Enters `hold_kept` and `evaluate_kept`, and `exact` on the lane of that name below theirs.
 
     Args:
         traffic: Where the frames are entered.
         lane: The path of the lane on which they are called.
         holder: Of the key.
         evaluator: The other party.
-        rows: Length of the columns.
+        kept: Of the calls before this one; it takes note of this one.
         pairs: As given to both.
-        key_bits: Size of the key.
+        names: As given to both.
         field_bits: k of the extension.
     """
-    arrangement = Arrangement.of(rows, pairs, "doubled", key_bits)
-    key = PaillierKey(modulus=bytes(key_bits // 8))
-    traffic.send(holder, evaluator, lane, PaillierKey, key.ByteSize())
-    chunks = arrangement.chunks()
-    for number, chunk in enumerate(chunks):
-        message = EncryptedRows(data=bytes(chunk.ciphertexts * arrangement.ciphertext_bytes))
-        traffic.send(holder, evaluator, lane, EncryptedRows, message.ByteSize())
-        if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
-            traffic.send(evaluator, holder, f"{lane}/taken", RowsTaken, RowsTaken().ByteSize())
-    size = arrangement.replies * arrangement.ciphertext_bytes
+    parts = kept.parts(pairs, names)
+    if not kept.calls:
+        key = PaillierKey(modulus=bytes(kept.key_bits // 8))
+        traffic.send(holder, evaluator, lane, PaillierKey, key.ByteSize())
+    kept.keep(parts)
+    windows = 0
+    for arrangement in (part.arrangement for part in parts if part.new):
+        chunks = arrangement.chunks()
+        for number, chunk in enumerate(chunks):
+            message = EncryptedRows(data=bytes(chunk.ciphertexts * arrangement.ciphertext_bytes))
+            traffic.send(holder, evaluator, lane, EncryptedRows, message.ByteSize())
+            if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
+                traffic.send(evaluator, holder, f"{lane}/taken", RowsTaken, RowsTaken().ByteSize())
+                windows = 1
+    size = sum(part.replies * part.arrangement.ciphertext_bytes for part in parts)
     traffic.send_array(evaluator, holder, lane, MaskedProducts, size)
     number = transfers_of(pairs)
     for batch in batches(number):
@@ -58,7 +64,7 @@ def exact_products_traffic(
     for start in range(0, number, BATCH):
         size = min(BATCH, number - start) * _WORD_BYTES
         traffic.send_array(holder, evaluator, f"{lane}/{EXACT}", EncryptedMessages, size)
-    traffic.rounds += 5 if len(chunks) > 2 * WINDOW else 3  # the windows' messages count from where the call began
+    traffic.rounds += 3 + 2 * windows  # the windows' messages count from where the call began
 
 
 def transfers_of(pairs: Pairs) -> int:
@@ -73,7 +79,7 @@ class PaillierWork:
     Attributes:
         encryptions: By the key's holder: encryptions of zero, the costly part of an encryption.
         decryptions: By the key's holder.
-        multiplications: By the evaluator, modulo n², at most.
+        multiplications: By the evaluator, modulo n², at most: rows that all its columns treat alike take fewer.
         residues: By the evaluator: uniform n-th residues.
         transfers: Correlated, of words of 8 bytes, from the key's holder.
     """
@@ -85,15 +91,19 @@ class PaillierWork:
     transfers: int
 
 
-def exact_products_work(rows: int, pairs: Pairs, key_bits: int, density: float) -> PaillierWork:
-    """The work of `hold_doubled`, `evaluate_doubled` and `exact`.
+def exact_products_work(kept: KeptColumns, pairs: Pairs, names: Names | None, density: float) -> PaillierWork:
+    """The work of `hold_kept`, `evaluate_kept` and `exact`.
 
     Args:
-        rows: Length of the columns.
+        kept: Of the calls before this one; it takes note of this one.
         pairs: As given to both.
-        key_bits: Size of the key.
+        names: As given to both.
         density: Share of the rows where a column of the evaluator is set.
     """
-    arrangement = Arrangement.of(rows, pairs, "doubled", key_bits)
-    selected, replies = round(rows * density) * arrangement.sums, arrangement.replies
-    return PaillierWork(arrangement.requests, replies, selected, replies, transfers_of(pairs))
+    parts = kept.parts(pairs, names)
+    kept.keep(parts)
+    selected = round(kept.rows * density) * sum(part.arrangement.sums for part in parts)
+    joined = sum(part.joined_bits for part in parts)
+    replies = sum(part.replies for part in parts)
+    requests = sum(part.requests for part in parts)
+    return PaillierWork(requests, replies, selected + joined, replies, transfers_of(pairs))

@@ -32,7 +32,7 @@ Adversary: semi-honest. The evaluator sees ciphertexts, private by the decisiona
     an evaluator that deviates can spoil products, or learn from the end of a job whether an altered one was refused.
 Collusion: two parties; the two together have everything.
 Leakage: the number of rows and the pairs, which are public. The *time* in which the evaluator answers grows with the
-    number of ones in its columns.
+    number of ones in its columns, and of its different rows.
 
 Source: Goethals, Laur, Lipmaa and Mielikäinen, "On Private Scalar Product Computation for Privacy-Preserving Data
 Mining", ICISC 2004, protocol 3; Paillier, EUROCRYPT 1999; Damgård, Jurik and Nielsen 2010. `exact`: the wrap of shares
@@ -41,38 +41,38 @@ of a number whose top bit is known is from Rathee et al., "SiRnn", IEEE S&P 2021
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
-from gmpy2 import mpz
 
 from crypto.primitives.columns import Columns, check_columns
-from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, encrypt, values_of, with_plaintext
-from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey, PublicKey
+from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey
 from crypto.primitives.paillier.pool import ZeroPool
-from crypto.primitives.paillier.selection import SelectionWanted, check_and_select
-from crypto.primitives.paillier.workers import Workers, in_order
-from crypto.primitives.paillier.zeros import UniformZeros
+from crypto.primitives.paillier.workers import Workers
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.slots import Words
 from crypto.primitives.xor_sharing import XorShare
 from crypto.protocols.comparison import Thresholds, at_least, width_for
 from crypto.protocols.ot_extension import receive_correlated, send_correlated
 from crypto.protocols.ot_matrix import Pairs
-from crypto.protocols.paillier_arrangement import Arrangement, Chunk, in_pieces, joined
+from crypto.protocols.paillier_arrangement import Arrangement
+from crypto.protocols.paillier_rows import (
+    decrypt_replies,
+    multiply_rows,
+    receive_key,
+    receive_rows,
+    send_replies,
+    send_rows,
+    uniform_zeros,
+)
 from crypto.protocols.two_party import TwoParty, beside
 from link.disclosure import Declared
 from link.errors import MalformedMessage
 from link.session import Session
-from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
+from protos.v1.paillier_pb2 import PaillierKey
 
 EXACT: Final = "exact"  # the lane on which doubled shares are made exact, below that of their making
-WINDOW: Final = 32  # messages of rows of which the evaluator tells that it has taken them
-_REPLIES_AT_ONCE: Final = 16  # ciphertexts in a piece of work: a tenth to half a second
 
 
 def declared(label: str, holder: str, maximum: int, *, when: str) -> Declared:
@@ -302,32 +302,9 @@ async def _hold(
     check_columns(columns, arrangement.rows, arrangement.used[0])
     if pool.key != key.public:
         raise TypeError("encryptions of zero are taken from a pool under the key itself")
-
-    def encrypted(chunk: Chunk, zeros: list[mpz]) -> bytes:
-        return encrypt(key.public, arrangement.plaintexts(chunk, columns), zeros).to_bytes()
-
     await session.send(evaluator, PaillierKey(modulus=key.public.to_bytes()))  # -> 1
-    random, taken = session.randomness("encryptions of zero"), session.lane("taken")
-    chunks = arrangement.chunks()
-    for number, chunk in enumerate(chunks):
-        if number >= 2 * WINDOW and number % WINDOW == 0:
-            await taken.recv(evaluator, RowsTaken)
-        zeros = await pool.draw(chunk.ciphertexts, random, workers)
-        rows = await session.compute(encrypted, chunk, zeros)
-        await session.send(evaluator, EncryptedRows(data=rows))  # -> 1
-        session.progress("encrypting", number + 1, len(chunks))
-
-    shape = (arrangement.replies, arrangement.ciphertext_bytes)
-    replies = await session.recv_array(evaluator, MaskedProducts, np.uint8, shape)  # <- 2
-    try:
-        ciphertexts = await session.compute(Ciphertexts.from_bytes, key.public, replies.tobytes())
-    except ValueError as error:
-        raise MalformedMessage(
-            f"{evaluator} sent products that are not as they must be: {error}", party=evaluator
-        ) from None
-    pieces = in_pieces(len(ciphertexts), _REPLIES_AT_ONCE)
-    plaintexts = await session.map(lambda piece: key.decrypt(ciphertexts[piece]), pieces)
-    return arrangement.layout.unpack(joined(plaintexts))
+    await send_rows(session, evaluator, arrangement, key, pool, columns, workers)  # -> 1
+    return arrangement.layout.unpack(await decrypt_replies(session, evaluator, key, arrangement.replies))  # <- 2
 
 
 async def _evaluate(
@@ -335,68 +312,12 @@ async def _evaluate(
 ) -> Words:
     """The pairs' masks, modulo 2^width."""
     check_columns(columns, arrangement.rows, arrangement.used[1])
-    message = await session.recv(holder, PaillierKey)  # <- 1
-    try:
-        key = await session.compute(PublicKey.from_bytes, message.modulus, arrangement.ciphertext_bytes * 4)
-    except ValueError as error:
-        raise MalformedMessage(f"{holder} sent a key that cannot be one: {error}", party=holder) from None
-
+    key = await receive_key(session, holder, arrangement.ciphertext_bytes * 4)  # <- 1
+    rows = receive_rows(session, holder, arrangement)  # <- 1
     products, zeros = await beside(
-        _products(session, holder, arrangement, columns, key, workers),
-        _uniform_zeros(session, key, arrangement.replies),
+        multiply_rows(session, holder, arrangement, columns, key, rows, workers),
+        uniform_zeros(session, key, arrangement.replies),
     )
     masks, slots = arrangement.layout.masks(arrangement.sums, session.randomness("masks"))
-
-    def masked(piece: slice) -> list[mpz]:
-        """Fresh, and under the mask."""
-        fresh = (with_plaintext(key, zero, mask) for zero, mask in zip(zeros[piece], masks[piece], strict=True))
-        return [a * b % key.n_squared for a, b in zip(products[piece], fresh, strict=True)]
-
-    replies = joined(await session.map(masked, in_pieces(arrangement.replies, _REPLIES_AT_ONCE)))
-    data = np.frombuffer(bytes_of(key, replies), np.uint8)
-    await session.send_array(holder, MaskedProducts, data)  # -> 2
+    await send_replies(session, holder, key, products, zeros, masks)  # -> 2
     return arrangement.of_pairs(slots)
-
-
-async def _products(
-    session: Session, holder: str, arrangement: Arrangement, columns: Columns, key: PublicKey, workers: Workers
-) -> list[mpz]:
-    """The products of selected ciphertexts: column by column, group by group for each, and for each place by place."""
-    chunks, taken = arrangement.chunks(), session.lane("taken")
-
-    async def pieces() -> AsyncIterator[SelectionWanted]:
-        for number, chunk in enumerate(chunks):
-            size = chunk.ciphertexts * key.ciphertext_bytes
-            rows = await session.recv(holder, EncryptedRows, partial(_check_size, size=size))  # <- 1
-            selection = await session.compute(arrangement.selection, chunk, columns)
-            yield SelectionWanted(int(key.n), rows.data, chunk.groups, selection)
-            if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
-                await taken.send(holder, RowsTaken())
-
-    products, done = [mpz(1)] * arrangement.replies, 0
-    try:
-        async with aclosing(in_order(workers, check_and_select, pieces())) as results:
-            async for data in results:
-                parts = values_of(key, data)
-                products = [a * b % key.n_squared for a, b in zip(products, parts, strict=True)]
-                session.progress("multiplying", done := done + 1, len(chunks))
-    except ValueError as error:
-        raise MalformedMessage(f"{holder} sent rows that are not as they must be: {error}", party=holder) from None
-    shape = (arrangement.groups, arrangement.layout.rows, len(arrangement.used[1]))
-    places = np.arange(arrangement.replies).reshape(shape).transpose(2, 0, 1).reshape(-1)
-    return [products[place] for place in places]
-
-
-async def _uniform_zeros(session: Session, key: PublicKey, count: int) -> list[mpz]:
-    """For the replies, made while rows come in."""
-    source = UniformZeros(key)
-    pieces = [
-        (piece.stop - piece.start, session.randomness("uniform residues"))
-        for piece in in_pieces(count, _REPLIES_AT_ONCE)
-    ]
-    return joined(await session.map(lambda piece: source.make(*piece), pieces))
-
-
-def _check_size(message: EncryptedRows, size: int) -> None:
-    if len(message.data) != size:
-        raise ValueError(f"{size} bytes of ciphertexts were expected, not {len(message.data)}")

@@ -32,6 +32,7 @@ MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are told ap
 _MOST_SPLITS: Final = 20_000  # ways in which an itemset of a length lies at the parties
 _THRESHOLD: Final = 2 * CLASSES  # a support is in the middle of its class, and places count halves of classes
 _MOST_PLACES: Final = 2 * _THRESHOLD
+_NUMBERS: Final = range(1 << 62)
 _UNSURE: Final = 4  # places between products that are hardly ever and nearly always above the threshold
 
 
@@ -208,7 +209,9 @@ def _levels(
         if total > task.max_candidates:
             return tuple(levels), length, None
         itemsets = made_up(parties, candidates, lattice.frequent, union=union)
-        levels.append(Level(total, min(frequent, total), _cut(itemsets, total, positions)))
+        batches = _cut(itemsets, total, positions)
+        names = dict.fromkeys(parties, _NUMBERS)  # made-up conjunctions are numbered alike at all lengths
+        levels.append(Level(total, min(frequent, total), batches, (names,) * len(batches)))
     return tuple(levels), None, None
 
 

@@ -13,6 +13,7 @@ Split = tuple[int, ...]
 """How many items each party has of an itemset, in the order of the job."""
 
 _PRESENCE = 0  # the number of a party's conjunction of no items
+_BLOCK_BITS = 32  # of the numbers of a length
 
 
 def made_up(
@@ -27,18 +28,9 @@ def made_up(
         union: Whether all parties take part in each candidate, by their presence where they have no item.
 
     Returns:
-        Those of them that span parties.
+        Those of them that span parties. A conjunction of some length has the same number whatever the candidates'.
     """
-    found, ends = list[Itemset](), [_PRESENCE + 1] * len(parties)
-    blocks = dict[tuple[int, int, bool], int]()  # where the conjunctions of a party and length begin
-
-    def block(party: int, length: int, number: int, *, alone: bool) -> int:
-        key = party, length, alone
-        if key not in blocks:
-            blocks[key] = ends[party]
-            ends[party] += number
-        return blocks[key]
-
+    found = list[Itemset]()
     for split, number in candidates.items():
         involved = [party for party, own in enumerate(split) if own]
         alone = len(involved) == 1
@@ -49,10 +41,15 @@ def made_up(
         used = _used(number, most)
         cells = np.unravel_index(np.arange(number) * prod(used) // number, used)
         columns = {parties[party]: [_PRESENCE] * number for party in range(len(parties)) if union}
-        for party, each, indices in zip(involved, most, cells, strict=True):
-            columns[parties[party]] = (block(party, split[party], each, alone=alone) + indices).tolist()
+        for party, indices in zip(involved, cells, strict=True):
+            columns[parties[party]] = (_block(split[party], alone=alone) + indices).tolist()
         found += [dict(zip(columns, numbers, strict=True)) for numbers in zip(*columns.values(), strict=True)]
     return found
+
+
+def _block(length: int, *, alone: bool) -> int:
+    """Where the numbers of conjunctions of so many items begin: those of which others have a part, and those alone."""
+    return 2 * length + alone << _BLOCK_BITS
 
 
 def _used(number: int, most: Sequence[int]) -> list[int]:

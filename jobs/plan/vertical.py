@@ -28,8 +28,8 @@ from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.align import LABELS
 from mining.joint.vertical.parameters import VerticalMining, chosen_engine
-from mining.joint.vertical.run_sizes import Level, RunSizes, calls, comparisons, mining_traffic
-from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, working_bytes
+from mining.joint.vertical.run_sizes import Level, RunSizes, comparisons, mining_traffic, products_seconds
+from mining.joint.vertical.sizes import EngineSpeed, working_bytes
 from protos.v1.plan_pb2 import PartyEstimate
 
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
@@ -158,9 +158,7 @@ def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
     """Agreements, products and comparisons, where the parties share the work of products."""
     speed = EngineSpeed.by_transfer(max(each.transfer_s for each in speeds.values()))
     parties, density = tuple(speeds), task.expectation.density
-    products_s = sum(
-        addends_seconds(task, parties, sizes.positions, itemsets, speed, density) for _, itemsets in calls(sizes, task)
-    )
+    products_s = products_seconds(sizes, task, speed, density)
     compared_s = sum(comparison_s(number, width, task.compute, speeds) for number, width in comparisons(sizes, task))
     peers = 1 if chosen_engine(task) == "replicated" else len(parties) - 1
     agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crypto.protocols.ot_matrix import Pairs
 from crypto.protocols.pairwise import agree
 from link.errors import ConfigurationError, InputDataError
 from link.session import Session
@@ -226,9 +227,29 @@ def test_the_statement_says_who_may_not_work_together(disclose: Disclose) -> Non
 def test_the_key_goes_to_whom_it_saves_most() -> None:
     few, many = np.arange(3), np.arange(200)
     pairs = np.stack(np.meshgrid(few, many), axis=-1).reshape(-1, 2)
-    assert paillier.roles(10_000, ("a", "b"), pairs) == ("a", "b")
-    assert paillier.roles(10_000, ("a", "b"), pairs[:, ::-1]) == ("b", "a")
-    assert paillier.roles(10_000, ("a", "b"), pairs[:1]) == ("a", "b")
+
+    def holder(pairs: Pairs) -> str:
+        return paillier.Encrypted().roles(("a", "b"), (0, 10_000), pairs, None).holder
+
+    assert holder(pairs) == "a"
+    assert holder(pairs[:, ::-1]) == "b"
+    assert holder(pairs[:1]) == "a"
+
+
+def test_what_is_under_encryption_speaks_for_its_holder() -> None:
+    """Ten of a's columns with one of b's: a encrypts, unless b's has been encrypted before, as it is for thirty."""
+    pairs = np.stack([np.arange(30), np.zeros(30, np.int64)], axis=-1)
+    names = {"a": range(30), "b": ["one"]}
+    encrypted, pair, rows = paillier.Encrypted(), ("a", "b"), (0, 50_000)
+    assert encrypted.roles(pair, rows, pairs[:10], names).holder == "a"
+    first = encrypted.roles(pair, rows, pairs, names)
+    assert first.holder == "b"
+    first.kept.keep(first.kept.parts(first.pairs, first.names))
+    again = encrypted.roles(pair, rows, pairs[:10], names)
+    assert again.holder == "b"
+    assert sum(part.requests for part in again.kept.parts(again.pairs, again.names)) == 0
+    for others in ((rows, None), ((0, 49_000), names)):  # nothing is kept for calls without names, or of other rows
+        assert encrypted.roles(pair, others[0], pairs[:10], others[1]).holder == "a"
 
 
 def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from link.traffic import Traffic, greeting, receipts
 from mining.candidates import join
 from mining.item_columns import item_columns
 from mining.joint.vertical import batches, run_sizes
+from mining.joint.vertical.engines import Naming
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes, mining_traffic
 from mining.joint.vertical.split import Split
 from mining.rule_growth import Family, RuleGrowth
@@ -81,12 +82,14 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
     while sets and task.allows(len(levels) + 2) and len(levels) < len(sets):
         candidates = join(sets[len(levels)]).sets
         frequent = len(sets[len(levels) + 1]) if len(levels) + 1 < len(sets) else 0
-        parts, start = list[Sequence[Itemset]](), 0
+        parts, names, start = list[Sequence[Itemset]](), list[Naming](), 0
         for size in batch_sizes(len(candidates), positions):
             part = candidates[start : start + size]
-            parts.append(Split.of(part, holder, parties, everywhere=task.mode == "intersection").itemsets())
+            split = Split.of(part, holder, parties, everywhere=task.mode == "intersection")
+            parts.append(split.itemsets())
+            names.append(split.names())
             start += size
-        levels.append(Level(len(candidates), frequent, tuple(parts)))
+        levels.append(Level(len(candidates), frequent, tuple(parts), tuple(names)))
     named = {
         party: [item for item, place in zip(found.items, holder, strict=True) if place == number]
         for number, party in enumerate(parties)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.bit_matrix import pack_bits
-from crypto.protocols import paillier_arrangement, paillier_dot
+from crypto.protocols import paillier_arrangement, paillier_rows
 from crypto.protocols.pairwise import agree
 from link.core import FRAME_OVERHEAD_BYTES
 from link.session import Session
@@ -93,7 +93,7 @@ def test_bytes_are_those_of_a_run(engine: str, data: st.DataObject, n_parties: i
 def test_rows_in_blocks_and_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paillier, "MOST_ROWS", 1024)
     monkeypatch.setattr(paillier_arrangement, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(paillier_dot, "WINDOW", 1)
+    monkeypatch.setattr(paillier_rows, "WINDOW", 1)
     monkeypatch.setattr("crypto.protocols.paillier_costs.WINDOW", 1)
     compare("paillier", ("a", "b"), 1100, [{"a": column, "b": 0} for column in range(20)], 20)
 

@@ -44,6 +44,12 @@ class MemoryStock:
     def copy(self) -> dict[tuple[str, Role], Stock]:
         return dict(self.kept)
 
+    def restored(self) -> MemoryStock:
+        """Another store that holds what this one does."""
+        other = MemoryStock()
+        other.kept = self.copy()
+        return other
+
     def get(self, peer: str, role: Role) -> Stock | None:
         return self.kept.get((peer, role))
 

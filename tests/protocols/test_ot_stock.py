@@ -239,8 +239,7 @@ def test_a_copy_that_was_restored_at_one_end_is_refused_and_the_stock_made_anew(
     assert world.run().delta == renewed.delta
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_sessions_side_by_side_are_not_taken_for_a_restored_copy(end: str) -> None:
+def test_sessions_side_by_side_are_not_taken_for_a_restored_copy() -> None:
     world = World()
     for _ in range(4):
         world.run_beside(4)

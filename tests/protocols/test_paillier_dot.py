@@ -18,7 +18,7 @@ from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
 from crypto.primitives.slots import STATISTICAL_BITS
-from crypto.protocols import paillier_arrangement, paillier_dot
+from crypto.protocols import paillier_arrangement, paillier_dot, paillier_rows
 from crypto.protocols.ot_matrix import all_pairs
 from crypto.protocols.paillier_arrangement import Arrangement, Result
 from crypto.protocols.paillier_dot import (
@@ -163,7 +163,7 @@ def test_with_worker_processes() -> None:
 def test_rows_come_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """With messages of 8 ciphertexts and windows of one message the holder waits for the evaluator, again and again."""
     monkeypatch.setattr(paillier_arrangement, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(paillier_dot, "WINDOW", 1)
+    monkeypatch.setattr(paillier_rows, "WINDOW", 1)
     rng, frames = np.random.default_rng(3), list[Frame]()
     a, b = rng.random((50, 133)) < 0.4, rng.random((1, 133)) < 0.4
     pairs = all_pairs(50, 1)

@@ -50,6 +50,7 @@ PROTOCOL_PAGES = {
     "shared_bits": "shares",
     "multiplication": "shares",
     "paillier_dot": "paillier",
+    "paillier_kept": "paillier",
     "conversion": "shares",
     "ot_matrix": "ot-matrix",
     "replicated": "replicated",
@@ -86,6 +87,7 @@ HELPERS = {
     "product_costs",
     "paillier_costs",
     "paillier_arrangement",
+    "paillier_rows",
 }  # parts of protocols that have pages
 
 

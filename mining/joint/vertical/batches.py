@@ -32,6 +32,7 @@ async def set_addends(
     own: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     n_positions: int,
     everywhere: bool,
+    named: bool = False,
 ) -> Addends:
     """This party's addends of how many common rows meet all conditions of each set.
 
@@ -44,6 +45,7 @@ async def set_addends(
         own: From numbers of conditions to places among this party's; −1 for those of others.
         n_positions: Number of positions.
         everywhere: Whether every position has a row at every party.
+        named: Whether a condition has the same number in all calls of the engine that are named, one after the other.
 
     Returns:
         Shape (m,): all parties' add up to the counts, modulo 2^64.
@@ -61,5 +63,6 @@ async def set_addends(
         if len(spanning):
             itemsets = await session.compute(split.itemsets)
             lane = session.lane(str(batch))
-            total[start + spanning] = await engine.addends(lane, bits.view(np.uint8), n_positions, itemsets)
+            names = split.names() if named else None
+            total[start + spanning] = await engine.addends(lane, bits.view(np.uint8), n_positions, itemsets, names)
     return total

@@ -96,7 +96,10 @@ def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
         case "ot":
             return []
         case "paillier":
-            what = "from how long others take to answer, about in how many rows the items of theirs occur"
+            what = (
+                "from how long others take to answer, about in how many rows the items of theirs occur, and in how "
+                "many ways together"
+            )
             return [Learned(parties, "count", what)]
     if not is_dealt(task, parties):
         what = "if any two of them work together, which rows hold which items of all parties"

@@ -295,6 +295,7 @@ class _Run:
             own=dictionary.numbers,
             n_positions=self.aligned.n_positions,
             everywhere=self.aligned.presence is None,
+            named=True,
         )
 
     async def _decide_by_number(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, Addends]]:

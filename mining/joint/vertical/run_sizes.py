@@ -16,9 +16,11 @@ from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
 from mining.joint.vertical.batches import BATCH_BYTES
+from mining.joint.vertical.engines import Naming
+from mining.joint.vertical.engines.paillier import Encrypted
 from mining.joint.vertical.names import PREFIX_BYTES
 from mining.joint.vertical.parameters import VerticalMining, chosen_engine, holders_of, in_job_order
-from mining.joint.vertical.sizes import addends_traffic
+from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, addends_traffic
 from mining.thresholds import minimum_count
 
 _SHAPE_BYTES = 8
@@ -47,11 +49,13 @@ class Level:
         candidates: How many are decided on.
         frequent: How many of them are frequent.
         batches: Those that span parties, as an engine gets them, batch by batch of all candidates.
+        names: Of each batch's conjunctions, as an engine gets them.
     """
 
     candidates: int
     frequent: int
     batches: tuple[Sequence[Itemset], ...]
+    names: tuple[Naming, ...]
 
     @property
     def spanning(self) -> int:
@@ -95,17 +99,42 @@ def batch_sizes(candidates: int, positions: int) -> list[int]:
     return [min(step, candidates - start) for start in range(0, candidates, step)]
 
 
-def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[tuple[str, Sequence[Itemset]]]:
-    """What an engine is asked to compute, one call after the other: names of lanes, and itemsets that span parties."""
+@dataclass(frozen=True)
+class Call:
+    """What an engine is asked to compute.
+
+    Attributes:
+        lane: Its name.
+        itemsets: Those that span parties.
+        names: Of their conjunctions.
+    """
+
+    lane: str
+    itemsets: Sequence[Itemset]
+    names: Naming | None = None
+
+
+def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
+    """What an engine is asked to compute, one call after the other."""
     parties = tuple(sizes.rows)
     if task.mode == "union":
-        yield "presence", [dict.fromkeys(parties, 0)]
+        yield Call("presence", [dict.fromkeys(parties, 0)])
         numbered = dict(sizes.numbered)
-        yield "level-1", [{**numbered, party: number} for party in parties for number in range(numbered[party])]
+        first = [{**numbered, party: number} for party in parties for number in range(numbered[party])]
+        yield Call("level-1", first)
     for length, level in enumerate(sizes.levels, 2):
-        for batch, itemsets in enumerate(level.batches):
+        for batch, (itemsets, names) in enumerate(zip(level.batches, level.names, strict=True)):
             if itemsets:
-                yield f"level-{length}/{batch}", itemsets
+                yield Call(f"level-{length}/{batch}", itemsets, names)
+
+
+def products_seconds(sizes: RunSizes, task: VerticalMining, speed: EngineSpeed, density: float) -> float:
+    """Processor time of all calls of the engine, all parties together; arguments as for `addends_seconds`."""
+    parties, rows, encrypted = tuple(sizes.rows), sizes.positions, Encrypted()
+    return sum(
+        addends_seconds(task, parties, rows, call.itemsets, speed, density, call.names, encrypted)
+        for call in calls(sizes, task)
+    )
 
 
 def comparisons(sizes: RunSizes, task: VerticalMining) -> list[tuple[int, int]]:
@@ -132,12 +161,14 @@ def mining_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: Run
     agreed, traffic.rounds = traffic.rounds, begun
     _alignment_traffic(traffic, f"{lane}/rows", task, sizes)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    engine = dict(calls(sizes, task))
+    engine, encrypted = {call.lane: call for call in calls(sizes, task)}, Encrypted()
 
-    def products(*names: str) -> None:
-        for name in names:
-            if name in engine:
-                addends_traffic(traffic, f"{lane}/{name}", task, rows=sizes.positions, itemsets=engine[name])
+    def products(*lanes: str) -> None:
+        for call in (engine[name] for name in lanes if name in engine):
+            path, named = f"{lane}/{call.lane}", call.names
+            addends_traffic(
+                traffic, path, task, rows=sizes.positions, itemsets=call.itemsets, names=named, encrypted=encrypted
+            )
 
     if task.mode == "union":
         products("presence")

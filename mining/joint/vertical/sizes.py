@@ -25,7 +25,7 @@ from crypto.protocols.replicated_counts import STREAMS
 from crypto.protocols.shared_products import word_for
 from link.traffic import Traffic
 from mining.joint.vertical.engines import paillier
-from mining.joint.vertical.engines.interface import by_pair, numbers_of, of_several
+from mining.joint.vertical.engines.interface import Naming, by_pair, numbers_of, of_several
 from mining.joint.vertical.engines.oblivious_transfer import SEVERAL
 from mining.joint.vertical.parameters import (
     ChosenEngine,
@@ -159,6 +159,8 @@ def addends_traffic(
     *,
     rows: int,
     itemsets: Sequence[Itemset],
+    names: Naming | None = None,
+    encrypted: paillier.Encrypted | None = None,
     field_bits: int = DEFAULT_FIELD_BITS,
 ) -> None:
     """Enters `Engine.addends` of the engine that the job takes: all bytes, and at least as many rounds.
@@ -169,6 +171,8 @@ def addends_traffic(
         task: The public parameters.
         rows: As given to the engine.
         itemsets: As given to the engine.
+        names: As given to the engine.
+        encrypted: Of the calls before this one; it takes note of this one. None: there are none with names.
         field_bits: k of the extensions.
     """
     parties, engine = traffic.parties, chosen_engine(task)
@@ -192,17 +196,16 @@ def addends_traffic(
         if engine == "ot":
             pair_products_traffic(traffic, path, pair, rows=rows, pairs=pairs, field_bits=field_bits)
         else:
-            for number, (start, stop) in enumerate(paillier.row_blocks(rows)):
-                holder, evaluator = paillier.roles(stop - start, pair, pairs)
-                turned = pairs if holder == pair[0] else pairs[:, ::-1]
+            for number, block in enumerate(paillier.row_blocks(rows)):
+                roles = (encrypted or paillier.Encrypted()).roles(pair, block, pairs, names)
                 exact_products_traffic(
                     traffic,
                     f"{path}/{number}",
-                    holder,
-                    evaluator,
-                    rows=stop - start,
-                    pairs=turned,
-                    key_bits=paillier.KEY_BITS,
+                    roles.holder,
+                    roles.evaluator,
+                    kept=roles.kept,
+                    pairs=roles.pairs,
+                    names=roles.names,
                     field_bits=field_bits,
                 )
         ends.append(traffic.rounds)
@@ -219,6 +222,8 @@ def addends_seconds(
     itemsets: Sequence[Itemset],
     speed: EngineSpeed,
     density: float = TYPICAL_DENSITY,
+    names: Naming | None = None,
+    encrypted: paillier.Encrypted | None = None,
 ) -> float:
     """Processor time of `Engine.addends` of the engine that the job takes, all parties together; arguments as above."""
     engine, total = chosen_engine(task), 0.0
@@ -235,10 +240,9 @@ def addends_seconds(
             work = pair_products_work(rows, pairs)
             total += work.transfers * speed.transfer_s + work.words * speed.correction_s
             continue
-        holder, _ = paillier.roles(rows, pair, pairs)
-        turned = pairs if holder == pair[0] else pairs[:, ::-1]
-        blocks = [stop - start for start, stop in paillier.row_blocks(rows)]
-        for part in (exact_products_work(block, turned, paillier.KEY_BITS, density) for block in blocks):
+        for block in paillier.row_blocks(rows):
+            roles = (encrypted or paillier.Encrypted()).roles(pair, block, pairs, names)
+            part = exact_products_work(roles.kept, roles.pairs, roles.names, density)
             total += part.encryptions * speed.encryption_s + part.decryptions * speed.decryption_s
             total += part.multiplications * speed.multiplication_s + part.residues * speed.residue_s
             total += part.transfers * (speed.transfer_s + _COUNT_BYTES * speed.correction_s)

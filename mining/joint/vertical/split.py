@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.protocols.product_chains import Itemset
+from mining.joint.vertical.engines import Naming
 from mining.lattice import Sets
 
 Members = NDArray[np.int64]
@@ -58,6 +59,13 @@ class Split:
     def spanning(self) -> NDArray[np.int64]:
         """Candidates in which several parties take part."""
         return np.flatnonzero(self.owner < 0)
+
+    def names(self) -> Naming:
+        """By party its conjunctions by their items, in order; each is in all batches what it is in this one."""
+        return {
+            party: [tuple(item for item in items if item >= 0) for items in members.tolist()]
+            for party, members in self.members.items()
+        }
 
     def itemsets(self) -> list[Itemset]:
         """Of each spanning candidate, by party the number of its conjunction."""

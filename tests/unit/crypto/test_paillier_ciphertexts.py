@@ -74,6 +74,17 @@ def test_tables_are_used_where_much_is_selected(density: float, tables: bool, mo
     assert decrypted(sums) == selection.sum(axis=0).tolist()
 
 
+@pytest.mark.parametrize(("columns", "saves"), [(1, False), (30, True)])
+def test_rows_that_are_selected_alike_are_multiplied_into_one(columns: int, saves: bool) -> None:
+    draw = np.random.default_rng(2)
+    selection = (draw.random((5, columns)) < 0.5)[draw.integers(0, 5, 64)]
+    plaintexts = draw.integers(0, 100, 64)
+    rows = encrypted(plaintexts.tolist())
+    values, distinct = selecting._alike_as_one(rows.values, selection, rows.key.n_squared)
+    assert len(values) == len(distinct) == (5 if saves else 64)
+    assert decrypted(select_sums(rows, selection)) == (plaintexts @ selection).tolist()
+
+
 def test_a_selection_has_a_row_for_each_ciphertext() -> None:
     with pytest.raises(ValueError, match="as many rows"):
         select_sums(encrypted([1, 2]), np.ones((3, 1), np.bool_))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,9 @@ from crypto.protocols.product_chains import Itemset
 from link.session import Session
 
 Addends = NDArray[np.uint64]
+
+Naming = Mapping[str, Sequence[Hashable]]
+"""By party what its conjunctions of a call are called, by number: those of one name have the same bits in all calls."""
 
 
 class Engine(Protocol):
@@ -31,7 +34,9 @@ class Engine(Protocol):
         """
         ...
 
-    async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
+    async def addends(
+        self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
+    ) -> Addends:
         """This party's addends of the supports.
 
         Args:
@@ -39,6 +44,7 @@ class Engine(Protocol):
             columns: This party's conjunctions, packed.
             rows: Their length.
             itemsets: Public: by party the number of its conjunction, of two parties or more each.
+            names: Public: of the conjunctions, with calls one after the other; None: this call has them alone.
 
         Returns:
             Shape (itemsets,): all parties' add up to the supports, modulo 2^64.

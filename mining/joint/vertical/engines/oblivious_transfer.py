@@ -17,7 +17,7 @@ from crypto.protocols.shared_products import spanning_products
 from crypto.protocols.two_party import TwoParty
 from link.session import Session
 from link.tasks import together
-from mining.joint.vertical.engines.interface import Addends, by_pair, numbers_of, of_several
+from mining.joint.vertical.engines.interface import Addends, Naming, by_pair, numbers_of, of_several
 from mining.joint.vertical.parameters import in_job_order
 
 SEVERAL: Final = "several"  # the lane of itemsets of three parties and more
@@ -47,7 +47,14 @@ class ObliviousTransferEngine:
         """Agrees upon the seeds of all transfers."""
         await together(pair.prepare() for pair in self._pairs.values())
 
-    async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
+    async def addends(
+        self,
+        session: Session,
+        columns: Columns,
+        rows: int,
+        itemsets: Sequence[Itemset],
+        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+    ) -> Addends:
         """See `Engine`."""
         total = np.zeros(len(itemsets), np.uint64)
         work = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,8 +16,8 @@ from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.workers import PIECE, Workers
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.protocols.ot_matrix import Pairs
-from crypto.protocols.paillier_arrangement import Arrangement
-from crypto.protocols.paillier_dot import EXACT, evaluate_doubled, hold_doubled
+from crypto.protocols.paillier_dot import EXACT
+from crypto.protocols.paillier_kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.two_party import TwoParty
@@ -24,7 +25,7 @@ from link.executor import available_cores
 from link.process_executor import ProcessExecutor
 from link.session import Session
 from link.tasks import together
-from mining.joint.vertical.engines.interface import Addends, by_pair, numbers_of
+from mining.joint.vertical.engines.interface import Addends, Naming, by_pair, numbers_of
 from mining.joint.vertical.engines.oblivious_transfer import add_several
 
 KEY_BITS: Final = DEFAULT_BITS
@@ -32,10 +33,64 @@ MOST_ROWS: Final = 1 << 22  # at once: slots under masks of their own hold count
 _WORTH_PROCESSES: Final = 4 * PIECE  # ciphertexts below which processes take longer to start than they save
 
 
-class PaillierEngine:
-    """Packed ciphertexts between two parties (`paillier_dot`), products of shares among more (`shared_products`).
+@dataclass(frozen=True)
+class Roles:
+    """Who does what in a call, and with what.
 
-    Private against all other parties together; needs nobody's trust. A party's key lives as long as its engine.
+    Attributes:
+        holder: Of the key.
+        evaluator: The other of the two.
+        kept: Which of the holder's columns the evaluator has under encryption.
+        pairs: Of columns of the holder and of the evaluator.
+        names: Of the holder's columns.
+    """
+
+    holder: str
+    evaluator: str
+    kept: KeptColumns
+    pairs: Pairs
+    names: Names | None
+
+    @property
+    def ciphertexts(self) -> int:
+        """That the evaluator multiplies, each once or more."""
+        return sum(part.arrangement.requests for part in self.kept.parts(self.pairs, self.names))
+
+
+class Encrypted:
+    """What pairs of parties have under each other's encryption: public, and the same at both of a pair."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._of: dict[tuple[tuple[str, str], int, int], dict[str, KeptColumns]] = {}
+
+    def roles(self, pair: tuple[str, str], block: tuple[int, int], numbers: Pairs, names: Naming | None) -> Roles:
+        """Who holds the key: with whom there is less to do, now and in the calls that may follow; in doubt the first.
+
+        Args:
+            pair: Two parties, in the order of the job.
+            block: The first row and the one after the last.
+            numbers: Their conjunctions, as in `ot_matrix`.
+            names: Of the conjunctions; of a call without, nothing is kept.
+        """
+        first, second = pair
+        start, stop = block
+        kept = {party: KeptColumns(stop - start, KEY_BITS) for party in pair}
+        if names is not None:
+            kept = self._of.setdefault((pair, start, stop), kept)
+        named = dict.fromkeys(pair) if names is None else {party: names[party] for party in pair}
+        ways = (
+            Roles(first, second, kept[first], numbers, named[first]),
+            Roles(second, first, kept[second], numbers[:, ::-1], named[second]),
+        )
+        return min(ways, key=lambda way: sum(part.foreseen for part in way.kept.parts(way.pairs, way.names)))
+
+
+class PaillierEngine:
+    """Packed ciphertexts between two parties (`paillier_kept`), products of shares among more (`shared_products`).
+
+    Private against all other parties together; needs nobody's trust. A party's key lives as long as its engine, and so
+    do the ciphertexts of its conjunctions at the others: another attempt of a job has other keys, and keeps none.
     """
 
     name = "paillier"
@@ -60,6 +115,8 @@ class PaillierEngine:
         self._making_key = asyncio.Lock()
         self._processes = ProcessExecutor() if available_cores() > 1 else None
         self._stocking: asyncio.Task[None] | None = None
+        self._encrypted = Encrypted()
+        self._rows: dict[KeptColumns, KeptRows] = {}
 
     async def prepare(self, rows: int) -> None:
         """Makes a key, begins with a stock of encryptions of zero, and agrees upon the seeds of transfers."""
@@ -69,12 +126,14 @@ class PaillierEngine:
             self._stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
         await together(pair.prepare() for pair in self._pairs.values())
 
-    async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
+    async def addends(
+        self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
+    ) -> Addends:
         """See `Engine`."""
         await self._end_stocking()
         total = np.zeros(len(itemsets), np.uint64)
         work = [
-            self._of_pair(session.lane(f"{pair[0]} and {pair[1]}"), columns, rows, itemsets, pair, chosen)
+            self._of_pair(session.lane(f"{pair[0]} and {pair[1]}"), columns, rows, itemsets, pair, chosen, names)
             for pair, chosen in by_pair(itemsets, session.parties).items()
             if session.me in pair
         ]
@@ -88,6 +147,7 @@ class PaillierEngine:
         if self._stocking is not None:
             self._stocking.cancel()
         self._key = None
+        self._rows.clear()
         if self._processes is not None:
             self._processes.close()
 
@@ -99,27 +159,24 @@ class PaillierEngine:
         itemsets: Sequence[Itemset],
         pair: tuple[str, str],
         chosen: NDArray[np.int64],
+        names: Naming | None,
     ) -> tuple[NDArray[np.int64], Addends]:
         numbers = numbers_of([itemsets[place] for place in chosen], pair)
         total = np.zeros(len(chosen), np.uint64)
         for number, (start, stop) in enumerate(row_blocks(rows)):
             lane, part = session.lane(f"{number}"), columns[:, start // 8 : -(-stop // 8)]
-            total += await self._products(lane, part, stop - start, pair, numbers)
+            total += await self._products(lane, part, self._encrypted.roles(pair, (start, stop), numbers, names))
         return chosen, total
 
-    async def _products(
-        self, session: Session, columns: Columns, rows: int, pair: tuple[str, str], numbers: Pairs
-    ) -> Addends:
-        holder, evaluator = roles(rows, pair, numbers)
-        if holder != pair[0]:
-            numbers = numbers[:, ::-1]
-        workers = self._workers(Arrangement.of(rows, numbers, "doubled", KEY_BITS).requests, session)
+    async def _products(self, session: Session, columns: Columns, roles: Roles) -> Addends:
+        holder, evaluator, kept, call = roles.holder, roles.evaluator, roles.kept, (columns, roles.pairs, roles.names)
+        workers = self._workers(roles.ciphertexts, session)
         if session.me == holder:
             key, pool = await self._own_key()
-            doubled = await hold_doubled(session, evaluator, key, pool, columns, rows, numbers, workers=workers)
+            doubled = await hold_kept(session, evaluator, key, pool, kept, *call, workers=workers)
         else:
-            arguments = (holder, columns, rows, numbers)
-            doubled = await evaluate_doubled(session, *arguments, key_bits=KEY_BITS, workers=workers)
+            rows = KeptRows(kept) if roles.names is None else self._rows.setdefault(kept, KeptRows(kept))
+            doubled = await evaluate_kept(session, holder, rows, *call, workers=workers)
         peer = evaluator if session.me == holder else holder
         return (await doubled.exact(session.lane(EXACT), self._pairs[peer])).values
 
@@ -148,17 +205,3 @@ class PaillierEngine:
 def row_blocks(rows: int) -> list[tuple[int, int]]:
     """Rows that are computed on at once, each block beginning at a whole byte."""
     return [(start, min(start + MOST_ROWS, rows)) for start in range(0, rows, MOST_ROWS)]
-
-
-def roles(rows: int, pair: tuple[str, str], numbers: Pairs) -> tuple[str, str]:
-    """Who holds the key and who evaluates: what takes less work; the first holds it where both take as much.
-
-    Args:
-        rows: Of the columns.
-        pair: Two parties.
-        numbers: Their conjunctions, as in `ot_matrix`.
-    """
-    first, second = pair
-    ways = [Arrangement.of(rows, way, "doubled", KEY_BITS) for way in (numbers, numbers[:, ::-1])]
-    kept, turned = (way.work for way in ways)
-    return (first, second) if kept <= turned else (second, first)

@@ -14,7 +14,7 @@ from crypto.protocols.product_chains import Itemset
 from crypto.protocols.replicated_counts import spanning_counts
 from crypto.protocols.two_party import TwoParty
 from link.session import Session
-from mining.joint.vertical.engines.interface import Addends, numbers_of
+from mining.joint.vertical.engines.interface import Addends, Naming, numbers_of
 
 
 class ReplicatedEngine:
@@ -37,7 +37,14 @@ class ReplicatedEngine:
         for peer in self._peer():
             await self._pairs[peer].prepare()
 
-    async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
+    async def addends(
+        self,
+        session: Session,
+        columns: Columns,
+        rows: int,
+        itemsets: Sequence[Itemset],
+        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+    ) -> Addends:
         """See `Engine`."""
         two = next((self._pairs[peer] for peer in self._peer()), None)
         share = await spanning_counts(session, self._secrets, self._holders, two, columns, rows, list(itemsets))
@@ -68,7 +75,14 @@ class DealtEngine:
         """Agrees upon the seeds with which counts are lifted."""
         await self._parties.prepare()
 
-    async def addends(self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset]) -> Addends:
+    async def addends(
+        self,
+        session: Session,
+        columns: Columns,
+        rows: int,
+        itemsets: Sequence[Itemset],
+        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+    ) -> Addends:
         """See `Engine`."""
         pairs = numbers_of(itemsets, self._parties.holders)
         share = await self._products.pair_products(session, self._parties, columns, rows, pairs)
