@@ -4,12 +4,50 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
 
+from tests.remembered import remember_base_transfers
+
 hypothesis.settings.register_profile("comine", deadline=None)  # machines are shared; no test is timed
 hypothesis.settings.load_profile("comine")
+
+# Files of ten seconds and more, the longest first. `make test` gives whole files to its workers, in order: one of these
+# that began late would keep one worker busy when the others are done.
+LONGEST = (
+    "containers/test_containers.py",
+    "integration/test_tutorials.py",
+    "joint/test_acceptance.py",
+    "integration/test_process_faults.py",
+    "integration/test_faults.py",
+    "integration/test_resume.py",
+    "integration/test_demo.py",
+    "unit/test_packaging.py",
+    "joint/test_plan_sizes.py",
+    "joint/test_threshold.py",
+    "integration/test_consent.py",
+    "integration/test_stock.py",
+    "simulation/test_job_faults.py",
+    "simulation/test_memory.py",
+    "protocols/test_set_union.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first and leaves all others in their order."""
+    tests = pathlib.Path(__file__).parent
+    ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def base_transfers_once() -> Iterator[None]:
+    """Base transfers that tests repeat are looked up."""
+    with pytest.MonkeyPatch.context() as patch:
+        remember_base_transfers(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -267,39 +267,42 @@ def hello(**fields: Any) -> Callable[[Frame], None]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("lane", "change", "exit_code", "words"),
-    [
-        ("/task", put(body=b"\xff" * 20), 40, "cannot be read"),
-        ("/task", put(body=bytes((3 << 20) + 1)), 40, "more than"),
-        ("/task", put(body=bytes(5 << 20)), 40, "more than"),
-        ("/task", put(body=bytes(9 << 20)), 40, "more than"),
-        ("/task", put(type="comine.v1.Unheard"), 40, "Unheard"),
-        ("/task", put(session=bytes(32)), 40, "another session"),
-        ("/task", put(seq=1 << 40), 40, "skipped"),
-        ("/task", put(round=1 << 31), 40, "round"),
-        ("/task", put(receiver="nobody"), 40, "not for this party"),
-        ("/task", put(sender="east"), 20, "in another party's name"),
-        ("/task", put(type=Abort.DESCRIPTOR.full_name, body=b"\xff" * 9), 40, "ended the job without a reason"),
-        ("/receipts", put(body=b""), 20, "the certificate that south signed with"),
-        ("hello", put(body=b"\xff" * 20), 40, "cannot be read"),
-        ("hello", hello(version="0"), 10, "another version of the wire protocol"),
-        ("hello", hello(suite="rot13"), 10, "another cryptographic suite"),
-        ("hello", hello(nonce=b""), 40, "without a nonce"),
-        ("hello", hello(nonce=bytes(16)), 20, "the signature of south is wrong"),
-    ],
+BROKEN: tuple[tuple[str, Callable[[Frame], None], int, str], ...] = (
+    ("/task", put(body=b"\xff" * 20), 40, "cannot be read"),
+    ("/task", put(body=bytes((3 << 20) + 1)), 40, "more than"),
+    ("/task", put(body=bytes(5 << 20)), 40, "more than"),
+    ("/task", put(body=bytes(9 << 20)), 40, "more than"),
+    ("/task", put(type="comine.v1.Unheard"), 40, "Unheard"),
+    ("/task", put(session=bytes(32)), 40, "another session"),
+    ("/task", put(seq=1 << 40), 40, "skipped"),
+    ("/task", put(round=1 << 31), 40, "round"),
+    ("/task", put(receiver="nobody"), 40, "not for this party"),
+    ("/task", put(sender="east"), 20, "in another party's name"),
+    ("/task", put(type=Abort.DESCRIPTOR.full_name, body=b"\xff" * 9), 40, "ended the job without a reason"),
+    ("/receipts", put(body=b""), 20, "the certificate that south signed with"),
+    ("hello", put(body=b"\xff" * 20), 40, "cannot be read"),
+    ("hello", hello(version="0"), 10, "another version of the wire protocol"),
+    ("hello", hello(suite="rot13"), 10, "another cryptographic suite"),
+    ("hello", hello(nonce=b""), 40, "without a nonce"),
+    ("hello", hello(nonce=bytes(16)), 20, "the signature of south is wrong"),
 )
-def test_a_party_that_breaks_the_rules_is_named(
-    tmp_path: Path, lane: str, change: Callable[[Frame], None], exit_code: int, words: str
-) -> None:
+
+
+def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """At nodes that, each time, run the next job."""
+
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            wrap(nodes.nodes["south"], at(lane, change))
-            error = await failed(nodes, weekly(deadline="60s"))
-            assert (error.exit_code, words in error.message) == (exit_code, True), error
-            assert "south" in error.message
-            unwrap(nodes.nodes["south"])
-            await all_is_well(nodes)
+            for lane, change, exit_code, words in BROKEN:
+                with subtests.test(lane=lane, words=words):
+                    wrap(nodes.nodes["south"], at(lane, change))
+                    try:
+                        error = await failed(nodes, weekly(deadline="60s"))
+                    finally:
+                        unwrap(nodes.nodes["south"])
+                    assert (error.exit_code, words in error.message) == (exit_code, True), error
+                    assert "south" in error.message
+                    await all_is_well(nodes)
 
     asyncio.run(test())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -89,41 +90,47 @@ def test_a_refusal_is_the_party_s_own(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda answer: setattr(answer, "party", "another"),
-        lambda answer: setattr(answer, "rows_public", "nonsense"),
-        lambda answer: setattr(answer, "n_rows", 1 << 60),
-        lambda answer: answer.ClearField("n_rows"),
-        lambda answer: setattr(answer, "certificate_bytes", 1 << 30),
-        lambda answer: setattr(answer.speed, "multiply_s", float("nan")),
-        lambda answer: setattr(answer.sizes.items, "rung", 4000),
-        lambda answer: setattr(answer.sizes.items, "novelty", 2.0),
-        lambda answer: answer.sizes.candidates.append(1 << 63),
-        lambda answer: answer.sizes.candidates.extend([1] * 5000),
-        lambda answer: answer.sizes.frequent.append(1 << 63),
-        lambda answer: answer.sizes.rules.extend([1] * 5000),
-        lambda answer: setattr(answer.sizes, "held_rung", 4000),
-    ],
+IMPOSSIBLE: tuple[Callable[[PartyEstimate], None], ...] = (
+    lambda answer: setattr(answer, "party", "another"),
+    lambda answer: setattr(answer, "rows_public", "nonsense"),
+    lambda answer: setattr(answer, "n_rows", 1 << 60),
+    lambda answer: answer.ClearField("n_rows"),
+    lambda answer: setattr(answer, "certificate_bytes", 1 << 30),
+    lambda answer: setattr(answer.speed, "multiply_s", float("nan")),
+    lambda answer: setattr(answer.sizes.items, "rung", 4000),
+    lambda answer: setattr(answer.sizes.items, "novelty", 2.0),
+    lambda answer: answer.sizes.candidates.append(1 << 63),
+    lambda answer: answer.sizes.candidates.extend([1] * 5000),
+    lambda answer: answer.sizes.frequent.append(1 << 63),
+    lambda answer: answer.sizes.rules.extend([1] * 5000),
+    lambda answer: setattr(answer.sizes, "held_rung", 4000),
 )
+
+
 def test_an_answer_that_no_node_can_mean_is_laid_at_its_door(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: object
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
+    """Of nodes that have measured their speed once."""
     real = Estimates.answer
-
-    async def spoiled(self: Estimates, request: EstimateRequest, coordinator: str) -> PartyEstimate:
-        answer = await real(self, request, coordinator)
-        if answer.party == "south":
-            change(answer)  # type: ignore[operator]
-        return answer
-
-    monkeypatch.setattr(Estimates, "answer", spoiled)
 
     async def test() -> None:
         async with running(tmp_path, data=DATA) as nodes:
-            with pytest.raises(MalformedMessage, match="south"):
-                await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+            for number, change in enumerate(IMPOSSIBLE):
+
+                async def spoiled(
+                    self: Estimates,
+                    request: EstimateRequest,
+                    coordinator: str,
+                    change: Callable[[PartyEstimate], None] = change,
+                ) -> PartyEstimate:
+                    answer = await real(self, request, coordinator)
+                    if answer.party == "south":
+                        change(answer)
+                    return answer
+
+                monkeypatch.setattr(Estimates, "answer", spoiled)
+                with subtests.test(number=number), pytest.raises(MalformedMessage, match="south"):
+                    await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
 
     asyncio.run(test())
 
