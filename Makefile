@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := protos link crypto ldp mining jobs party coordinator comine
+PACKAGES := protos link crypto ldp mining jobs client party coordinator comine
 
 .PHONY: help setup demo test check bench bench-peers protos lock clean
 
@@ -25,7 +25,7 @@ demo: setup  ## three organisations mine rules together over real data: separate
 	$(BIN)/comine demo
 
 test: check  ## all checks and all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -57,6 +57,9 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	  --output-file requirements/build.txt
+	printf 'cryptography>=44\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
+	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+	  --no-header --no-annotate --output-file requirements/client.txt
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-peers .venv-peers-ldp build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,8 +13,8 @@ from typing import Annotated, Final
 import typer
 
 from coordinator.cli.app import COMMANDS, add_command
-from coordinator.failures import one_line
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
+from link.printable import one_line
 
 _COMMANDS: Final = ("init", *COMMANDS, "party")
 _SIGINT_EXIT = 130

@@ -9,22 +9,13 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-from coordinator.failures import one_line
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
-from link.errors import (
-    ComineError,
-    IdentityError,
-    InternalError,
-    LimitExceeded,
-    PeerError,
-    ProtocolViolation,
-    UnexpectedMessage,
-    VersionMismatch,
-    from_code,
-)
+from link.errors import ComineError, LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.grpc_channel import dial
+from link.grpc_errors import explained, silent
 from link.identity import Identity
+from link.printable import one_line
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
@@ -49,10 +40,6 @@ REACH_S: Final = 5.0  # for the first answer of a party
 ANSWER_S: Final = 60.0  # for answers that may need the party's data
 CANCEL_S: Final = 2.0
 MAX_TABLE_BYTES: Final = 4 << 30
-
-
-class ConnectionBroken(PeerError):
-    """A connection could not be made or broke, as this end sees it; not a party's own word about a peer."""
 
 
 class PartyClient:
@@ -135,7 +122,7 @@ class PartyClient:
                     raise LimitExceeded(f"{self.party} sent a result of more than 4 GiB", party=self.party)
             return first.header, b"".join(pieces)
         except TimeoutError:
-            raise PeerError(self._silent, party=self.party) from None
+            raise silent(self.party, self.address) from None
         finally:
             call.cancel()
 
@@ -164,62 +151,7 @@ class PartyClient:
 
     def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
         """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
-        metadata = dict(error.trailing_metadata() or ())
-        code, details = metadata.get("comine-code"), one_line(error.details() or "")
-        if isinstance(code, str):
-            where = metadata.get("comine-party")
-            return from_code(code, details, party=where if isinstance(where, str) and where else self.party)
-        return self._unanswered(error.code(), details)
-
-    def _unanswered(self, status: grpc.StatusCode, details: str) -> ComineError:
-        name, address = self.party, self.address
-        match status:
-            case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return ConnectionBroken(self._silent, party=name)
-            case grpc.StatusCode.UNIMPLEMENTED:
-                return PeerError(f"what answers at {address} is no party node of comine; check {name}", party=name)
-            case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
-                return IdentityError(
-                    f"{name} at {address} refuses the coordinator's certificate: {details}", party=name
-                )
-            case grpc.StatusCode.UNAVAILABLE:
-                return self._unreachable(details)
-            case grpc.StatusCode.CANCELLED:  # what a call meets that is under way when the node stops
-                return self._unreachable("Socket closed")
-            case _:
-                return InternalError(f"{name} at {address} failed with {status.name}; see its log", party=name)
-
-    def _unreachable(self, details: str) -> PeerError:
-        name, address = self.party, self.address
-        if "CERTIFICATE_VERIFY_FAILED" in details:
-            reason = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].partition(":")[0] or "not trusted"
-            return IdentityError(
-                f"the certificate shown at {address} is not good for {name} ({reason}); check that its node and the "
-                "coordinator use the same ca.crt and that it has not expired",
-                party=name,
-            )
-        if "Hostname Verification" in details or "is not in peer certificate" in details:
-            return IdentityError(
-                f"what answers at {address} is not {name}: its certificate names another party; check the federation "
-                "file",
-                party=name,
-            )
-        if "WRONG_VERSION_NUMBER" in details or "Ssl handshake failed" in details:
-            return IdentityError(f"what answers at {address} does not speak TLS as {name} should", party=name)
-        for words, what in (
-            ("Connection refused", "nothing listens there; is its node running?"),
-            ("DNS resolution failed", "its host name is not known"),
-            ("Domain name not found", "its host name is not known"),
-            ("Socket closed", "the connection was closed; its node stopped, or does not trust this certificate"),
-            ("reset by peer", "the connection was closed; its node stopped, or does not trust this certificate"),
-        ):
-            if words in details:
-                return ConnectionBroken(f"{name} at {address} cannot be reached: {what}", party=name)
-        return ConnectionBroken(f"{name} at {address} cannot be reached; check its node and the network", party=name)
-
-    @property
-    def _silent(self) -> str:
-        return f"{self.party} at {self.address} did not answer in time; check its node and the network"
+        return explained(error, self.party, self.address, "coordinator")
 
 
 def check_versions(party: str, description: Description) -> None:

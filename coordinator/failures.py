@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
-
-_MAX_SENTENCE: Final = 1000
 
 
 class Failure(NamedTuple):
@@ -58,8 +56,3 @@ def _distance(
     if isinstance(error, PeerError):
         return rank, error.party in losers, -lost.get(error.party or "", 0), foreign
     return rank, False, 0, foreign
-
-
-def one_line(text: str) -> str:
-    """What another machine said, fit for a line of a terminal: nothing in it moves a cursor or ends the line."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]

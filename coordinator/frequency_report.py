@@ -20,7 +20,7 @@ from ldp.domain import Domain
 
 MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file
 
-_SCRIPTS: Final = ("table", "theme", "frequency")
+_SCRIPTS: Final = ("table", "theme", "estimates", "frequency")
 _POINTS: Final = 500  # of a mechanism's errors, in their picture
 _DIGITS: Final = 6
 

@@ -23,7 +23,7 @@ def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
     identity = credentials.identity(federation.pins)
     if identity.role != "coordinator":
         raise ConfigurationError(
-            f"{credentials.certificate} is a party's certificate; have one issued with: comine pki issue NAME --role "
-            "coordinator"
+            f"{credentials.certificate} is a {identity.role}'s certificate; have one issued with: comine pki issue "
+            "NAME --role coordinator"
         )
     return federation, credentials, identity

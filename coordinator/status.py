@@ -9,13 +9,13 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from coordinator.client import REACH_S, PartyClient
-from coordinator.failures import one_line
 from coordinator.lifecycle import Job, Stand
 from coordinator.runner import ended
 from coordinator.store import JobFolder, Record, Store
 from jobs.standing import JobDocument, JobError, JobLine, JobList, PartyStanding
 from link.errors import ComineError, ConfigurationError
 from link.identity import Identity
+from link.printable import one_line
 from protos.v1.control_pb2 import Approval, JobEvent, JobState
 
 _STATES: Final = {number: name.lower().replace("_", "-") for name, number in JobState.items()}

@@ -12,11 +12,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Final, TypeVar
 
-from coordinator.client import ConnectionBroken, PartyClient, check_versions
-from coordinator.failures import Failure, one_line, root_cause
+from coordinator.client import PartyClient, check_versions
+from coordinator.failures import Failure, root_cause
 from coordinator.progress import Watcher
 from jobs.consent import read_approval
 from link.errors import ComineError, PeerError, ProtocolViolation, UnexpectedMessage, from_code
+from link.grpc_errors import ConnectionBroken
+from link.printable import one_line
 from link.trust import Trust
 from protos.v1.control_pb2 import (
     APPROVED,

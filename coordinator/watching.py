@@ -12,12 +12,12 @@ from typing import Final
 from coordinator.background import take_up
 from coordinator.client import PartyClient
 from coordinator.driver import Tell, silent
-from coordinator.failures import one_line
 from coordinator.progress import Watcher
 from coordinator.store import JobFolder, Record
 from coordinator.talks import AWAITS
 from link.errors import ComineError, DeadlineExceeded, InternalError
 from link.identity import Identity
+from link.printable import one_line
 from protos.v1.control_pb2 import AWAITING_APPROVAL
 
 _LOOK_S: Final = 0.1  # between two looks at the job's folder

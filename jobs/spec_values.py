@@ -1,12 +1,14 @@
-"""What stands in a job file: exact numbers, names of columns, and the tables that hold them."""
+"""What stands in files of jobs and collections: exact numbers, durations, names, and the tables that hold them."""
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
 
 
@@ -44,6 +46,27 @@ def exact_decimal(value: object) -> object:
     return number
 
 
+def seconds(duration: str) -> int:
+    """A duration such as "90s", "30m", "2h" or "7d" in seconds."""
+    return int(duration[:-1]) * _UNITS[duration[-1]]
+
+
+def _duration(value: object) -> object:
+    if not isinstance(value, str) or re.fullmatch(r"[1-9][0-9]{0,6}[smhd]", value) is None:
+        raise ValueError('must be a duration such as "90s", "30m", "2h" or "7d"')
+    return value
+
+
+def _data_name(name: object) -> object:
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) is None:
+        raise ValueError(
+            f"'{name}' cannot be a name: use 1 to 63 letters, digits and the characters . - _, a letter or digit first"
+        )
+    return name
+
+
+DataName = Annotated[str, BeforeValidator(_data_name)]
+Duration = Annotated[str, BeforeValidator(_duration)]
 Support = Annotated[int | Decimal, BeforeValidator(_support)]
 Fraction = Annotated[Decimal, BeforeValidator(exact_decimal)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=200)]

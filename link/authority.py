@@ -96,7 +96,7 @@ class Authority:
 
         Args:
             name: The holder.
-            role: "party" or "coordinator".
+            role: "party", "coordinator" or "client".
             hosts: DNS names and IP addresses of a party's node, for tools that check them; comine asks for the name.
             valid_days: Days from now; below zero it is outdated from the start.
 
@@ -105,9 +105,9 @@ class Authority:
         """
         check_name(name)
         if role not in ROLES:
-            raise ConfigurationError(f"'{role}' is not a role; use party or coordinator")
-        if role == "coordinator" and hosts:
-            raise ConfigurationError("a coordinator answers no calls; leave its hosts away")
+            raise ConfigurationError(f"'{role}' is not a role; use {' or '.join(ROLES)}")
+        if role != "party" and hosts:
+            raise ConfigurationError(f"a {role} answers no calls; leave its hosts away")
         authority, signer = self._signer()
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

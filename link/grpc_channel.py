@@ -44,3 +44,9 @@ def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:
     """A connection to the party called `peer`, whatever name its address has; refused where another one answers."""
     options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
     return grpc.aio.secure_channel(address, channel_credentials(identity), options)
+
+
+def dial_blocking(identity: Identity, peer: str, address: str) -> grpc.Channel:
+    """The same for callers without an event loop."""
+    options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
+    return grpc.secure_channel(address, channel_credentials(identity), options)

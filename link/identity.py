@@ -2,8 +2,8 @@
 
 A certificate names its holder in one subject alternative name, the URI `comine://ROLE/NAME`. A party's certificate also
 carries NAME as a DNS name, so that whoever dials can ask TLS for exactly that name whatever the address is, and it is
-good for servers and clients. A coordinator's certificate is good for clients only and has no DNS name, so that it can
-never answer in a party's place. Keys are ECDSA over P-256.
+good for servers and clients. The certificate of a coordinator, or of a client of the frequency service, is good for
+TLS clients only and has no DNS name, so that it can never answer in a party's place. Keys are ECDSA over P-256.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from link.errors import ConfigurationError, IdentityError
 from link.trust import Trust
 
-Role = Literal["party", "coordinator"]
+Role = Literal["party", "coordinator", "client"]
 
-ROLES: Final[tuple[Role, ...]] = ("party", "coordinator")
+ROLES: Final[tuple[Role, ...]] = ("party", "coordinator", "client")
 SCHEME: Final = "comine://"
 MAX_NAME: Final = 63
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 
 
 def check_name(name: str) -> None:
-    """Refuses what cannot be the name of a party or coordinator.
+    """Refuses what cannot be the name of a party, coordinator or client.
 
     Raises:
         ConfigurationError: The name is too long, has other characters, or means something else already.
@@ -106,7 +106,7 @@ class Identity:
 
     Attributes:
         name: The holder's name.
-        role: "party" or "coordinator".
+        role: "party", "coordinator", or "client" of the frequency service.
         certificate_pem: The certificate.
         key_pem: Its private key; never shown.
         trust: Whom the holder believes.

@@ -30,7 +30,7 @@ class Issued:
 
     Attributes:
         name: The holder.
-        role: "party", "coordinator" or "authority".
+        role: "party", "coordinator", "client" or "authority".
         hosts: DNS names and addresses besides the name.
         serial: Its serial number, hexadecimal.
         fingerprint: SHA-256 of the certificate, hexadecimal.

@@ -9,9 +9,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds import Kind
+from jobs.spec_values import DataName
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
-from party.rules import DatasetName, PolicySection, Rules
+from party.frequency.policy import FrequencySection
+from party.rules import PolicySection, Rules
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
@@ -72,7 +74,7 @@ class DatasetSection(_Section):
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
     """
 
-    name: DatasetName
+    name: DataName
     kind: Kind
     source: str = Field(min_length=1)
     format: Literal["basket", "long", "wide", "csv", "parquet", "sql"]
@@ -130,6 +132,7 @@ class PartyConfig(_Section):
     tls: Credentials
     dataset: tuple[DatasetSection, ...]
     policy: PolicySection
+    frequency: FrequencySection | None = None
 
     @model_validator(mode="after")
     def _known_datasets(self) -> PartyConfig:

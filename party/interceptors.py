@@ -1,4 +1,4 @@
-"""What stands before every call of the control service: the caller's role, and the one translation of errors.
+"""What stands before every call of a node's services: the caller's role, and the one translation of errors.
 
 Inside the node an error is an exception. Outside it is a gRPC status with a public sentence and the metadata
 `comine-code` and `comine-party`; what an unforeseen exception says stays in this node's log.
@@ -6,7 +6,7 @@ Inside the node an error is an exception. Outside it is a gRPC status with a pub
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -25,11 +25,26 @@ from link.errors import (
     ResourceError,
     UsageError,
 )
-from link.identity import Identity, check_peer, peer_of
+from link.identity import Identity, Role, check_peer, peer_of
 from party.logs import Log
 
-PREFIX: Final = "/comine.v1.Control/"
 MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are limited
+
+_COORDINATORS: Final[frozenset[Role]] = frozenset({"coordinator"})
+_CLIENTS: Final[frozenset[Role]] = frozenset({"client"})
+
+_CONTROL: Final = ("Describe", "Estimate", "Propose", "Start", "Watch", "Deal", "Result", "Cancel")
+_COLLECTING: Final = ("Create", "List", "Estimate", "Watch", "Export", "Close")
+
+ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
+    "comine.v1.Control": dict.fromkeys(_CONTROL, _COORDINATORS),
+    "comine.v1.FrequencyEstimation": {
+        **dict.fromkeys(_COLLECTING, _COORDINATORS),
+        **dict.fromkeys(("Describe", "Domain"), _COORDINATORS | _CLIENTS),
+        "Submit": _CLIENTS,
+    },
+}
+"""Who may call a method, by service; what is not listed may be called by nobody."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -53,22 +68,27 @@ def status_of(error: ComineError) -> grpc.StatusCode:
 
 
 def coordinator_of(context: Context, me: str) -> str:
-    """The name of the coordinator that calls, by the certificate that `ControlGate` has found good.
+    """The name of the coordinator that calls, by the certificate that `Gate` has found good.
 
     Raises:
         IdentityError: The caller is no coordinator.
     """
-    return _coordinator(*peer_of(context.auth_context()), me)
-
-
-def _coordinator(role: str, name: str, me: str) -> str:
-    if role != "coordinator":
-        raise IdentityError(f"{me} takes orders from coordinators only, and {name} is a {role}", party=me)
+    role, name = peer_of(context.auth_context())
+    _check_role(_COORDINATORS, role, name, me)
     return name
 
 
-class ControlGate(grpc.aio.ServerInterceptor):
-    """Lets only coordinators with a good certificate call the control service, and translates what its methods raise.
+def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> None:
+    if role in allowed:
+        return
+    if allowed == _COORDINATORS:
+        raise IdentityError(f"{me} takes orders from coordinators only, and {name} is a {role}", party=me)
+    who = " and ".join(f"{each}s" for each in sorted(allowed, reverse=True)) or "nobody"
+    raise IdentityError(f"{me} answers this to {who} only, and {name} is a {role}", party=me)
+
+
+class Gate(grpc.aio.ServerInterceptor):
+    """Lets only callers of the right role with a good certificate in, and translates what methods raise.
 
     Args:
         identity: This party, and whom it believes.
@@ -81,36 +101,45 @@ class ControlGate(grpc.aio.ServerInterceptor):
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: grpc.HandlerCallDetails
     ) -> Any:
-        """Wraps the handlers of the control service and leaves all others as they are."""
+        """Wraps the handlers of the services in `ROLES` and leaves all others as they are."""
         handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None or not method.startswith(PREFIX):
+        service, _, call = handler_call_details.method.removeprefix("/").partition("/")
+        if handler is None or service not in ROLES:
             return handler
-        call = method.removeprefix(PREFIX)
+        allowed = ROLES[service].get(call, frozenset())
         wire = {
             "request_deserializer": handler.request_deserializer,
             "response_serializer": handler.response_serializer,
         }
+        if handler.request_streaming:
+            return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, handler.stream_stream), **wire)
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._stream(call, handler.unary_stream), **wire)
-        return grpc.unary_unary_rpc_method_handler(self._unary(call, handler.unary_unary), **wire)
+            return grpc.unary_stream_rpc_method_handler(self._stream(call, allowed, handler.unary_stream), **wire)
+        return grpc.unary_unary_rpc_method_handler(self._unary(call, allowed, handler.unary_unary), **wire)
 
-    def _unary(self, call: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def _unary(
+        self, call: str, allowed: frozenset[Role], method: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Awaitable[Any]]:
         async def guarded(request: Any, context: Context) -> Any:
             async with self._translated(call, context):
-                _coordinator(*check_peer(self._trust, context.auth_context()), self._me)
+                self._admit(allowed, context)
                 return await method(request, context)
 
         return guarded
 
-    def _stream(self, call: str, method: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    def _stream(
+        self, call: str, allowed: frozenset[Role], method: Callable[..., AsyncIterator[Any]]
+    ) -> Callable[..., AsyncIterator[Any]]:
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
             async with self._translated(call, context):
-                _coordinator(*check_peer(self._trust, context.auth_context()), self._me)
+                self._admit(allowed, context)
                 async for response in method(request, context):
                     yield response
 
         return guarded
+
+    def _admit(self, allowed: frozenset[Role], context: Context) -> None:
+        _check_role(allowed, *check_peer(self._trust, context.auth_context()), self._me)
 
     @asynccontextmanager
     async def _translated(self, call: str, context: Context) -> AsyncIterator[None]:

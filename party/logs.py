@@ -65,6 +65,7 @@ EVENTS: Final = frozenset(
         "alignment written",
         "stock made",
         "stock dropped",
+        "round not ended",
         "library",
     }
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Final
 
 from crypto.primitives.hashing import encode_labels
 from crypto.protocols.ot_stock import Reason, Role, Stock
-from link.errors import ConfigurationError, ResourceError
+from party.database import alone, connect, make_private, told
 from party.logs import Log
 
 STOCK_FILE: Final = "stock.db"
@@ -64,30 +63,22 @@ class StockFile:
             ConfigurationError: The file is no such database, or damaged.
             ResourceError: It cannot be read or written.
         """
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            path.chmod(0o600)
-        except OSError as error:
-            raise ResourceError(
-                f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
-            ) from None
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            with _told(path):
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-                    connection.execute(f"PRAGMA {pragma}")
-                with _alone(connection):
+        make_private(path)
+        with _told(path):
+            connection = connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON")
+            try:
+                with alone(connection):
                     (version,) = connection.execute("PRAGMA user_version").fetchone()
                     if version != VERSION:
                         connection.execute("DROP TABLE IF EXISTS stocks")
                         connection.execute(_SCHEMA)
                         connection.execute(f"PRAGMA user_version = {VERSION}")
-            opened = cls(path, connection, log)
-            opened.fold()  # what an earlier process had no time for
-            return opened
-        except BaseException:
-            connection.close()
-            raise
+                opened = cls(path, connection, log)
+                opened.fold()  # what an earlier process had no time for
+                return opened
+            except BaseException:
+                connection.close()
+                raise
 
     def close(self) -> None:
         """Ends the connection."""
@@ -111,7 +102,7 @@ class StockFile:
 
     def put(self, peer: str, role: Role, stock: Stock) -> None:
         """Keeps a new stock. Of two that were made at once both ends keep the same one: that with the larger id."""
-        with self._use(writes=True), _alone(self._connection):
+        with self._use(writes=True), alone(self._connection):
             kept = self._read(peer, role)
             if kept is not None and kept.id > stock.id:
                 return
@@ -162,32 +153,8 @@ class StockFile:
                 self._folding.start()
 
 
-@contextlib.contextmanager
-def _alone(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done inside is done whole or not at all, and no other process writes meanwhile."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise ResourceError(
-            f"the stock database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
-        ) from None
-    except sqlite3.DatabaseError as error:
-        raise ConfigurationError(
-            f"the stock database {path.name} in the state folder is damaged ({error}); delete it, and the node makes "
-            "another one"
-        ) from None
+def _told(path: Path) -> contextlib.AbstractContextManager[None]:
+    return told(path, "stock", "delete it, and the node makes another one")
 
 
 def _row(stock: Stock) -> tuple[bytes, bytes, float, int, int, bytes, bytes]:

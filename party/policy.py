@@ -18,10 +18,11 @@ from typing import Final, Literal
 
 from jobs.parameters import engine_of, helper_of, horizontal_mining
 from jobs.spec import JobSpec
+from jobs.spec_values import seconds
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.disclosure import openings
 from mining.transactions import matching
-from party.rules import ApprovalRule, PolicySection, seconds
+from party.rules import ApprovalRule, PolicySection
 
 Approval = Literal["auto", "manual"]
 

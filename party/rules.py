@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.federation import Name
 from jobs.spec import Pattern, Task
+from jobs.spec_values import DataName, Duration, seconds
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
-
-
-def seconds(duration: str) -> int:
-    """A duration such as "90s", "30m", "2h" or "7d" in seconds."""
-    return int(duration[:-1]) * _UNITS[duration[-1]]
-
-
-def _dataset_name(name: object) -> object:
-    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) is None:
-        raise ValueError(
-            f"'{name}' cannot be a name: use 1 to 63 letters, digits and the characters . - _, a letter or digit first"
-        )
-    return name
 
 
 def _share(value: object) -> object:
@@ -52,22 +38,14 @@ def _any_task(tasks: object) -> object:
     return tasks
 
 
-def _duration(value: object) -> object:
-    if not isinstance(value, str) or re.fullmatch(r"[1-9][0-9]{0,6}[smhd]", value) is None:
-        raise ValueError('must be a duration such as "90s", "30m", "2h" or "7d"')
-    return value
-
-
-def _expiry(value: object) -> object:
-    if isinstance(_duration(value), str) and seconds(str(value)) > MAX_EXPIRY_S:
+def _expiry(value: str) -> str:
+    if seconds(value) > MAX_EXPIRY_S:
         raise ValueError("must be at most 30 days")
     return value
 
 
-DatasetName = Annotated[str, BeforeValidator(_dataset_name)]
 Some = BeforeValidator(_not_empty)
 Tasks = Annotated[tuple[Task, ...], BeforeValidator(_any_task)]
-Duration = Annotated[str, BeforeValidator(_duration)]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -89,7 +67,7 @@ class ApprovalRule(_Section):
     decide: Literal["auto", "manual", "refuse"]
     coordinators: Annotated[tuple[Name, ...] | None, Some] = None
     tasks: Tasks | None = None
-    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
+    datasets: Annotated[tuple[DataName, ...] | None, Some] = None
     parties: Annotated[tuple[Name, ...] | None, Some] = None
 
 
@@ -142,7 +120,7 @@ class Rules(_Section):
     helpers: tuple[Name | Literal["coordinator"], ...] | None = None
     max_deadline: Duration | None = None
     max_union_bound: Count | None = None
-    max_expiry: Annotated[str, BeforeValidator(_expiry)] = "7d"
+    max_expiry: Annotated[Duration, AfterValidator(_expiry)] = "7d"
 
 
 class PolicySection(Rules):
@@ -154,7 +132,7 @@ class PolicySection(Rules):
 
     approve: Literal["auto", "manual"]
     tasks: Tasks
-    datasets: Annotated[tuple[DatasetName, ...] | None, Some] = None
+    datasets: Annotated[tuple[DataName, ...] | None, Some] = None
 
     def under(self, rules: Rules | None) -> PolicySection:
         """This policy with the rules that a dataset writes in place of these."""

@@ -29,8 +29,10 @@ from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
 from party.estimate import Estimates
+from party.frequency.service import SERVICE as FREQUENCY_SERVICE
+from party.frequency.service import FrequencyService
 from party.identity import check_identity
-from party.interceptors import ControlGate
+from party.interceptors import Gate
 from party.judge import Judge
 from party.logs import LibraryLines, Log, open_log
 from party.memory import return_freed_arrays
@@ -42,10 +44,11 @@ from party.session_host import SessionHost
 from party.sources import Sources
 from party.store import FILE, Store
 from party.tables import ReleasedTables
-from protos.v1 import control_pb2_grpc
+from protos.v1 import control_pb2_grpc, frequency_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
 CLOSE_S: Final = 3.0  # for streams to peers that do not answer
+MAX_STREAMS: Final = 256  # of one connection
 GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
 
 
@@ -100,6 +103,7 @@ class Node:
         self._health = health.aio.HealthServicer()
         estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
+        self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
@@ -110,12 +114,14 @@ class Node:
             ResourceError: The port is taken.
         """
         server = grpc.aio.server(
-            interceptors=[ControlGate(self._link.identity, self._log)], options=list(SERVER_OPTIONS)
+            interceptors=[Gate(self._link.identity, self._log)],
+            options=[*SERVER_OPTIONS, ("grpc.max_concurrent_streams", MAX_STREAMS)],
         )
         self._link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
+        frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self._frequency, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (CONTROL_SERVICE, LINK_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         host = self._listen.rpartition(":")[0]
@@ -129,6 +135,7 @@ class Node:
         self._server = server
         await self._audit.record(NodeStarted.now(software_version()))
         await self.host.recover()
+        await self._frequency.start()
         await server.start()
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -143,6 +150,7 @@ class Node:
             self._log.info("stopping", jobs=self.host.running)
             await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self.host.close()
+            await self._frequency.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
@@ -153,10 +161,11 @@ class Node:
         self._executor.close()
         self._store.close()
         self._stock.close()
+        self._frequency.close()
         self._audit.close()
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
-        for service in ("", CONTROL_SERVICE, LINK_SERVICE):
+        for service in ("", CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE):
             await self._health.set(service, status)
 
 

@@ -29,7 +29,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class ControlService(ControlServicer):
-    """Answers coordinators; `party.interceptors.ControlGate` stands before it and translates what it raises.
+    """Answers coordinators; `party.interceptors.Gate` stands before it and translates what it raises.
 
     Args:
         config: The node's file.

@@ -7,16 +7,16 @@ decide at once one is refused, and a job begins once in the life of the database
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ConfigurationError
+from party.database import alone, connect, make_private, told
 from party.job import MOVES
 from party.policy import Earlier
 from protos.v1.control_pb2 import DENIED, JobState, SignedProposal
@@ -151,23 +151,15 @@ class Store:
             ConfigurationError: The file is no such database, damaged, or of a newer version.
             ResourceError: It cannot be read or written.
         """
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            if path.stat().st_mode & 0o077:
-                path.chmod(0o600)
-        except OSError as error:
-            raise ResourceError(
-                f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
-            ) from None
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            with _told(path):
+        make_private(path, folder=True)
+        with _told(path):
+            connection = connect(path, BUSY_S, "synchronous = NORMAL")
+            try:
                 _prepare(connection, path)
                 return cls(path, connection)
-        except BaseException:
-            connection.close()
-            raise
+            except BaseException:
+                connection.close()
+                raise
 
     def close(self) -> None:
         """Ends the connection."""
@@ -322,11 +314,8 @@ class Store:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a connection into shape, and a new database into being; two processes may do so at once."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    """Brings a new database into being, and an old one up to date; two processes may do so at once."""
+    with alone(connection):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -343,27 +332,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
                 f"{path} was written by another version of comine (its schema is {version}, this version has "
                 f"{VERSION}); bring comine to that version"
             )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise ResourceError(
-            f"the job database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
-        ) from None
-    except sqlite3.DatabaseError as error:
-        raise ConfigurationError(
-            f"the job database {path.name} in the state folder is damaged ({error}); move it away, or bring it back "
-            "from a copy"
-        ) from None
+def _told(path: Path) -> AbstractContextManager[None]:
+    return told(path, "job", "move it away, or bring it back from a copy")
 
 
 def _name(state: JobState.ValueType) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import typer
+
+_PATIENCE_S: Final = 1.0  # of somebody who has pressed the tabulator
 
 
 def error_codes(incomplete: str) -> list[str]:
@@ -31,6 +35,27 @@ def post_processings(incomplete: str) -> list[str]:
     from ldp.consistency import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def collection_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Collections that begin as typed, of the nodes that say so at once."""
+    import asyncio
+    from pathlib import Path
+
+    from coordinator.frequency_listing import listed
+    from coordinator.member import load_federation
+    from link.errors import ComineError
+
+    async def names() -> list[str]:
+        known, _, identity = load_federation(Path(context.params.get("federation") or "federation.toml"))
+        async with asyncio.timeout(_PATIENCE_S):
+            found = await listed(identity, known.addresses)
+        return [collection.name for collection, _ in found.collections]
+
+    try:
+        return sorted(name for name in set(asyncio.run(names())) if name.startswith(incomplete))
+    except (ComineError, TimeoutError):
+        return []
 
 
 def parties_of_job(context: typer.Context, incomplete: str) -> list[str]:

@@ -6,7 +6,10 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def note(sentence: str) -> None:
@@ -41,13 +44,19 @@ def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str 
             write("\t".join(row) + "\n")
         return
     from rich.console import Console
+
+    Console().print(ruled(heads, rows, title))
+
+
+def ruled(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> Table:
+    """A table as terminals show it."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(*heads, title=title, title_justify="left")
     for row in rows:
         table.add_row(*(Text(_harmless(cell)) for cell in row))  # not as markup, which items may look like
-    Console().print(table)
+    return table
 
 
 def _harmless(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli import collections, reports
 from coordinator.cli.completion import frequency_oracles, post_processings
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def simulate(
         Path | None,
         typer.Option("--domain", metavar="FILE", help="All possible values, one a line; by default those seen."),
     ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", metavar="NAME=NUMBER", help="Of all mechanisms that have it; may be repeated."),
+    ] = None,
     post_processing: Annotated[
         str | None,
         typer.Option(
@@ -60,12 +65,13 @@ def simulate(
     """Perturb every value of a file as its user would, estimate how often each occurs, and compare with the truth."""
     from coordinator.cli.console import note, write_json
     from coordinator.frequency_folder import document, holds_earlier, write_folder
-    from coordinator.frequency_simulation import Request
+    from coordinator.frequency_simulation import Request, numbers
     from coordinator.frequency_simulation import simulate as run
     from coordinator.frequency_values import load_collection
     from jobs.target import check_result_folder
 
-    request = Request(tuple(mechanism), epsilon, runs, seed, post_processing, confidence, top)
+    settings = numbers(parameters or [])
+    request = Request(tuple(mechanism), epsilon, runs, seed, post_processing, confidence, top, settings)
     if out is not None:
         check_result_folder(out, holds_earlier)
     collection = load_collection(values, domain)
@@ -121,3 +127,7 @@ def _show(simulation: Simulation) -> None:
     if processing is not None:
         heads.insert(4, f"RMSE {processing}")
     write_table(heads, rows, f"Error of a count at epsilon {simulation.request.epsilon:g}")
+
+
+collections.add_commands(app)
+reports.add_commands(app)

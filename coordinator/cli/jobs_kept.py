@@ -259,7 +259,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
 def _show(document: JobDocument) -> None:
     from coordinator.cli.console import write, write_table
     from coordinator.cli.live import size
-    from coordinator.failures import one_line
+    from link.printable import one_line
 
     ends = f", until {document.until}" if document.until is not None else ""
     write(

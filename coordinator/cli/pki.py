@@ -34,26 +34,28 @@ def init(out: _Out = Path("pki"), force: _Force = False) -> None:
 
 @app.command()
 def issue(
-    name: Annotated[str, typer.Argument(help="Name of the party or coordinator.")],
+    name: Annotated[str, typer.Argument(help="Name of the party, coordinator or client.")],
     host: Annotated[
         list[str] | None, typer.Option("--host", help="A host name or address of the node; may be repeated.")
     ] = None,
-    role: Annotated[str, typer.Option("--role", help="party or coordinator.")] = "party",
+    role: Annotated[str, typer.Option("--role", help="party, coordinator or client.")] = "party",
     out: _Out = Path("pki"),
     force: _Force = False,
 ) -> None:
-    """Issue a certificate and a key for a party or a coordinator; --force renews what is there."""
+    """Issue a certificate and a key for a party, coordinator or client; --force renews what is there."""
     from coordinator.cli.console import note
     from link.authority import Authority, write_identity
     from link.errors import UsageError
+    from link.identity import ROLES
     from link.issued import check_hosts, is_revoked
 
-    if role not in ("party", "coordinator"):
-        raise UsageError(f"--role is party or coordinator, not '{role}'")
+    roles = {known: known for known in ROLES}
+    if role not in roles:
+        raise UsageError(f"--role is {', '.join(ROLES[:-1])} or {ROLES[-1]}, not '{role}'")
     authority = Authority.read(out)
     if role == "party":
         check_hosts(out, name, host or ())
-    identity = authority.issue(name, "party" if role == "party" else "coordinator", host or ())
+    identity = authority.issue(name, roles[role], host or ())
     write_identity(identity, out, force=force or is_revoked(out, name))
     note(f"created {out / f'{name}.crt'} and {out / f'{name}.key'}")
 
@@ -61,7 +63,7 @@ def issue(
 @app.command()
 def revoke(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the party or coordinator; without one the list is only renewed.")
+        str | None, typer.Argument(help="Name of the holder; without one the list is only renewed.")
     ] = None,
     serial: Annotated[
         str, typer.Option("--serial", help="Only the certificate whose serial number begins with these digits.")
@@ -71,7 +73,7 @@ def revoke(
     ] = None,
     out: _Out = Path("pki"),
 ) -> None:
-    """Revoke all certificates of a party or coordinator, or one; writes ca.crl, which belongs beside every ca.crt."""
+    """Revoke all certificates of a holder, or one; writes ca.crl, which belongs beside every ca.crt."""
     from coordinator.cli.console import note
     from link.authority import CRL, Authority
     from link.errors import UsageError

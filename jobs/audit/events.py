@@ -281,6 +281,46 @@ class Ended(JobEvent):
         return cls(job=job_id, state=state, error_code=error.code, error_party=error.party)
 
 
+# -- the frequency service -------------------------------------------------------------------------------------------
+class CollectionEvent(Event):
+    """Something in the life of one collection of reports. None tells a report, or who sent one."""
+
+    collection: str
+
+
+class CollectionCreated(CollectionEvent):
+    """A coordinator created a collection."""
+
+    event = "collection-created"
+    coordinator: str
+    spec_digest: Id
+    domain_digest: Id | None = Field(description="Of the labels of its domain; null where there are none.")
+
+
+class CollectionClosed(CollectionEvent):
+    """A collection takes no more reports."""
+
+    event = "collection-closed"
+    by: str = Field(description="The coordinator that closed it, or schedule.")
+
+
+class RoundEnded(CollectionEvent):
+    """A round takes no more reports; told again where the node died before its end was on disk."""
+
+    event = "round-ended"
+    round: int = Field(ge=0)
+    reports: int = Field(ge=0, description="How many were counted.")
+
+
+class EstimatesRead(CollectionEvent):
+    """A coordinator was given the estimates of a round."""
+
+    event = "estimates-read"
+    coordinator: str
+    round: int = Field(ge=0)
+    reports: int = Field(ge=0, description="How many they were made of.")
+
+
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
     for model in (
@@ -300,6 +340,10 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         Transcript,
         Released,
         Ended,
+        CollectionCreated,
+        CollectionClosed,
+        RoundEnded,
+        EstimatesRead,
     )
 }
 

@@ -40,6 +40,16 @@ def test_wrong_names_roles_and_folders(comine: Comine) -> None:
     assert comine("pki", "show", "--out", "elsewhere").code == 10
 
 
+def test_clients_of_the_frequency_service_have_a_role_of_their_own(comine: Comine) -> None:
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "issue", "phone", "--role", "client").code == 0
+    shown = json.loads(comine("pki", "show", "--json").out)["certificates"]
+    assert [(c["name"], c["role"], c["hosts"]) for c in shown[1:]] == [("phone", "client", [])]
+    ran = comine("pki", "issue", "tablet", "--role", "client", "--host", "10.0.0.2")
+    assert ran.code == 10
+    assert "a client answers no calls" in ran.err
+
+
 def test_no_certificate_lets_its_holder_answer_as_another_party(comine: Comine, tmp_path: Path) -> None:
     assert comine("pki", "init").code == 0
     assert comine("pki", "issue", "south", "--host", "10.0.0.2", "--host", "Node.example").code == 0

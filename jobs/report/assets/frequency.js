@@ -1,16 +1,5 @@
 // The page of a simulated collection: estimates with intervals, all values in a table, errors against theory.
 
-const COLOURS = ["accent", "lift-4", "lift-0", "lift-2", "lift-5", "lift-3", "good", "lift-1", "bad", "edge", "soft", "text"];
-const decimals = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-const valueName = (row) => element("bdi", "item", data.values[row]);
-
-const plainAxis = () => ({
-  axisLine: { lineStyle: { color: colour("line") } },
-  axisLabel: { color: colour("soft") },
-  splitLine: { lineStyle: { color: colour("line") } },
-  nameTextStyle: { color: colour("soft") },
-});
-
 /** Estimates of the most frequent values; `chosen()` is the mechanism that is looked at. */
 function estimatesChart(chosen) {
   const rows = Array.from({ length: Math.min(data.top, data.values.length) }, (_, row) => row);
@@ -24,10 +13,9 @@ function estimatesChart(chosen) {
       symbolSize: symbol === "rect" ? [Math.max(8, Math.min(28, 500 / rows.length)), 3] : 8,
       itemStyle: { color: colour(key) },
     });
-    const ends = rows.flatMap((row) => [{ name: `${row} low`, value: [row, low[row]] }, { name: `${row} high`, value: [row, high[row]] }]);
     return {
       grid: { left: 70, right: 16, top: narrow() ? 84 : 58, bottom: 90 },
-      legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 12, textStyle: { color: colour("text") }, inactiveColor: colour("line") },
+      legend: plainLegend(),
       tooltip: {
         ...tooltip(),
         formatter: ({ data: point }) => {
@@ -36,26 +24,10 @@ function estimatesChart(chosen) {
           return hint(element("p", "", valueName(row)), processed ? [...lines, [data.processing, decimals.format(processed[row])]] : lines);
         },
       },
-      xAxis: {
-        ...plainAxis(),
-        type: "category",
-        data: rows.map((row) => shortened(data.values[row], 16)),
-        axisLabel: { color: colour("soft"), rotate: 50, interval: rows.length > 40 ? "auto" : 0 },
-      },
-      yAxis: { ...plainAxis(), type: "value", name: "users", nameTextStyle: { color: colour("soft"), align: "left" } },
+      xAxis: namesAxis(rows.map((row) => shortened(data.values[row], 16))),
+      yAxis: countsAxis("users"),
       series: [
-        // An interval is an edge between two nodes that are not seen.
-        {
-          type: "graph",
-          name: "interval",
-          coordinateSystem: "cartesian2d",
-          data: ends,
-          links: rows.map((row) => ({ source: 2 * row, target: 2 * row + 1 })),
-          symbolSize: 0.1,
-          silent: true,
-          itemStyle: { color: colour("accent") },
-          lineStyle: { color: colour("accent"), width: 2, opacity: 0.6 },
-        },
+        edges("interval", rows.map((row) => [[row, low[row]], [row, high[row]]]), "accent", { width: 2, opacity: 0.6 }),
         dots("true count", data.counts, "rect", "text"),
         dots(`estimate by ${name}`, estimates, "circle", "accent"),
         ...(processed ? [dots(`after ${data.processing}`, processed, "diamond", "lift-4")] : []),
@@ -71,7 +43,7 @@ function theoryChart() {
   const most = Math.ceil(reach);
   drawn(document.getElementById("theory-chart"), () => ({
     grid: { left: 58, right: 22, top: narrow() ? 76 : 54, bottom: 52 },
-    legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 12, textStyle: { color: colour("text") }, inactiveColor: colour("line") },
+    legend: plainLegend(),
     tooltip: {
       ...tooltip(),
       formatter: ({ data: [expected, observed], seriesName }) => hint(
@@ -80,16 +52,7 @@ function theoryChart() {
     xAxis: { ...plainAxis(), type: "value", name: "expected, in standard deviations", nameLocation: "middle", nameGap: 30, min: -most, max: most },
     yAxis: { ...plainAxis(), type: "value", name: "observed", min: -most, max: most },
     series: [
-      {
-        type: "graph",
-        coordinateSystem: "cartesian2d",
-        data: [{ name: "low", value: [-most, -most] }, { name: "high", value: [most, most] }],
-        links: [{ source: 0, target: 1 }],
-        symbolSize: 0.1,
-        silent: true,
-        itemStyle: { color: colour("edge") },
-        lineStyle: { color: colour("edge"), width: 1, opacity: 1 },
-      },
+      edges(undefined, [[[-most, -most], [most, most]]], "edge", { width: 1, opacity: 1 }),
       ...data.mechanisms.map(({ name, errors }, place) => ({
         type: "scatter",
         name,

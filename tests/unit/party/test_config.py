@@ -195,3 +195,20 @@ def test_fragments_of_policies_in_the_documentation_are_right(tmp_path: Path) ->
             load(tmp_path, whole[: whole.index("[policy]")] + fragment)
         else:
             assert load(tmp_path, whole.replace("[policy]", fragment + "[policy]")).dataset[1].policy is not None
+
+
+def test_the_frequency_service_is_off_unless_there_is_its_table(tmp_path: Path) -> None:
+    assert load(tmp_path, party_toml("north")).frequency is None
+    table = "[frequency]\nmax_epsilon = 2.5\n"
+    section = load(tmp_path, party_toml("north") + table).frequency
+    assert section is not None
+    assert (section.max_epsilon, section.max_collections, section.max_disk) == (Decimal("2.5"), 100, 10 << 30)
+    for wrong, sentence in (
+        ("[frequency]\n", "max_epsilon: is missing"),
+        (table + "max_epsilom = 1\n", "max_epsilom: is not a known key"),
+        (table + 'mechanisms = ["magic"]\n', "there is no mechanism 'magic'"),
+        (table + 'min_window = "soon"\n', "must be a duration"),
+        ("[frequency]\nmax_epsilon = 0\n", "0 must be a number above 0"),
+    ):
+        with pytest.raises(ConfigurationError, match=re.escape(sentence)):
+            load(tmp_path, party_toml("north") + wrong)

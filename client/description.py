@@ -1,0 +1,274 @@
+"""What a service announces of a collection, read with distrust: what it asks for, and when its rounds are open."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+from crypto.primitives.hashing import encode_labels
+from ldp.documents import mechanism_of
+from ldp.domain import Domain
+from ldp.heavy_hitters.bit_strings import Integers, Texts
+from ldp.heavy_hitters.prefix_extending import PrefixExtending, PrefixHashing
+from ldp.mechanism import Mechanism
+from link.errors import ConfigurationError, InputDataError, MalformedMessage
+from protos.v1.frequency_pb2 import CLOSED
+from protos.v1.frequency_pb2 import Collection as Announced
+
+ID_BYTES: Final = 16
+MAX_REPORT_BYTES: Final = 1 << 20
+
+_LARGEST: Final = 1 << 53  # of numbers of rounds, periods and steps: more do not fit a second each
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SHARE: Final = re.compile(r"[0-9]{1,18}(/[0-9]{1,18})?")  # no exponents, whose numbers would fill the memory
+_DURATION: Final = re.compile(r"([0-9]{1,7})([smhd])")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A time in which reports of one mechanism are taken; see `Round` of the protocol."""
+
+    number: int
+    period: int
+    step: int
+    opens: float
+    closes: float
+    mechanism: bytes
+    fingerprint: bytes
+    share: Fraction
+    purpose: str
+
+    @property
+    def digest(self) -> bytes:
+        """Of what may not change once it is announced."""
+        terms = (self.period, self.step, self.mechanism, self.fingerprint, str(self.share), self.purpose)
+        return hashlib.sha256(encode_labels(*terms)).digest()
+
+
+@dataclass(frozen=True)
+class Description:
+    """A collection as its service announces it.
+
+    Attributes:
+        node: The party whose node this is.
+        name: The collection's.
+        id: 16 bytes.
+        spec: Its specification.
+        closed: Whether it takes no more reports.
+        created: Unix seconds.
+        domain_digest: Of the labels; empty where values are numbers or open texts.
+        rounds: Those that were open, the earliest first.
+        digest: Of what may not change once it is announced.
+    """
+
+    node: str
+    name: str
+    id: bytes
+    spec: Mapping[str, Any]
+    closed: bool
+    created: float
+    domain_digest: bytes
+    rounds: tuple[Round, ...]
+    digest: bytes
+
+    @classmethod
+    def read(cls, data: bytes, node: str, name: str) -> Description:
+        """Reads what a service sent.
+
+        Args:
+            data: The serialised `Collection`.
+            node: The party that sent it.
+            name: The collection that was asked for.
+
+        Raises:
+            MalformedMessage: It is not what the protocol promises.
+        """
+        try:
+            sent = Announced.FromString(data)
+            spec = json.loads(sent.spec)
+            rounds = tuple(map(_round, sent.rounds))
+            found = cls(
+                *(node, sent.name, sent.id, spec, sent.state == CLOSED, sent.created, sent.domain_digest, rounds),
+                hashlib.sha256(encode_labels(sent.spec, repr(sent.created), sent.domain_digest)).digest(),
+            )
+            found.check()
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+            ConfigurationError,
+        ):
+            raise _malformed(node, name) from None
+        except Exception as error:  # protobuf has an error of its own
+            if type(error).__name__ != "DecodeError":
+                raise
+            raise _malformed(node, name) from None
+        if found.name != name:
+            raise MalformedMessage(f"{node} was asked for '{name}' and described another collection", party=node)
+        return found
+
+    def check(self) -> None:
+        """Computes what depends on the specification, so that a wrong one fails here.
+
+        Raises:
+            Exception: One of those that malformed data makes Python raise.
+        """
+        if len(self.id) != ID_BYTES or not math.isfinite(self.created) or len(self.domain_digest) not in (0, 32):
+            raise ValueError
+        if not self.epsilon > 0 or (self.window_s is not None and self.window_s <= 0) or self.start != self.start:
+            raise ValueError
+        if self.protected is not None and (self.window_s is None or not 1 <= self.protected <= _LARGEST):
+            raise ValueError
+        if self.spec["collection"]["mechanism"] == "prefix-extending":
+            assert self.search is not None
+
+    # -- what the specification says ----------------------------------------------------------------------------------
+    @cached_property
+    def epsilon(self) -> Fraction:
+        """The ε that its creator chose: of one report, or of all within a window of continual release."""
+        return Fraction(float(self.spec["collection"]["epsilon"]))
+
+    @cached_property
+    def window_s(self) -> int | None:
+        """The length of a round or step in seconds; None where one round stays open."""
+        window = self.spec.get("window")
+        return None if window is None else _seconds(window["length"])
+
+    @cached_property
+    def start(self) -> float:
+        """When the first round begins, in Unix seconds."""
+        window = self.spec.get("window")
+        given = None if window is None else window.get("start")
+        return self.created if given is None else dt.datetime.fromisoformat(given).timestamp()
+
+    @cached_property
+    def protected(self) -> int | None:
+        """W of continual release: how many steps are protected together; None where there is none."""
+        continual = self.spec.get("continual")
+        return None if continual is None else int(continual["w"])
+
+    @cached_property
+    def search(self) -> PrefixExtending | None:
+        """The search in several rounds of which a client reports in one; None where it is none."""
+        collection = self.spec["collection"]
+        if collection["mechanism"] != "prefix-extending":
+            return None
+        texts = collection.get("text_bytes")
+        strings = Integers(collection["integer_bits"]) if texts is None else Texts(texts)
+        given = {name: int(value) for name, value in collection.get("parameters", {}).items()}
+        return PrefixExtending(strings, float(self.epsilon), collection["k"], **given)
+
+    # -- rounds -------------------------------------------------------------------------------------------------------
+    def open_round(self, now: float) -> Round | None:
+        """The round in which a report that is made now belongs, as far as is known; None where there is none.
+
+        Rounds that follow each other with the same mechanism are reckoned from the last one that was announced.
+        """
+        begun = [each for each in self.rounds if each.opens <= now]
+        if self.closed or not begun:
+            return None
+        latest, length = begun[-1], self.window_s
+        if length is None or self.protected is not None or self.search is not None:
+            return latest if not latest.closes or now < latest.closes else None
+        later = int((now - latest.opens) // length)
+        periods = self.spec["window"].get("periods")
+        if periods is not None and latest.number + later >= periods:
+            return None
+        return replace(
+            latest,
+            number=latest.number + later,
+            period=latest.period + later,
+            step=latest.step + later,
+            opens=latest.opens + later * length,
+            closes=latest.closes + later * length,
+        )
+
+    def mechanism(self, asked: Round, domain: Domain | None) -> Mechanism[Any]:
+        """The mechanism of a round, if the service asks for no more than the collection's creator did.
+
+        Args:
+            asked: The round.
+            domain: The labelled domain, where there is one.
+
+        Raises:
+            MalformedMessage: It is unknown, has another fingerprint or reports beyond 1 MiB, spends more, or is no
+                round of the search.
+        """
+        where = f"round {asked.number} of '{self.name}'"
+        try:
+            found = mechanism_of(asked.mechanism, domain)
+        except InputDataError as error:
+            raise MalformedMessage(f"{self.node} announced {where} wrongly: {error.message}", party=self.node) from None
+        if found.fingerprint != asked.fingerprint:
+            raise MalformedMessage(
+                f"{self.node} announced {where} with a fingerprint of another mechanism; this device does not report",
+                party=self.node,
+            )
+        if found.report_bytes > MAX_REPORT_BYTES:
+            raise MalformedMessage(
+                f"{self.node} asks in {where} for reports of {found.report_bytes:,} bytes; this device sends "
+                f"{MAX_REPORT_BYTES:,} at most",
+                party=self.node,
+            )
+        if Fraction(found.epsilon) > self.epsilon:
+            raise MalformedMessage(
+                f"{self.node} asks in {where} for an epsilon of {found.epsilon:g}, and the collection is for "
+                f"{float(self.epsilon):g} at most; this device does not report",
+                party=self.node,
+            )
+        if self.search is not None and not _belongs(found, self.search, asked.number % self.search.groups):
+            raise MalformedMessage(
+                f"{self.node} announced {where} with prefixes that are none of its search; this device does not report",
+                party=self.node,
+            )
+        return found
+
+    def too_early(self, asked: Round) -> bool:
+        """Whether a round claims a step of the ledger that cannot have begun by then; steps would be over too soon."""
+        return self.window_s is not None and asked.step > (asked.opens - self.start) / self.window_s + 1e-6
+
+
+def _round(sent: Any) -> Round:
+    if max(sent.number, sent.period, sent.step) >= _LARGEST or not (math.isfinite(sent.opens + sent.closes)):
+        raise ValueError
+    share = Fraction(1)
+    if sent.share:
+        if _SHARE.fullmatch(sent.share) is None:
+            raise ValueError
+        share = Fraction(sent.share)
+    if not 0 < share <= 1:
+        raise ValueError
+    return Round(
+        *(sent.number, sent.period, sent.step, sent.opens, sent.closes, sent.mechanism, sent.fingerprint),
+        *(share, sent.purpose),
+    )
+
+
+def _seconds(duration: str) -> int:
+    found = _DURATION.fullmatch(duration)
+    if found is None:
+        raise ValueError
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _belongs(mechanism: Mechanism[Any], search: PrefixExtending, which: int) -> bool:
+    """Whether a mechanism is that of a round of the search, whatever prefixes were kept."""
+    if not isinstance(mechanism, PrefixHashing):
+        return False
+    start = search.lengths[which - 1] if which else 0
+    return (mechanism.strings, mechanism.start, mechanism.stop) == (search.strings, start, search.lengths[which])
+
+
+def _malformed(node: str, name: str) -> MalformedMessage:
+    return MalformedMessage(f"what {node} sent of the collection '{name}' is no description of one", party=node)

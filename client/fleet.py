@@ -1,0 +1,337 @@
+"""Many clients at once: behind a gateway that collects what devices cannot send themselves, or simulated.
+
+All clients of a fleet are in the hands of whoever runs it, who sees their values and secrets; the service does not.
+What a fleet knows is in memory only: a gateway that is started again begins new clients, with new pseudonyms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from client.budget import Budget
+from client.connection import IN_FLIGHT, Connection
+from client.description import Description, Round
+from client.fleet_ledger import FleetLedger
+from client.fleet_memo import FleetMemo, keeps_answers
+from client.labels import domain_of, fetched
+from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES, pseudonyms
+from crypto.primitives.randomness import Randomness
+from ldp.domain import Domain
+from ldp.mechanism import Mechanism
+from ldp.reports import Reports
+from link.errors import ConfigurationError, InputDataError, MalformedMessage
+from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, EARLY, LATE, BatchReceipt, ReportBatch
+
+BATCH: Final = 8192
+MAX_BATCH_BYTES: Final = 4_000_000  # services take 4 MiB
+_STATUSES: Final = 256  # that fit a byte
+_KEPT_PERIODS: Final = 16  # of which it is remembered who has reported; they only go on
+
+Clients = NDArray[np.int64]
+"""Numbers of clients, shape (n,), none twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDelivery:
+    """What became of the reports of a fleet.
+
+    Attributes:
+        round: In which they were made; None where none was open, or they are from earlier.
+        counted: Reports that the service took.
+        duplicate: Those that it had taken before: the receipt of an earlier try was lost.
+        late: Those that came after the end of their round.
+        early: Those that came before its beginning, by the service's clock.
+        refused: Those that it does not take for another reason.
+        not_selected: Clients who took no part by their own coin.
+        already: Clients who had reported in the period.
+        over_budget: Clients whose budget or ledger did not allow a report.
+        sentences: What the service said to whole batches that it refused.
+    """
+
+    round: int | None = None
+    counted: int = 0
+    duplicate: int = 0
+    late: int = 0
+    early: int = 0
+    refused: int = 0
+    not_selected: int = 0
+    already: int = 0
+    over_budget: int = 0
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def acknowledged(self) -> int:
+        """Reports that the service has, now or since an earlier try."""
+        return self.counted + self.duplicate
+
+
+class Fleet:
+    """Clients 0 … n − 1, each with a secret, kept answers and ledgers of its own.
+
+    Args:
+        clients: n.
+        seed: Makes all draws repeatable, for simulations ONLY; by default the operating system's randomness.
+        budget: The limits of each client; none by default, as fits simulations.
+        clock: The time in Unix seconds.
+    """
+
+    def __init__(
+        self,
+        clients: int,
+        *,
+        seed: int | bytes | None = None,
+        budget: Budget | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if clients < 1:
+            raise ConfigurationError("a fleet has one client at least")
+        self.clients = clients
+        self._rng = Randomness.from_os() if seed is None else Randomness.from_seed(seed).derive("fleet of clients")
+        secrets = self._rng.derive("secrets").bytes(SECRET_BYTES * clients)
+        self._secrets = np.frombuffer(secrets, np.uint8).reshape(clients, SECRET_BYTES)
+        self._budget, self._clock, self._latest = budget, clock, 0.0
+        self._spent = None if budget is None else FleetLedger(clients, budget.span_s, budget.epsilon)
+        self._steps: dict[bytes, FleetLedger] = {}
+        self._memos: dict[tuple[bytes, bytes], FleetMemo] = {}
+        self._reported: dict[tuple[bytes, int], NDArray[np.bool_]] = {}
+        self._drawn: dict[tuple[bytes, int], NDArray[np.int64]] = {}
+        self._domains: dict[bytes, Domain] = {}
+        self._outbox: list[ReportBatch] = []
+
+    def report(
+        self,
+        connection: Connection,
+        name: str,
+        values: ArrayLike,
+        *,
+        who: Clients | None = None,
+        batch: int = BATCH,
+        in_flight: int = IN_FLIGHT,
+        tell: Callable[[int], None] | None = None,
+    ) -> FleetDelivery:
+        """Perturbs and sends one value of each client that has not reported in this period.
+
+        Where this raises, what was perturbed and has no receipt is kept for `deliver`, and those clients whose values
+        were not perturbed yet may report again.
+
+        Args:
+            connection: To the node, as a gateway of the collection.
+            name: The collection's.
+            values: Shape (n,): the clients' values.
+            who: The clients whose they are; by default all.
+            batch: Reports in a batch at most; long reports go in smaller ones.
+            in_flight: Batches on their way at once.
+            tell: Called with how many reports have a receipt, whenever there are more.
+
+        Raises:
+            InputDataError: There is not one value for each client, or one is outside the domain.
+            ComineError: The node cannot be reached, or broke the rules.
+        """
+        clients = np.arange(self.clients) if who is None else np.asarray(who, dtype=np.int64)
+        given = _array(values)
+        if len(np.unique(clients)) != len(clients) or (
+            len(clients) and not 0 <= clients.min() <= clients.max() < self.clients
+        ):
+            raise InputDataError(f"clients are numbered 0 to {self.clients - 1:,}, and each reports one value")
+        if given.shape != clients.shape:
+            raise InputDataError(f"{len(clients):,} clients need a value each, and {given.size:,} values were given")
+        found = Description.read(connection.describe(name).SerializeToString(), connection.party, name)
+        asked = found.open_round(self._now())
+        if asked is None:
+            return FleetDelivery()
+        mechanism = found.mechanism(asked, self._domain(connection, found))
+        reported = self._reported_in(found, asked)
+        fresh = np.flatnonzero(~reported[clients])
+        selected = fresh[self._selected(found, asked)[clients[fresh]]]
+        task = _Task(found, asked, mechanism, self._memo(found, mechanism), reported)
+        allowed = selected[self._allowed(task, clients[selected], given[selected])]
+        batches = self._batches(task, clients[allowed], given[allowed], batch)
+        return replace(
+            self._send(connection, batches, in_flight, tell),
+            round=asked.number,
+            already=len(clients) - len(fresh),
+            not_selected=len(fresh) - len(selected),
+            over_budget=len(selected) - len(allowed),
+        )
+
+    def deliver(self, connection: Connection, in_flight: int = IN_FLIGHT) -> FleetDelivery:
+        """Sends again what had no receipt, bit for bit.
+
+        Raises:
+            ComineError: The node cannot be reached, or broke the rules.
+        """
+        waiting, self._outbox = self._outbox, []
+        return self._send(connection, iter(waiting), in_flight, None)
+
+    @property
+    def waiting(self) -> int:
+        """Reports that have no receipt."""
+        return sum(len(each.pseudonyms) for each in self._outbox) // PSEUDONYM_BYTES
+
+    def _batches(self, task: _Task, clients: Clients, values: NDArray[Any], size: int) -> Iterator[ReportBatch]:
+        """Perturbs batch by batch, each when there is room for it on the way."""
+        size = min(size, max(1, MAX_BATCH_BYTES // (task.mechanism.report_bytes + PSEUDONYM_BYTES)))
+        for start in range(0, len(clients), size):
+            those = clients[start : start + size]
+            reports, charged = self._perturbed(task, those, values[start : start + size])
+            charge = task.charge
+            if task.found.protected is not None:
+                self._steps[task.found.id].spend(charged, charge)
+            if self._spent is not None:
+                self._spent.spend(charged, charge)
+            task.reported[those] = True
+            names = pseudonyms(self._secrets[those], task.found.id, task.asked.period)
+            yield ReportBatch(
+                collection=task.found.name,
+                round=task.asked.number,
+                pseudonyms=names.tobytes(),
+                reports=reports.to_bytes(),
+            )
+
+    def _perturbed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> tuple[Reports, Clients]:
+        """The reports of some clients, and those of them who spend something by it."""
+        mechanism, memo = task.mechanism, task.memo
+        if memo is None:
+            return mechanism.privatise(values, self._rng), clients
+        keys = memo.keys(clients, values)
+        new = clients[memo.is_new(keys)]
+        fields = zip(memo.report(keys), mechanism.layout, strict=True)
+        return Reports(mechanism.fingerprint, tuple(np.asarray(each, part.dtype) for each, part in fields)), new
+
+    def _send(
+        self, connection: Connection, batches: Iterator[ReportBatch], in_flight: int, tell: Callable[[int], None] | None
+    ) -> FleetDelivery:
+        sent: list[ReportBatch | None] = []
+
+        def remembered() -> Iterator[ReportBatch]:
+            for each in batches:
+                sent.append(each)
+                yield each
+
+        counts = np.zeros(_STATUSES, dtype=np.int64)
+        sentences: dict[str, None] = {}
+        try:
+            for receipt in connection.submit(remembered(), in_flight):
+                done = sent[receipt.sequence]
+                assert done is not None  # one receipt for each
+                sent[receipt.sequence] = None
+                counts += _counts(receipt, len(done.pseudonyms) // PSEUDONYM_BYTES)
+                if receipt.message:
+                    sentences[receipt.message] = None
+                if tell is not None:
+                    tell(int(counts.sum()))
+        finally:
+            self._outbox += [each for each in sent if each is not None]
+        counted, duplicate, late, early = (int(counts[status]) for status in (COUNTED, DUPLICATE, LATE, EARLY))
+        refused = int(counts.sum()) - counted - duplicate - late - early
+        return FleetDelivery(None, counted, duplicate, late, early, refused, sentences=tuple(sentences))
+
+    # -- who takes part -----------------------------------------------------------------------------------------------
+    def _now(self) -> float:
+        """Never back, so that budgets are not forgotten."""
+        self._latest = max(self._latest, self._clock())
+        return self._latest
+
+    def _reported_in(self, found: Description, asked: Round) -> NDArray[np.bool_]:
+        key = (found.id, asked.period)
+        latest = max((period for which, period in self._reported if which == found.id), default=asked.period)
+        if asked.period <= latest - _KEPT_PERIODS:
+            return np.ones(self.clients, dtype=np.bool_)  # nobody remembers, so nobody reports
+        for old in [each for each in self._reported if each[0] == found.id and each[1] <= latest - _KEPT_PERIODS]:
+            del self._reported[old]
+            self._drawn.pop(old, None)
+        return self._reported.setdefault(key, np.zeros(self.clients, dtype=np.bool_))
+
+    def _selected(self, found: Description, asked: Round) -> NDArray[np.bool_]:
+        """Which clients take part in the round, drawn once for a period, whatever their values are."""
+        key = (found.id, asked.period)
+        if found.search is not None:
+            if key not in self._drawn:
+                self._drawn[key] = found.search.assign(self.clients, self._rng)
+            return np.asarray(self._drawn[key] == asked.number % found.search.groups)
+        if asked.share == 1:
+            return np.ones(self.clients, dtype=np.bool_)
+        if key not in self._drawn:
+            self._drawn[key] = self._rng.integers(asked.share.denominator, self.clients).astype(np.int64)
+        return np.asarray(self._drawn[key] < asked.share.numerator)
+
+    def _allowed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whose ledger of continual release, and whose budget, leaves room for a report."""
+        found, asked, charge = task.found, task.asked, task.charge
+        allowed = np.ones(len(clients), dtype=np.bool_)
+        if found.protected is not None:
+            if found.too_early(asked):
+                raise MalformedMessage(
+                    f"{found.node} claims a step of '{found.name}' that has not begun yet", party=found.node
+                )
+            if found.id not in self._steps:
+                self._steps[found.id] = FleetLedger(self.clients, found.protected, found.epsilon)
+            allowed &= self._steps[found.id].allows(asked.step, clients, charge)
+        if self._budget is not None and self._spent is not None:
+            if self._budget.refusal(task.mechanism.name, charge, Fraction(0)) is not None:
+                return np.zeros(len(clients), dtype=np.bool_)
+            within = self._spent.allows(self._latest, clients, charge)
+            allowed &= within if task.memo is None else within | ~task.memo.is_new(task.memo.keys(clients, values))
+        return allowed
+
+    def _memo(self, found: Description, mechanism: Mechanism[Any]) -> FleetMemo | None:
+        if not keeps_answers(mechanism):
+            return None
+        key = (found.id, mechanism.fingerprint)
+        if key not in self._memos:
+            self._memos[key] = FleetMemo(mechanism, self.clients, self._rng)
+        return self._memos[key]
+
+    def _domain(self, connection: Connection, found: Description) -> Domain | None:
+        digest = found.domain_digest
+        if digest and digest not in self._domains:
+            self._domains[digest] = domain_of(fetched(connection, found), found)
+        return self._domains.get(digest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What a fleet reports to.
+
+    Attributes:
+        found: The collection.
+        asked: Its round.
+        mechanism: Of the round.
+        memo: The clients' kept answers; None where nothing is kept.
+        reported: Shape (all clients,): who has reported in the period.
+    """
+
+    found: Description
+    asked: Round
+    mechanism: Mechanism[Any]
+    memo: FleetMemo | None
+    reported: NDArray[np.bool_]
+
+    @property
+    def charge(self) -> Fraction:
+        """What a report spends that is not based on an answer that was kept before."""
+        return Fraction(self.mechanism.epsilon) if self.memo is None else self.memo.charge
+
+
+def _array(values: ArrayLike) -> NDArray[Any]:
+    """Values as an array, texts as objects: numpy's own texts lose zero characters at their ends."""
+    if isinstance(values, np.ndarray):
+        return values
+    listed: NDArray[Any] = np.asarray(values, dtype=object)
+    return listed if any(isinstance(each, str) for each in listed.ravel()[:1]) else np.asarray(values)
+
+
+def _counts(receipt: BatchReceipt, size: int) -> NDArray[np.int64]:
+    """How many reports of a batch have each status."""
+    if receipt.statuses:
+        return np.bincount(np.frombuffer(receipt.statuses, np.uint8), minlength=_STATUSES)
+    counts = np.zeros(_STATUSES, dtype=np.int64)
+    counts[min(receipt.status, _STATUSES - 1)] = size
+    return counts

@@ -1,0 +1,154 @@
+"""`comine frequency submit|loadtest`: reports of clients, real and simulated, to collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.collections import HERE, AsJson, FederationFile, Name
+
+Certificate = Annotated[
+    Path, typer.Option("--certificate", metavar="FILE", help="Of the client that sends: role client.")
+]
+Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="Its key; by default beside the certificate.")]
+Authority = Annotated[
+    Path | None, typer.Option("--ca", metavar="FILE", help="The authority's; by default ca.crt beside the certificate.")
+]
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="PARTY", help="Whose node; by default all are asked who has it.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to `comine frequency`."""
+    for command in (submit, loadtest):
+        app.command()(command)
+
+
+def submit(
+    name: Name,
+    certificate: Certificate,
+    values: Annotated[Path, typer.Option("--input", metavar="FILE", help="The values, one a line.")],
+    client_folder: Annotated[
+        Path | None,
+        typer.Option("--client-folder", metavar="DIR", help="Of the device whose one value it is."),
+    ] = None,
+    gateway: Annotated[bool, typer.Option("--gateway", help="Send each line for a new client of a gateway.")] = False,
+    key: Key = None,
+    ca: Authority = None,
+    federation: FederationFile = HERE,
+    node: Node = None,
+    as_json: AsJson = False,
+) -> None:
+    """Perturb values and report them: one as a device, or many as a gateway."""
+    from dataclasses import asdict
+
+    from coordinator.cli.console import note, write_json
+    from coordinator.frequency_submit import (
+        connection_to,
+        files_of,
+        submit_as_device,
+        submit_as_gateway,
+    )
+    from coordinator.frequency_values import lines
+    from jobs.federation import Federation
+    from link.errors import InputDataError, UsageError
+
+    if gateway == (client_folder is not None):
+        raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
+    addresses = Federation.load(federation).addresses
+    given = lines(values)
+    with connection_to(files_of(certificate, key, ca), addresses, name, node) as connection:
+        if client_folder is None:
+            with _receipts(len(given)) as tell:
+                sent = submit_as_gateway(connection, name, given, tell)
+            contents, acknowledged = asdict(sent), sent.acknowledged
+            note(f"{sent.acknowledged:,} of {len(given):,} reports were counted")
+            sentences = sent.sentences
+        else:
+            if len(given) != 1:
+                raise InputDataError(
+                    f"{values} has {len(given):,} lines, and a device has one value; send for many with --gateway"
+                )
+            outcome, delivery = submit_as_device(connection, name, client_folder, given[0])
+            contents = {"report": outcome.status.value, "sentence": outcome.sentence, **asdict(delivery)}
+            acknowledged = delivery.counted + delivery.duplicate
+            note(outcome.sentence)
+            note(f"{acknowledged} of the reports in its outbox are counted, {delivery.waiting} wait")
+            sentences = delivery.sentences
+    for sentence in sentences:
+        note(sentence)
+    if as_json:
+        write_json({"schema": "comine.frequency-submission/1", "acknowledged": acknowledged, **contents})
+
+
+def loadtest(
+    collection: Annotated[
+        str, typer.Argument(metavar="COLLECTION", help="Its file, from which it is created, or the name of one.")
+    ],
+    certificate: Certificate,
+    reports: Annotated[int, typer.Option("--reports", help="By as many simulated clients.", show_default=True)] = 10**6,
+    batch: Annotated[int, typer.Option("--batch", help="Reports of a message.", show_default=True)] = 8192,
+    connections: Annotated[int, typer.Option("--connections", help="Each from a process.", show_default=True)] = 1,
+    key: Key = None,
+    ca: Authority = None,
+    federation: FederationFile = HERE,
+    node: Node = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send the reports of simulated clients as fast as they are taken, ask for estimates meanwhile, and measure."""
+    import asyncio
+
+    from client.connection import Connection
+    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.frequency_load import Gateway, Load, Measured, as_data, figures, load_test
+    from coordinator.frequency_service import collection_of, node_of
+    from coordinator.frequency_submit import files_of
+    from coordinator.member import load_federation
+    from jobs.collection import CollectionSpec
+
+    load = Load(reports, batch, connections)
+    known, _, identity = load_federation(federation)
+    files = files_of(certificate, key, ca)
+    for party, address in known.addresses.items():
+        Connection.open(party, address, **files._asdict()).close()  # refuses wrong files before anything is created
+    path = Path(collection)
+
+    async def created() -> str:
+        spec, labels = CollectionSpec.load(path)
+        async with node_of(identity, known.addresses, node or spec.collection.node) as at:
+            await at.create(spec, labels)
+        return spec.name
+
+    async def measured() -> tuple[str, Measured]:
+        name = await created() if path.suffix == ".toml" else collection
+        async with collection_of(identity, known.addresses, name, node) as found:
+            at = found.node.party
+            note(f"sending {reports:,} reports to '{name}' at {at}")
+            return name, await load_test(*found, Gateway(at, known.addresses[at], *files), load)
+
+    name, result = asyncio.run(measured())
+    if as_json:
+        write_json(as_data(result, name, load))
+    else:
+        write_table(["figure", "value"], figures(result), f"{name}: {reports:,} reports")
+
+
+@contextmanager
+def _receipts(total: int) -> Iterator[Callable[[int], None]]:
+    """Shows how many reports have a receipt, where standard error is a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reports", total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,90 @@
+"""The folders of a collection: one of its estimates, and one that exports all that its node keeps."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import IO, Final
+
+from coordinator.frequency_page import report
+from coordinator.frequency_reading import Reading, as_data
+from jobs.folder import write_json, write_whole
+from link.errors import LimitExceeded
+
+ESTIMATES: Final = "estimates.csv"
+
+MOST_FILES: Final = 10_000
+_OURS: Final = frozenset({ESTIMATES, "result.json", "report.html"})
+_DESCRIPTION: Final = "collection.json"  # which the node writes into every export
+
+
+def write_reading(out: Path, reading: Reading) -> None:
+    """Writes `estimates.csv`, `result.json` and `report.html`; an earlier folder of these is replaced in one step.
+
+    Raises:
+        ConfigurationError: `out` is a file, or holds something else.
+        ResourceError: The disk is full, or the folder cannot be written.
+    """
+    write_whole(out, lambda draft: _fill(draft, reading), holds_reading)
+
+
+def holds_reading(folder: Path) -> bool:
+    """Whether a folder holds earlier estimates and nothing else."""
+    present = {path.name for path in folder.iterdir()}
+    return "result.json" in present and present <= _OURS
+
+
+def holds_export(folder: Path) -> bool:
+    """Whether a folder holds an earlier export and nothing else."""
+    present = {path.name for path in folder.iterdir()}
+    return _DESCRIPTION in present and all(
+        name in (_DESCRIPTION, "report.html") or name.endswith((".csv", ".state")) for name in present
+    )
+
+
+def _fill(draft: Path, reading: Reading) -> None:
+    draft.mkdir(parents=True)
+    write_estimates(draft / ESTIMATES, reading)
+    write_json(draft / "result.json", as_data(reading))
+    (draft / "report.html").write_text(report(reading), encoding="utf-8")
+
+
+def write_estimates(path: Path, reading: Reading) -> None:
+    """Writes the rows as CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, reading)
+
+
+def write_rows(file: IO[str], reading: Reading) -> None:
+    """Writes a head and one line a value as CSV."""
+    writer = csv.writer(file, lineterminator="\n")
+    processed = [] if reading.processed is None else ["post_processed"]
+    writer.writerow(["value", "estimate", "variance", "low", "high", *processed])
+    if reading.processed is None:
+        writer.writerows(reading.rows)
+    else:
+        writer.writerows((*row, count) for row, count in zip(reading.rows, reading.processed, strict=True))
+
+
+async def save_export(draft: Path, pieces: AsyncIterator[tuple[str, bytes]]) -> list[str]:
+    """Writes the files of an export as they come.
+
+    Args:
+        draft: The folder, which is empty.
+        pieces: Plain names and what comes next in these files.
+
+    Returns:
+        The names of the files.
+
+    Raises:
+        LimitExceeded: The node sends more files than an export can have.
+    """
+    names: dict[str, None] = {}
+    async for name, data in pieces:
+        names[name] = None
+        if len(names) > MOST_FILES:
+            raise LimitExceeded(f"the node sent more than {MOST_FILES:,} files of one export")
+        with (draft / name).open("ab") as file:
+            file.write(data)
+    return list(names)

@@ -1,0 +1,128 @@
+"""Reports from a file: of one device, or of the clients of a gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from client.connection import Connection
+from client.fleet import Fleet, FleetDelivery
+from client.outcome import Delivery, Outcome
+from client.reporter import FrequencyClient
+from jobs.collection import CollectionSpec
+from link.errors import ComineError, ConfigurationError, InputDataError, PeerError, UsageError
+
+
+class ClientFiles(NamedTuple):
+    """The files of an identity."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+def files_of(certificate: Path, key: Path | None, ca: Path | None) -> ClientFiles:
+    """The files of an identity; by default the key and the authority's certificate lie beside the certificate."""
+    return ClientFiles(
+        certificate.with_name("ca.crt") if ca is None else ca,
+        certificate,
+        certificate.with_suffix(".key") if key is None else key,
+    )
+
+
+def connection_to(files: ClientFiles, addresses: Mapping[str, str], name: str, party: str | None) -> Connection:
+    """A connection to the node that has a collection; without `party`, all are asked.
+
+    Raises:
+        IdentityError: The certificate is not valid.
+        UsageError: Several nodes have one of that name.
+        ConfigurationError: None has, or the federation has no such party, or the certificate is no client's.
+        PeerError: None has, and not all could be asked.
+    """
+    if party is not None or len(addresses) == 1:
+        party = next(iter(addresses)) if party is None else party
+        if party not in addresses:
+            raise ConfigurationError(f"the federation has no party '{party}', only {', '.join(sorted(addresses))}")
+        return Connection.open(party, addresses[party], **files._asdict())
+    found: list[str] = []
+    unreachable: list[PeerError] = []
+    for each, address in addresses.items():
+        with Connection.open(each, address, **files._asdict(), attempts=1) as connection:
+            try:
+                connection.describe(name)
+            except PeerError as error:
+                unreachable.append(error)
+            except ComineError:  # it has none of that name, or none for this client
+                continue
+            else:
+                found.append(each)
+    if len(found) > 1:
+        raise UsageError(f"{' and '.join(found)} have '{name}'; name one with --node")
+    if not found and unreachable:
+        raise unreachable[0]
+    if not found:
+        raise ConfigurationError(
+            f"no node of the federation has a collection '{name}' that takes this client's reports; ask who created it"
+        )
+    return Connection.open(found[0], addresses[found[0]], **files._asdict())
+
+
+def typed(values: Sequence[str], spec: CollectionSpec) -> list[Any]:
+    """Values of a file as the collection takes them: texts, whole numbers, or numbers for a mean.
+
+    Raises:
+        InputDataError: A line is not of that type.
+    """
+    section = spec.collection
+    if section.mechanism == "1bit-mean":
+        return _numbers(values, float, "a number")
+    if section.integer_bits is not None or (section.size is not None and not section.labelled):
+        return _numbers(values, int, "a whole number")
+    return list(values)
+
+
+def _numbers(values: Sequence[str], kind: type[int] | type[float], what: str) -> list[Any]:
+    found: list[Any] = []
+    for line, value in enumerate(values, start=1):
+        try:
+            found.append(kind(value))
+        except ValueError:
+            raise InputDataError(f"line {line} is not {what}, which the collection takes") from None
+    return found
+
+
+def submit_as_gateway(
+    connection: Connection, name: str, values: Sequence[str], tell: Callable[[int], None]
+) -> FleetDelivery:
+    """Reports each value for a new client of the gateway.
+
+    Args:
+        connection: To the node.
+        name: The collection.
+        values: As they stand in a file.
+        tell: Told how many reports have a receipt.
+    """
+    spec = CollectionSpec.from_canonical(connection.describe(name).spec)
+    return Fleet(len(values)).report(connection, name, np.array(typed(values, spec)), tell=tell)
+
+
+def submit_as_device(connection: Connection, name: str, folder: Path, value: str) -> tuple[Outcome, Delivery]:
+    """Reports one value, and delivers all that the device's outbox holds for the node.
+
+    Args:
+        connection: To the node.
+        name: The collection.
+        folder: The device's, made where it is not there.
+        value: As it stands in a file.
+
+    Returns:
+        What became of the report, and of the outbox.
+    """
+    spec = CollectionSpec.from_canonical(connection.describe(name).spec)
+    with FrequencyClient.open(folder) as device:
+        key = device.follow(connection, name)
+        outcome = device.report(key, typed([value], spec)[0])
+        return outcome, device.deliver(connection)

@@ -1,0 +1,166 @@
+"""The mechanism by which a round of a collection takes reports, as the collection's specification gives it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from decimal import Decimal
+from importlib import import_module
+from itertools import pairwise
+from math import prod
+from typing import Any, Final
+
+from jobs.collection import OPEN_DOMAINS, CollectionSection, CollectionSpec
+from ldp.budget import check_epsilon
+from ldp.choice import choose
+from ldp.documents import COLLECTED
+from ldp.domain import Domain
+from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
+from ldp.heavy_hitters.prefix_extending import PrefixExtending
+from ldp.longitudinal.memoised import permanent_budget
+from ldp.mechanism import Mechanism
+from ldp.rappor.mechanism import Rappor
+from ldp.streams.method import StreamMethod
+from ldp.streams.methods import stream_method
+from link.errors import ConfigurationError
+
+MAX_REPORT_BYTES: Final = 1 << 20
+MAX_TALLY_CELLS: Final = 1 << 25
+MAX_PREFIXES: Final = 1 << 20
+
+_KINDS: Final = {bool: {"bool"}, int: {"int", "float"}, Decimal: {"float"}}  # of values, and what may hold them
+_CALLED: Final = {bool: "true or false", int: "a whole number", Decimal: "a number with a point"}
+_GIVEN: Final = frozenset({"self", "domain", "epsilon", "strings", "k"})  # which the specification has elsewhere
+
+
+def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism[Any]:
+    """The mechanism of a round, of the first one where later ones follow from it.
+
+    What follows is decided by `search_of` and `stream_of`.
+
+    Args:
+        spec: The collection's.
+        domain: As `CollectionSpec.domain` gives it.
+
+    Raises:
+        ConfigurationError: A parameter is unknown or wrong, or reports or their sums would be too large.
+    """
+    section = spec.collection
+    budget = check_epsilon(float(section.epsilon))
+    if section.mechanism == "prefix-extending":
+        return search_of(spec).oracle(0)
+    if section.mechanism in OPEN_DOMAINS:
+        return _made(section, _kind(section.mechanism), strings_of(spec), budget, section.k)
+    if section.mechanism == "1bit-mean":
+        return _made(section, _kind("1bit-mean"), budget)
+    if section.mechanism == "rappor":
+        permanent = section.parameters.get("permanent_epsilon")
+        rest = {name: value for name, value in _plain(section).items() if name != "permanent_epsilon"}
+        _check_parameters(section, Rappor.for_budget)
+        given = None if permanent is None else float(permanent)
+        return Rappor.for_budget(budget, permanent_budget(budget, given), **rest)
+    assert domain is not None
+    if spec.continual is not None:
+        stream = stream_of(spec, domain)
+        phase = stream.plan(1)  # all of them ask at their first step
+        assert phase is not None
+        return stream.mechanism(phase.epsilon)
+    if section.mechanism == "auto":
+        _check_parameters(section, choose)
+        return choose(domain, budget, **_plain(section)).oracle
+    return _made(section, _kind(section.mechanism), domain, budget)
+
+
+def search_of(spec: CollectionSpec) -> PrefixExtending:
+    """The plan of a search for heavy hitters by prefixes.
+
+    Raises:
+        ConfigurationError: A parameter is unknown or wrong.
+    """
+    section = spec.collection
+    _check_parameters(section, PrefixExtending)
+    assert section.k is not None
+    return PrefixExtending(strings_of(spec), float(section.epsilon), section.k, **_plain(section))
+
+
+def stream_of(spec: CollectionSpec, domain: Domain) -> StreamMethod:
+    """The method of continual release, before its first step.
+
+    Raises:
+        ConfigurationError: The window is too long for the budget.
+    """
+    assert spec.continual is not None
+    section = spec.collection
+    return stream_method(spec.continual.method, domain, float(section.epsilon), spec.continual.w, section.mechanism)
+
+
+def strings_of(spec: CollectionSpec) -> Strings:
+    """How values of an open domain are written."""
+    section = spec.collection
+    if section.text_bytes is not None:
+        return Texts(section.text_bytes)
+    assert section.integer_bits is not None
+    return Integers(section.integer_bits)
+
+
+def check_mechanism(spec: CollectionSpec) -> None:
+    """Refuses a specification whose mechanism cannot be made, or would need very much.
+
+    Raises:
+        ConfigurationError: The sentence says which parameter is wrong.
+    """
+    if spec.collection.mechanism == "prefix-extending":
+        _check_search(search_of(spec))
+    size = spec.collection.size
+    found = mechanism_of_round(spec, None if size is None else Domain(size))
+    if found.report_bytes > MAX_REPORT_BYTES:
+        raise ConfigurationError(
+            f"reports of {found.name} would take {found.report_bytes:,} bytes, more than {MAX_REPORT_BYTES:,}; take a "
+            'mechanism with shorter ones, such as mechanism = "olh"'
+        )
+    if prod(found.tally_shape) > MAX_TALLY_CELLS:
+        raise ConfigurationError(
+            f"{found.name} would keep {prod(found.tally_shape):,} sums with these parameters, more than "
+            f"{MAX_TALLY_CELLS:,}; take fewer functions or buckets"
+        )
+
+
+def _check_search(plan: PrefixExtending) -> None:
+    widest = max((stop - start for start, stop in pairwise(plan.lengths)), default=0)
+    most = max(1 << plan.lengths[0], plan.keep << widest)
+    if most > MAX_PREFIXES:
+        raise ConfigurationError(
+            f"a round of the search would have {most:,} candidates, more than {MAX_PREFIXES:,}; take more groups, or "
+            "keep fewer"
+        )
+
+
+def _kind(mechanism: str) -> Callable[..., Mechanism[Any]]:
+    module, name = COLLECTED[mechanism].split(":")
+    kind: Callable[..., Mechanism[Any]] = getattr(import_module(f"ldp.{module}"), name)
+    return kind
+
+
+def _made(section: CollectionSection, kind: Callable[..., Mechanism[Any]], *given: object) -> Mechanism[Any]:
+    _check_parameters(section, kind)
+    return kind(*given, **_plain(section))
+
+
+def _check_parameters(section: CollectionSection, maker: Callable[..., object]) -> None:
+    known = inspect.signature(maker).parameters
+    names = sorted(set(known) - _GIVEN)
+    for name, value in section.parameters.items():
+        if name not in names:
+            there = f"; there are {', '.join(names)}" if names else ", which has none"
+            raise ConfigurationError(f"'{name[:40]}' is no parameter of {section.mechanism}{there}")
+        kinds = set(str(known[name].annotation).split(" | "))
+        wanted = _KINDS[type(value)]
+        if not kinds & wanted:
+            raise ConfigurationError(
+                f"the parameter '{name}' of {section.mechanism} is {_CALLED[type(value)]}, and it takes "
+                f"{' or '.join(sorted(kinds - {'None'}))}"
+            )
+
+
+def _plain(section: CollectionSection) -> dict[str, Any]:
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in section.parameters.items()}

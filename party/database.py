@@ -1,0 +1,89 @@
+"""SQLite files of a state folder: opened for their owner alone, used in whole transactions, with clear errors."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from link.errors import ConfigurationError, ResourceError
+
+
+def make_private(path: Path, *, folder: bool = False) -> None:
+    """Makes a file where there is none, and sees to it that nobody but its owner may read or write it.
+
+    Args:
+        path: The file.
+        folder: Whether to make its folder, too.
+
+    Raises:
+        ResourceError: It cannot be opened.
+    """
+    try:
+        if folder:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise ResourceError(
+            f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
+        ) from None
+
+
+def connect(path: Path, busy_s: float, *pragmas: str) -> sqlite3.Connection:
+    """A connection to a database in write-ahead mode, which any thread may use.
+
+    Args:
+        path: The file; what lies beside it belongs to it.
+        busy_s: For which another process may hold it.
+        *pragmas: Settings of the connection beyond that mode.
+    """
+    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in ("journal_mode = WAL", *pragmas):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def alone(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done inside is done whole or not at all, and no other process writes meanwhile."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def told(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder.
+
+    Args:
+        path: The database.
+        what: Which one it is: "job", "stock".
+        remedy: What to do with a damaged one.
+
+    Raises:
+        ConfigurationError: It is damaged.
+        ResourceError: It cannot be used.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ResourceError(
+            f"the {what} database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise ConfigurationError(
+            f"the {what} database {path.name} in the state folder is damaged ({error}); {remedy}"
+        ) from None

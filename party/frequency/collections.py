@@ -1,0 +1,165 @@
+"""All collections of a node: created, found by their names, kept going by the clock, and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final
+
+from jobs.audit.events import CollectionCreated
+from jobs.collection import CollectionSpec, digest_of
+from link.errors import ConfigurationError
+from party.frequency.collection import Collection
+from party.frequency.policy import FrequencySection, check_creation
+from party.frequency.records import StoredCollection
+from party.frequency.schedule import schedule_of
+from party.frequency.store import FrequencyStore
+from party.frequency.workers import Workers
+from party.logs import Log
+from party.node_audit import NodeAudit
+
+ID_BYTES: Final = 16
+LOOK_S: Final = 1.0  # between two looks at the clock at most, since somebody may set it
+RETRY_S: Final = 5.0  # after the end of a round could not be written
+
+
+class Collections:
+    """The collections of one node.
+
+    Args:
+        store: Where they are kept.
+        policy: The node's.
+        audit: The node's audit log.
+        log: The node's log.
+        me: This party.
+        workers: Threads.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        store: FrequencyStore,
+        policy: FrequencySection,
+        audit: NodeAudit,
+        log: Log,
+        me: str,
+        workers: Workers,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._policy, self._audit, self._log, self._me = store, policy, audit, log, me
+        self._workers, self._now = workers, now
+        self._collections: dict[str, Collection] = {}
+        self._clocks: dict[str, asyncio.Task[None]] = {}
+        self._creating = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Takes up what was there when the node stopped.
+
+        Raises:
+            ConfigurationError: A collection cannot be read.
+        """
+        for stored in await self._workers.disk(self._store.collections):
+            collection = self._of(stored)
+            await collection.recover()
+            self._add(collection)
+
+    async def stop(self) -> None:
+        """Ends the clocks, and waits for the batches that are under way."""
+        for clock in self._clocks.values():
+            clock.cancel()
+        await asyncio.gather(*self._clocks.values(), return_exceptions=True)
+        await asyncio.gather(*(each.stop() for each in self._collections.values()))
+
+    def all(self) -> list[Collection]:
+        """All collections, in the order of their creation."""
+        return list(self._collections.values())
+
+    async def find(self, name: str) -> Collection:
+        """A collection, whose rounds are what they should be now.
+
+        Raises:
+            ConfigurationError: There is none of that name.
+            ResourceError: The end of a round cannot be written.
+        """
+        found = self._collections.get(name)
+        if found is None:
+            raise ConfigurationError(
+                f"{self._me} has no collection '{name[:63]}'; see: comine frequency list", party=self._me
+            )
+        await found.advance()
+        return found
+
+    async def create(self, spec: CollectionSpec, labels: bytes, creator: str) -> Collection:
+        """Creates a collection and opens its first round.
+
+        Args:
+            spec: What it is to be.
+            labels: The domain's values as UTF-8 lines; empty where they are numbers, or unknown.
+            creator: Who asks.
+
+        Raises:
+            PolicyDenied: The node's policy does not allow it.
+            ConfigurationError: The name is taken, or the labels are not what the specification says.
+            ResourceError: It cannot be written.
+        """
+        if spec.collection.node not in (None, self._me):
+            raise ConfigurationError(
+                f"the collection '{spec.name}' is meant for the node of {spec.collection.node}, not of {self._me}",
+                party=self._me,
+            )
+        async with self._creating:
+            running = sum(not each.closed for each in self._collections.values())
+            check_creation(self._policy, spec, creator, self._me, running=running)
+            if spec.name in self._collections:
+                raise ConfigurationError(
+                    f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me
+                )
+            created = self._now()
+            initial = await self._workers.turn(
+                lambda: schedule_of(spec, spec.domain(labels), created).initial  # refuses wrong labels
+            )
+            canonical = spec.canonical()
+            await self._audit.record(
+                CollectionCreated(
+                    collection=spec.name,
+                    coordinator=creator,
+                    spec_digest=hashlib.sha256(canonical).digest(),
+                    domain_digest=digest_of(labels) or None,
+                )
+            )
+            stored = StoredCollection(
+                name=spec.name,
+                id=secrets.token_bytes(ID_BYTES),
+                spec=canonical,
+                labels=labels,
+                creator=creator,
+                created=created,
+                state=initial,
+            )
+            await self._workers.disk(self._store.create, stored)
+            collection = await self._workers.turn(self._of, stored)
+            self._add(collection)
+        await collection.advance()
+        return collection
+
+    def _of(self, stored: StoredCollection) -> Collection:
+        return Collection(stored, self._store, self._audit, self._workers, self._now)
+
+    def _add(self, collection: Collection) -> None:
+        self._collections[collection.name] = collection
+        if not collection.closed:
+            self._clocks[collection.name] = asyncio.create_task(self._keep(collection))
+
+    async def _keep(self, collection: Collection) -> None:
+        """Begins and ends rounds in time, whether anybody calls or not."""
+        while not collection.closed:
+            try:
+                wake = await collection.advance()
+            except Exception as error:
+                self._log.error("round not ended", error=error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                await asyncio.sleep(min(max(wake - self._now(), 0.0), LOOK_S))

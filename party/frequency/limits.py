@@ -1,0 +1,84 @@
+"""How many streams one certificate may have open, and how much of the node's memory all of them together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from link.errors import LimitExceeded
+
+
+class Streams:
+    """Streams that are open, by the name in the certificate.
+
+    Args:
+        most: Of one name.
+        me: This party.
+    """
+
+    def __init__(self, most: int, me: str) -> None:
+        self._most, self._me = most, me
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """A stream, for as long as it lasts.
+
+        Raises:
+            LimitExceeded: The name has as many as it may.
+        """
+        if self._open[name] >= self._most:
+            raise LimitExceeded(
+                f"'{name}' has {self._most} streams open at {self._me}, as many as it may; use those", party=self._me
+            )
+        self._open[name] += 1
+        try:
+            yield
+        finally:
+            self._open[name] -= 1
+            if not self._open[name]:
+                del self._open[name]
+
+
+class Room:
+    """Bytes that batches may take until they are on disk; who comes when there is no room waits, in turn.
+
+    Args:
+        size: Bytes of all.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, size: int) -> int:
+        """Takes so many bytes, at most all that there are; returns how many are to be given back."""
+        size = min(size, self._size)
+        if not self._waiting and self._left >= size:
+            self._left -= size
+            return size
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give(size)
+            raise
+        return size
+
+    def give(self, size: int) -> None:
+        """Gives bytes back."""
+        self._left += size
+        while self._waiting:
+            wanted, turn = self._waiting[0]
+            if turn.cancelled():
+                self._waiting.popleft()
+                continue
+            if wanted > self._left:
+                return
+            self._waiting.popleft()
+            self._left -= wanted
+            turn.set_result(None)

@@ -1,0 +1,101 @@
+"""What a node lets collections be: the `[frequency]` table of its `party.toml`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from jobs.collection import MECHANISMS, CollectionSpec
+from jobs.federation import Name
+from jobs.spec_values import Duration, Fraction, seconds
+from ldp.domain import LARGEST_DOMAIN
+from link.errors import PolicyDenied
+
+
+class FrequencySection(BaseModel):
+    """The `[frequency]` table; without it a node collects nothing.
+
+    Attributes:
+        max_epsilon: The largest ε of a report that a collection may ask for.
+        create: Coordinators that may create collections; all, where absent.
+        mechanisms: That collections may use; all, where absent.
+        max_collections: That are open at once.
+        max_domain: Values that a collection's domain may have.
+        min_window: The shortest window that a collection may have.
+        min_reports: An estimate of fewer reports is not shown.
+        max_disk: Bytes that all collections together may take; beyond, no report is taken.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_epsilon: Fraction
+    create: tuple[Name, ...] | None = None
+    mechanisms: tuple[str, ...] | None = None
+    max_collections: int = Field(default=100, ge=1, le=10_000)
+    max_domain: int = Field(default=1 << 20, ge=2, le=LARGEST_DOMAIN)
+    min_window: Duration | None = None
+    min_reports: Annotated[int, Field(ge=0)] = 0
+    max_disk: int = Field(default=10 << 30, ge=1 << 20)
+
+    @field_validator("max_epsilon")
+    @classmethod
+    def _positive(cls, value: Decimal) -> Decimal:
+        if not (value.is_finite() and value > 0):
+            raise ValueError(f"{value} must be a number above 0, such as 4.0")
+        return value
+
+    @field_validator("mechanisms")
+    @classmethod
+    def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in value or ():
+            if name not in MECHANISMS:
+                raise ValueError(f"there is no mechanism '{name[:40]}'; there are {', '.join(MECHANISMS)}")
+        return value
+
+
+def check_creation(policy: FrequencySection, spec: CollectionSpec, coordinator: str, me: str, *, running: int) -> None:
+    """Refuses a collection that the policy does not allow.
+
+    Args:
+        policy: This node's.
+        spec: What is to be created.
+        coordinator: Who asks.
+        me: This party.
+        running: How many collections are open.
+
+    Raises:
+        PolicyDenied: The sentence names the rule, and what would be allowed.
+    """
+    refusal = _refusal(policy, spec, coordinator, running)
+    if refusal is not None:
+        raise PolicyDenied(f"the policy of {me} {refusal}", party=me)
+
+
+def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, running: int) -> str | None:
+    section, window = spec.collection, spec.window
+    if policy.create is not None and coordinator not in policy.create:
+        allowed = ", ".join(policy.create) or "nobody"
+        return f"lets {allowed} create collections, and not '{coordinator}' (rule create)"
+    if section.epsilon > policy.max_epsilon:
+        return (
+            f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and the collection asks for "
+            f"{section.epsilon}"
+        )
+    if policy.mechanisms is not None and section.mechanism not in policy.mechanisms:
+        allowed = ", ".join(policy.mechanisms) or "none"
+        return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"
+    if section.size is not None and section.size > policy.max_domain:
+        return (
+            f"allows domains of {policy.max_domain:,} values at most (rule max_domain), and the collection's has "
+            f"{section.size:,}"
+        )
+    if policy.min_window is not None and window is not None and window.length_s < seconds(policy.min_window):
+        return (
+            f"asks for windows of at least {policy.min_window} (rule min_window), and the collection's have "
+            f"{window.length}"
+        )
+    if running >= policy.max_collections:
+        return f"allows {policy.max_collections} open collections at once (rule max_collections); close one first"
+    return None

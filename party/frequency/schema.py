@@ -1,0 +1,171 @@
+"""The tables of `frequency.db`, and how the file is opened.
+
+    collections   name, id, specification, labels, and the schedule's state
+    periods       the secret key of each period; with it go the tags of who took part
+    rounds        mechanism, times, and the tally: of an open round over what was folded, of an ended one over all
+    segments      what one commit took for one round: tags, submitters, and the reports, until the tally covers them
+    taken         tags and submitters of segments that the tally covers
+    refusals      how many reports were refused, and why
+
+What is deleted is overwritten. The rows of periods are never used again, since tags may outlive their period's key.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from link.errors import ConfigurationError
+from party.database import alone, connect, make_private, told
+
+VERSION: Final = 1
+BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
+_APPLICATION: Final = 0x636F6D66  # "comf"
+_TABLES: Final = f"""
+CREATE TABLE collections (
+    row INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    id BLOB NOT NULL,
+    spec BLOB NOT NULL,
+    labels BLOB NOT NULL,
+    creator TEXT NOT NULL,
+    created REAL NOT NULL,
+    closed REAL,
+    state BLOB NOT NULL
+);
+CREATE TABLE periods (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    UNIQUE (collection, number)
+);
+CREATE TABLE rounds (
+    row INTEGER PRIMARY KEY,
+    collection INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    opens REAL NOT NULL,
+    closes REAL NOT NULL,
+    mechanism BLOB NOT NULL,
+    purpose TEXT NOT NULL,
+    share TEXT NOT NULL,
+    ended REAL,
+    counted INTEGER NOT NULL DEFAULT 0,
+    tally BLOB NOT NULL,
+    result BLOB NOT NULL,
+    UNIQUE (collection, number)
+);
+CREATE TABLE segments (
+    row INTEGER PRIMARY KEY,
+    round INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    tags BLOB NOT NULL,
+    submitters BLOB NOT NULL,
+    reports BLOB NOT NULL,
+    UNIQUE (round, number)
+);
+CREATE TABLE taken (
+    row INTEGER PRIMARY KEY,
+    period INTEGER NOT NULL,
+    tags BLOB NOT NULL,
+    submitters BLOB NOT NULL
+);
+CREATE INDEX taken_in_period ON taken (period);
+CREATE TABLE refusals (
+    collection INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (collection, round, reason)
+) WITHOUT ROWID;
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {VERSION}"""
+
+
+class Opened(NamedTuple):
+    """An open database.
+
+    Attributes:
+        lock: An open file whose lock says that this process alone uses the database.
+        writing: Each commit through it survives a loss of power.
+        reading: Through it nothing can be written.
+    """
+
+    lock: int
+    writing: sqlite3.Connection
+    reading: sqlite3.Connection
+
+    def close(self) -> None:
+        """Ends the connections, and lets others use the database."""
+        self.reading.close()
+        self.writing.close()
+        os.close(self.lock)
+
+
+def open_database(path: Path) -> Opened:
+    """Opens the database, and makes it where there is none.
+
+    Raises:
+        ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
+        ResourceError: It cannot be read or written.
+    """
+    make_private(path, folder=True)
+    lock = _alone_with(path)
+    connections: list[sqlite3.Connection] = []
+    try:
+        with translated(path):
+            connections.append(connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON"))
+            _prepare(connections[0], path)
+            connections[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
+            connections.append(connect(path, BUSY_S, "query_only = ON"))
+    except BaseException:
+        for connection in connections:
+            connection.close()
+        os.close(lock)
+        raise
+    return Opened(lock, *connections)
+
+
+def translated(path: Path) -> AbstractContextManager[None]:
+    """Translates what SQLite raises about this database; see `party.database.told`."""
+    return told(path, "frequency", "bring it back from a copy, or move it away, which forgets all collections")
+
+
+def _alone_with(path: Path) -> int:
+    """An open file whose lock keeps other processes away: what was counted is also known in memory."""
+    beside = path.with_suffix(".lock")
+    make_private(beside)
+    lock = os.open(beside, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir") from None
+    return lock
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings a new database into being, and refuses a foreign one."""
+    with alone(connection):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (application, version, tables) == (0, 0, 0):
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+        elif application != _APPLICATION:
+            raise ConfigurationError(
+                f"{path} is not the frequency database of a party; move it away or change state_dir"
+            )
+        elif version != VERSION:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {version}, this version has "
+                f"{VERSION}); bring comine to that version"
+            )

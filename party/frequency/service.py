@@ -1,0 +1,446 @@
+"""The frequency-estimation service of a node, as `protos/v1/frequency.proto` has it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from jobs.audit.events import EstimatesRead
+from jobs.collection import CollectionSpec
+from link.core import CHUNK_BYTES
+from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
+from link.identity import peer_of
+from party.frequency.access import check_closer, check_reader, check_submitter, may_read
+from party.frequency.collection import Collection, Snapshot
+from party.frequency.collections import Collections
+from party.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question, answer
+from party.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
+from party.frequency.limits import Room, Streams
+from party.frequency.policy import FrequencySection
+from party.frequency.records import COUNTERS, Counters, StoredRound
+from party.frequency.store import FILE, FrequencyStore
+from party.frequency.submission import Submissions
+from party.frequency.workers import Workers
+from party.interceptors import coordinator_of
+from party.logs import Log
+from party.node_audit import NodeAudit
+from protos.v1 import frequency_pb2 as pb
+from protos.v1.frequency_pb2_grpc import FrequencyEstimationServicer
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+SERVICE: Final = "comine.v1.FrequencyEstimation"
+MAX_STREAMS: Final = 16  # of one certificate
+IN_FLIGHT: Final = 8  # batches of one stream
+ROOM_BYTES: Final = 128 << 20  # of batches of all streams
+LEAST_EVERY_S: Final = 0.1
+LOOK_BACK: Final = 1000  # rounds: further back, no round is looked for unasked
+
+
+class FrequencyService(FrequencyEstimationServicer):
+    """Answers coordinators and clients; `party.interceptors.Gate` stands before it and translates what it raises.
+
+    Args:
+        policy: The `[frequency]` table; None: the service is off, and says so.
+        state: The node's state folder.
+        me: This party.
+        audit: The node's audit log.
+        log: The node's log.
+        now: Unix seconds.
+
+    Raises:
+        ConfigurationError: What is in the state folder cannot be read.
+        ResourceError: It cannot be written.
+    """
+
+    def __init__(
+        self,
+        policy: FrequencySection | None,
+        state: Path,
+        me: str,
+        audit: NodeAudit,
+        log: Log,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._me, self._audit, self._now = me, audit, now
+        self._running: _Running | None = None
+        self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
+        self._room = Room(ROOM_BYTES)
+        if policy is not None:
+            self._running = _Running(policy, state, me, audit, log, now)
+
+    async def start(self) -> None:
+        """Takes up the collections that there are.
+
+        Raises:
+            ConfigurationError: One cannot be read.
+        """
+        if self._running is not None:
+            await self._running.collections.start()
+
+    async def stop(self) -> None:
+        """Takes no further batch; when it returns, all that was acknowledged is on disk, and nothing else under way."""
+        if self._running is not None:
+            self._running.stopping = True
+            await self._running.collections.stop()
+
+    def close(self) -> None:
+        """Closes the files; after `stop`, or where it was never started."""
+        if self._running is not None:
+            self._running.workers.close()
+            self._running.store.close()
+
+    # -- coordinators ------------------------------------------------------------------------------------------------
+    async def Create(self, request: pb.CreateCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
+        """Creates a collection, where the policy allows it."""
+        coordinator, running = coordinator_of(context, self._me), self._on
+        spec = await running.workers.turn(CollectionSpec.from_canonical, request.spec)
+        collection = await running.collections.create(spec, request.labels, coordinator)
+        return await self._told(collection, reader=True)
+
+    async def List(self, request: pb.ListCollectionsRequest, context: Context) -> pb.Collections:  # noqa: ARG002, N802
+        """The collections that the coordinator may read."""
+        coordinator = coordinator_of(context, self._me)
+        found = [each for each in self._on.collections.all() if may_read(each.spec, each.stored.creator, coordinator)]
+        return pb.Collections(collections=[await self._told(each, reader=True) for each in found])
+
+    async def Estimate(self, request: pb.FrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
+        """The estimates of one round as it stands."""
+        coordinator = coordinator_of(context, self._me)
+        collection = await self._readable(request.collection, coordinator)
+        number = request.round if request.HasField("round") else await self._latest(collection)
+        snapshot = None if number is None else await collection.snapshot(number)
+        if snapshot is None:
+            which = "no round with reports yet" if number is None else f"no round {number}, or not any more"
+            raise ConfigurationError(f"the collection '{collection.name}' at {self._me} has {which}", party=self._me)
+        found = await self._answer(collection, snapshot, _question(request))
+        await self._read(collection, coordinator, snapshot)
+        for part in self._parts(collection, snapshot, found):
+            yield part
+
+    async def Watch(self, request: pb.WatchFrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
+        """Estimates whenever something has changed, and the last ones of each round; until the collection is closed."""
+        coordinator = coordinator_of(context, self._me)
+        collection = await self._readable(request.what.collection, coordinator)
+        question = _question(request.what)
+        chosen = request.what.round if request.what.HasField("round") else None
+        every = max(request.every if math.isfinite(request.every) else 0.0, LEAST_EVERY_S)
+        with self._watching.one(coordinator):
+            sent: tuple[int, int, bool] | None = None
+            recorded: set[int] = set()
+            # What ended before the watch began is not news, but for the latest.
+            final = -1 if collection.latest_ended is None else collection.latest_ended - 1
+            while True:
+                version, closed = collection.changes.version, collection.closed
+                async for snapshot in self._news(collection, chosen, final):
+                    if snapshot.final:
+                        final = max(final, snapshot.stored.number)
+                    seen = (snapshot.stored.number, len(snapshot.aggregator), snapshot.final)
+                    if seen == sent or not self._is_shown(snapshot):
+                        continue
+                    found = await self._answer(collection, snapshot, question)
+                    if snapshot.stored.number not in recorded:
+                        await self._read(collection, coordinator, snapshot)
+                        recorded.add(snapshot.stored.number)
+                    sent = seen
+                    for part in self._parts(collection, snapshot, found):
+                        yield part
+                if closed or (chosen is not None and sent is not None and sent[2]):
+                    return
+                # Time runs from the end of what was sent: who reads slowly gets fewer estimates, and the newest.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(collection.changes.over.wait(), every)
+                await collection.changes.beyond(version)
+
+    async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncIterator[pb.ExportPart]:  # noqa: N802
+        """Files of all rounds: estimates, what the collection is, and where asked for, the sums."""
+        coordinator = coordinator_of(context, self._me)
+        collection = await self._readable(request.collection, coordinator)
+        running = self._on
+        stored = await running.workers.disk(running.store.rounds, collection.name, states=False)
+        yield pb.ExportPart(file=ESTIMATES_FILE, data=header())
+        shown = []
+        labels = None if collection.domain is None else collection.domain.labels
+        for each in stored:
+            snapshot = await collection.snapshot(each.number)
+            if snapshot is None or not self._is_shown(snapshot):
+                continue
+            shown.append(snapshot)
+            await self._read(collection, coordinator, snapshot)
+            with suppress(ConfigurationError):  # reports that tell nothing without candidates
+                found = await self._answer(collection, snapshot, Question())
+                for piece in lines(snapshot, found, labels):
+                    for data in _cut(piece):
+                        yield pb.ExportPart(file=ESTIMATES_FILE, data=data)
+            if request.states:
+                for data in _cut(snapshot.aggregator.to_bytes()):
+                    yield pb.ExportPart(file=state_file(each.number), data=data)
+        described = collection_json(collection, await collection.counters(), shown, self._me)
+        for data in _cut(described):
+            yield pb.ExportPart(file=COLLECTION_FILE, data=data)
+
+    async def Close(self, request: pb.CloseCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
+        """Ends the rounds now; estimates stay, and no report is taken any more."""
+        coordinator = coordinator_of(context, self._me)
+        collection = await self._on.collections.find(request.collection)
+        check_closer(collection.spec, collection.stored.creator, coordinator, self._me)
+        await collection.close(coordinator)
+        return await self._told(collection, reader=True)
+
+    # -- coordinators and clients ------------------------------------------------------------------------------------
+    async def Describe(self, request: pb.DescribeCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
+        """What a collection is, and which rounds take reports."""
+        collection = await self._on.collections.find(request.collection)
+        return await self._told(collection, reader=self._check_known(collection, context))
+
+    async def Domain(self, request: pb.DomainRequest, context: Context) -> AsyncIterator[pb.DomainPart]:  # noqa: N802
+        """The labels of the domain, in pieces."""
+        collection = await self._on.collections.find(request.collection)
+        self._check_known(collection, context)
+        for data in _cut(collection.stored.labels):
+            yield pb.DomainPart(labels=data)
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+    async def Submit(self, requests: AsyncIterator[pb.ReportBatch], context: Context) -> AsyncIterator[pb.BatchReceipt]:  # noqa: N802
+        """Takes batches, several at a time, and gives receipts in their order.
+
+        No more is read from a stream while as many of its batches are under way as may be, or its receipts are not
+        taken; so a sender can hold up nobody but itself.
+        """
+        _, submitter = peer_of(context.auth_context())
+        running = self._on
+        with self._submitting.one(submitter):
+            under_way: asyncio.Queue[asyncio.Task[pb.BatchReceipt] | None] = asyncio.Queue()
+            free = asyncio.Semaphore(IN_FLIGHT)
+            reading = asyncio.create_task(self._receive(requests, running, submitter, under_way, free))
+            try:
+                while (task := await under_way.get()) is not None:
+                    yield await task
+                    free.release()
+                await reading  # raises what ended the stream, once all receipts before are sent
+            finally:
+                reading.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await reading
+                while not under_way.empty():
+                    left = under_way.get_nowait()
+                    if left is not None:
+                        left.cancel()  # counted or not: the sender will send it again, and it is counted once
+
+    async def _receive(
+        self,
+        requests: AsyncIterator[pb.ReportBatch],
+        running: _Running,
+        submitter: str,
+        under_way: asyncio.Queue[asyncio.Task[pb.BatchReceipt] | None],
+        free: asyncio.Semaphore,
+    ) -> None:
+        try:
+            async for batch in requests:
+                running.submissions.check_size(batch)
+                await free.acquire()
+                await running.store.room()
+                # Nothing more is read before there is room, so a stream holds one batch beside those that have it.
+                held = await self._room.take(len(batch.pseudonyms) + len(batch.reports))
+                task = asyncio.create_task(self._take(running, batch, submitter))
+                task.add_done_callback(partial(self._leave, held))
+                under_way.put_nowait(task)
+        finally:
+            under_way.put_nowait(None)
+
+    def _leave(self, held: int, task: asyncio.Task[pb.BatchReceipt]) -> None:  # noqa: ARG002 (however it ended)
+        self._room.give(held)
+
+    async def _take(self, running: _Running, batch: pb.ReportBatch, submitter: str) -> pb.BatchReceipt:
+        if running.stopping:
+            raise PeerError(f"{self._me} is stopping; send the reports again later", party=self._me)
+        return await running.submissions.take(batch, submitter)
+
+    # -- what they share ---------------------------------------------------------------------------------------------
+    @property
+    def _on(self) -> _Running:
+        if self._running is None:
+            raise PolicyDenied(
+                f"the frequency service of {self._me} is off; its operator turns it on by a [frequency] table in "
+                "party.toml",
+                party=self._me,
+            )
+        return self._running
+
+    async def _readable(self, name: str, coordinator: str) -> Collection:
+        collection = await self._on.collections.find(name)
+        check_reader(collection.spec, collection.stored.creator, coordinator, self._me)
+        return collection
+
+    def _check_known(self, collection: Collection, context: Context) -> bool:
+        """Whether the caller may read; who may neither read nor report is refused."""
+        role, name = peer_of(context.auth_context())
+        if role == "coordinator":
+            check_reader(collection.spec, collection.stored.creator, name, self._me)
+            return True
+        check_submitter(collection.spec, name, self._me)
+        return False
+
+    async def _latest(self, collection: Collection) -> int | None:
+        """The round that is meant where none is named: the last release, or the latest round that has reports."""
+        continual = collection.spec.continual is not None
+        going_on = [n for n in sorted(collection.open) if collection.open[n].intake.counters.counted]
+        if going_on and not continual:
+            return going_on[-1]
+        latest = -1 if collection.latest_ended is None else collection.latest_ended
+        for number in range(latest, max(latest - LOOK_BACK, -1), -1):
+            found = await self._on.workers.disk(self._on.store.round, collection.name, number)
+            if (
+                found is not None
+                and found.ended is not None
+                and (found.result if continual else found.counters.counted)
+            ):
+                return number
+        return going_on[-1] if going_on else None
+
+    async def _news(self, collection: Collection, chosen: int | None, final: int) -> AsyncIterator[Snapshot]:
+        """What a watch shows now: the chosen round; or the rounds that have ended since, and the one that goes on.
+
+        Under continual release it is what the ends of rounds released, and nothing in between.
+        """
+        continual = collection.spec.continual is not None
+        latest = -1 if collection.latest_ended is None else collection.latest_ended
+        numbers = [chosen] if chosen is not None else list(range(max(final + 1, latest - LOOK_BACK), latest + 1))
+        if chosen is None and not continual:
+            numbers += [n for n in sorted(collection.open) if collection.open[n].intake.counters.counted][-1:]
+        for number in numbers:
+            found = await collection.snapshot(number)
+            if found is not None and (chosen is not None or found.stored.result or not continual):
+                yield found
+
+    def _is_shown(self, snapshot: Snapshot) -> bool:
+        """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
+        n = len(snapshot.aggregator)
+        return bool(snapshot.stored.result) or n >= max(1, self._on.policy.min_reports)
+
+    async def _answer(self, collection: Collection, snapshot: Snapshot, question: Question) -> Answer:
+        if len(snapshot.aggregator) and not self._is_shown(snapshot):
+            raise PolicyDenied(
+                f"the policy of {self._me} shows estimates of {self._on.policy.min_reports:,} reports or more (rule "
+                f"min_reports), and round {snapshot.stored.number} of '{collection.name}' has fewer",
+                party=self._me,
+            )
+        workers = self._on.workers
+        run = workers.quick if question.is_quick(snapshot.mechanism) else workers.slow
+        return await run(answer, snapshot, question, collection)
+
+    async def _read(self, collection: Collection, coordinator: str, snapshot: Snapshot) -> None:
+        number, n = snapshot.stored.number, len(snapshot.aggregator)
+        await self._audit.record(
+            EstimatesRead(collection=collection.name, coordinator=coordinator, round=number, reports=n)
+        )
+
+    async def _told(self, collection: Collection, *, reader: bool) -> pb.Collection:
+        stored = collection.stored
+        told = pb.Collection(
+            name=stored.name,
+            id=stored.id,
+            spec=stored.spec,
+            state=pb.CLOSED if collection.closed else pb.OPEN,
+            creator=stored.creator,
+            created=stored.created,
+            rounds=[
+                _round(each.stored, each.mechanism.fingerprint)
+                for _, each in sorted(collection.open.items())
+                if not each.ending
+            ],
+            rounds_ended=collection.ended,
+            domain_digest=collection.domain_digest,
+            node=self._me,
+        )
+        if reader:
+            told.counters.CopyFrom(_counters(await collection.counters()))
+        return told
+
+    def _parts(self, collection: Collection, snapshot: Snapshot, found: Answer) -> list[pb.EstimatePart]:
+        parts = [
+            pb.EstimatePart(
+                codes=b"" if piece.codes is None else piece.codes.astype("<u4").tobytes(),
+                counts=piece.counts.astype("<f8").tobytes(),
+                variances=piece.variances.astype("<f8").tobytes(),
+                found=[pb.Found(value=value, frequency=share, deviation=far) for value, share, far in piece.found],
+            )
+            for piece in found.pieces()
+        ]
+        parts[0].head.CopyFrom(
+            pb.EstimateHead(
+                collection=collection.name,
+                round=_round(snapshot.stored, snapshot.mechanism.fingerprint),
+                reports=len(snapshot.aggregator),
+                values=len(found),
+                final=snapshot.final,
+                at=snapshot.at,
+                counters=_counters(snapshot.counters),
+                fresh=found.fresh,
+                kind=found.kind,
+            )
+        )
+        parts[-1].last = True
+        return parts
+
+
+class _Running:
+    """What there is where the service is on."""
+
+    def __init__(
+        self, policy: FrequencySection, state: Path, me: str, audit: NodeAudit, log: Log, now: Callable[[], float]
+    ) -> None:
+        self.policy, self.stopping = policy, False
+        self.store = FrequencyStore.open(state / FILE)
+        self.workers = Workers()
+        self.collections = Collections(self.store, policy, audit, log, me, self.workers, now)
+        self.submissions = Submissions(self.collections, self.store, me, policy.max_disk, self.workers, now)
+
+
+def _round(stored: StoredRound, fingerprint: bytes) -> pb.Round:
+    return pb.Round(
+        number=stored.number,
+        period=stored.period,
+        step=stored.step,
+        opens=stored.opens,
+        closes=stored.closes,
+        mechanism=stored.mechanism,
+        fingerprint=fingerprint,
+        share=stored.share,
+        purpose=stored.purpose,
+    )
+
+
+def _counters(counters: Counters) -> pb.Counters:
+    return pb.Counters(**{name: getattr(counters, name) for name in COUNTERS})
+
+
+def _question(request: pb.FrequencyRequest) -> Question:
+    """What a reader asks.
+
+    Raises:
+        LimitExceeded: It names more candidates than can be looked for.
+        ConfigurationError: They are no text.
+    """
+    if len(request.candidates) > MAX_CANDIDATE_BYTES:
+        raise LimitExceeded(f"candidates may take {MAX_CANDIDATE_BYTES >> 20} MiB together; name fewer")
+    try:
+        texts = request.candidates.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigurationError("the candidates are not UTF-8 text") from None
+    candidates = tuple(line for line in texts.split("\n") if line)
+    return Question(int(request.most), request.post_processing, candidates)
+
+
+def _cut(data: bytes) -> list[bytes]:
+    """Pieces that fit a message; none where there is nothing."""
+    return [data[begin : begin + CHUNK_BYTES] for begin in range(0, len(data), CHUNK_BYTES)]

@@ -1,0 +1,272 @@
+"""`comine frequency create|list|submit|estimate|watch|export|close|loadtest` against a real node."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+import typer
+
+from coordinator.cli.completion import collection_names
+from jobs.collection import CollectionSpec
+from ldp.aggregator import Aggregator
+from ldp.registry import oracle
+from tests.frequency.deployed import GATEWAYS, Deployed, deployed
+from tests.unit.jobs.pages import taken_apart
+from tests.unit.party.files import free_ports
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LABELS = ["milk", "bread", "tea, green", "jam"]
+COUNTS = [3000, 1500, 400, 100]
+FLEET = ["--certificate", "pki/fleet.crt"]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A node with the closed or open collections of the tests before; each test has its own."""
+    with deployed(tmp_path_factory.mktemp("frequency")) as made:
+        made.write("labels.txt", "".join(f"{label}\n" for label in LABELS))
+        values = np.repeat(LABELS, COUNTS)
+        made.write("values.txt", "".join(f"{value}\n" for value in values))
+        yield made
+
+
+def create(node: Deployed, name: str, more: str = "", mechanism: str = "grr", window: str = "") -> None:
+    values = "" if more else 'domain = "labels.txt"\n'
+    node.write(
+        f"{name}.toml",
+        f'[collection]\nname = "{name}"\nmechanism = "{mechanism}"\nepsilon = 4.0\n{values}{more}{window}{GATEWAYS}',
+    )
+    ran = node.comine("create", f"{name}.toml")
+    assert (ran.code, ran.out) == (0, f"{name}\n"), ran.err
+    assert "created at the node of north" in ran.err
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def js(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_a_collection_from_its_creation_to_its_closing(node: Deployed) -> None:
+    create(node, "basket")
+    sent = node.comine("submit", "basket", *FLEET, "--input", "values.txt", "--gateway")
+    assert (sent.code, sent.err) == (0, "5,000 of 5,000 reports were counted\n")
+
+    ran = node.comine("estimate", "basket")
+    assert ran.code == 0, ran.err
+    found = rows(ran.out)
+    assert [row["value"] for row in found] == LABELS
+    for row, count in zip(found, COUNTS, strict=True):
+        assert abs(float(row["estimate"]) - count) < 5.5 * float(row["variance"]) ** 0.5 + 1e-9
+        assert float(row["low"]) <= max(float(row["estimate"]), 0) <= float(row["high"])
+    assert "basket, round 0, at " in ran.err
+    assert ": 5,000 reports, 0 refused" in ran.err
+
+    listed = js(node.comine("list", "--json").out)
+    (one,) = [each for each in listed["collections"] if each["name"] == "basket"]
+    assert (one["node"], one["state"], one["creator"], one["counters"]["counted"]) == ("north", "open", "hub", 5000)
+
+    closed = node.comine("close", "basket", "--json")
+    assert js(closed.out)["state"] == "closed"
+    assert "closed after 5,000 reports" in closed.err
+    assert node.comine("estimate", "basket", "--top", 1).out.splitlines()[1].startswith("milk,")
+    late = node.comine("submit", "basket", *FLEET, "--input", "values.txt", "--gateway")
+    assert "0 of 5,000 reports were counted" in late.err
+
+
+def test_estimates_into_a_folder_with_a_page(node: Deployed) -> None:
+    create(node, "folder")
+    assert node.comine("submit", "folder", *FLEET, "--input", "values.txt", "--gateway").code == 0
+    ran = node.comine("estimate", "folder", "--post-processing", "norm-sub", "--out", "est", "--json")
+    assert ran.code == 0, ran.err
+    folder = node.folder / "est"
+    assert sorted(path.name for path in folder.iterdir()) == ["estimates.csv", "report.html", "result.json"]
+    found = rows((folder / "estimates.csv").read_text())
+    assert list(found[0]) == ["value", "estimate", "variance", "low", "high", "post_processed"]
+    assert sum(float(row["post_processed"]) for row in found) == pytest.approx(5000)
+    contents = js((folder / "result.json").read_text())
+    assert contents == js(ran.out)
+    assert (contents["schema"], contents["mechanism"], contents["d"]) == ("comine.frequency-estimates/1", "grr", 4)
+    page = taken_apart((folder / "report.html").read_text())
+    assert "5,000 clients told the node of north" in page.text
+    assert node.comine("estimate", "folder", "--out", "est").code == 0  # an earlier one is replaced
+    (folder / "mine.txt").touch()
+    assert node.comine("estimate", "folder", "--out", "est").code == 10
+
+
+def test_a_device_reports_once(node: Deployed) -> None:
+    create(node, "device")
+    node.write("mine.txt", "jam\n")
+    words = ["submit", "device", "--certificate", "pki/phone.crt", "--input", "mine.txt", "--client-folder", "phone"]
+    first = node.comine(*words, "--json")
+    assert first.code == 0, first.err
+    assert (js(first.out)["report"], js(first.out)["counted"]) == ("reported", 1)
+    again = node.comine(*words)
+    assert again.code == 0
+    assert "this device has reported" in again.err
+    other = node.comine(*words[:-1], "another-phone", "--json")  # another secret, but the same certificate
+    assert (js(other.out)["counted"], js(other.out)["refused"]) == (0, 1)
+
+
+def test_watching_tells_a_line_each_time(node: Deployed) -> None:
+    create(node, "watched")
+    assert node.comine("submit", "watched", *FLEET, "--input", "values.txt", "--gateway").code == 0
+    ran = node.comine("watch", "watched", "--times", 1, "--top", 2)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("watched, round 0, at ")
+    assert "5,000 reports, 0 refused; milk " in ran.out
+    change = js(node.comine("watch", "watched", "--times", 1, "--top", 2, "--json").out)
+    assert change["schema"] == "comine.frequency-change/1"
+    assert [row["value"] for row in change["estimates"]] == ["milk", "bread"]
+
+
+def test_an_export_has_all_that_the_node_keeps(node: Deployed) -> None:
+    create(node, "kept")
+    assert node.comine("submit", "kept", *FLEET, "--input", "values.txt", "--gateway").code == 0
+    assert node.comine("close", "kept").code == 0
+    ran = node.comine("export", "kept", "--states", "--out", "archive", "--json")
+    assert ran.code == 0, ran.err
+    files = {path.name for path in (node.folder / "archive").iterdir()}
+    assert files == set(js(ran.out)["files"])
+    assert {"collection.json", "report.html"} <= files
+    (state,) = [name for name in files if name.endswith(".state")]
+    merged = Aggregator.from_bytes((node.folder / "archive" / state).read_bytes(), oracle("grr", LABELS, 4.0))
+    assert len(merged) == 5000
+    assert node.comine("export", "kept", "--out", "archive").code == 0
+    assert node.comine("export", "kept", "--out", "pki").code == 10
+
+
+def test_a_load_is_measured_against_the_truth(node: Deployed) -> None:
+    create(node, "loaded", "size = 64\n", mechanism="oue")
+    ran = node.comine("loadtest", "loaded", *FLEET, "--reports", 20_000, "--batch", 1000, "--json")
+    assert ran.code == 0, ran.err
+    measured = js(ran.out)
+    assert (measured["counted"], measured["refused"]) == (20_000, 0)
+    assert 0.5 < measured["rmse"] / measured["theory_rmse"] < 1.6  # 64 values: beyond by chance with less than 1e-6
+    assert measured["node_peak_bytes"] > 1 << 20
+    assert node.comine("loadtest", "loaded", *FLEET, "--reports", 0).code == 2
+
+
+def test_rounds_follow_each_other_and_the_page_shows_their_course(node: Deployed) -> None:
+    create(node, "daily", window='[window]\nlength = "1s"\ngrace = "1s"\n')
+    rounds: set[int] = set()
+    while len(rounds) < 2:  # rounds of a second; a fleet without memory reports whenever it is asked to
+        sent = js(node.comine("submit", "daily", *FLEET, "--input", "values.txt", "--gateway", "--json").out)
+        if sent["acknowledged"] == 5000:
+            rounds.add(sent["round"])
+    latest = max(rounds)
+    ran = node.comine("estimate", "daily", "--round", latest, "--out", "course", "--json")
+    assert ran.code == 0, ran.err
+    contents = js(ran.out)
+    assert contents["round"] == latest
+    assert [each["round"] for each in contents["earlier"]] == sorted(rounds - {latest})
+    page = taken_apart((node.folder / "course/report.html").read_text())
+    assert page.data is not None
+    assert page.data["rounds"] == [f"round {number}" for number in sorted(rounds)]
+    assert "Over time" in page.text
+    before = js(node.comine("estimate", "daily", "--round", min(rounds), "--json").out)
+    assert (before["round"], before["reports"] % 5000) == (min(rounds), 0)
+    assert node.comine("close", "daily").code == 0
+
+
+def test_all_nodes_are_asked_who_has_a_collection(node: Deployed) -> None:
+    create(node, "somewhere")
+    (port,) = free_ports(1)
+    wider = (node.folder / "federation.toml").read_text() + f'[[party]]\nname = "west"\naddress = "127.0.0.1:{port}"\n'
+    node.write("wider.toml", wider)
+    there = ["--federation", "wider.toml"]
+    listed = node.comine("list", *there)
+    assert "somewhere\tnorth" in listed.out
+    assert "west at 127.0.0.1" in listed.err
+    sent = node.comine("submit", "somewhere", *FLEET, "--input", "values.txt", "--gateway", *there)
+    assert (sent.code, sent.err) == (0, "5,000 of 5,000 reports were counted\n")
+    assert node.comine("estimate", "somewhere", *there).out.startswith("value,")
+    assert node.comine("estimate", "nowhere", *there).code == 20  # west may have it
+    assert node.comine("estimate", "somewhere", "--node", "west", *there).code == 20
+    assert node.comine("create", "somewhere.toml", *there).code == 2  # at which node?
+
+
+KINDS = {
+    "mean": ("1bit-mean", "[collection.parameters]\nlow = 0.0\nhigh = 10.0\n", ["5.0"] * 4000),
+    "open": ("sfp", "text_bytes = 6\nk = 3\n", ["hello"] * 20_000),
+    "typed": ("rappor", "", ["chess"] * 3000 + ["go"] * 1000),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_means_and_values_that_nobody_knew(node: Deployed, name: str) -> None:
+    mechanism, more, values = KINDS[name]
+    create(node, name, more or "# an open domain\n", mechanism=mechanism)
+    node.write("open.txt", "".join(f"{value}\n" for value in values))
+    node.write("candidates.txt", "chess\ngo\nnothing\n")
+    sent = node.comine("submit", name, *FLEET, "--input", "open.txt", "--gateway")
+    assert sent.code == 0, sent.err
+    asked = ["--candidates", "candidates.txt"] if mechanism == "rappor" else []
+    ran = node.comine("estimate", name, *asked, "--out", f"{name}-out", "--json")
+    assert ran.code == 0, ran.err
+    contents = js(ran.out)
+    first = contents["estimates"][0]
+    expected = {"mean": ("mean", 5.0), "open": ("hello", 20_000), "typed": ("chess", 3000)}[name]
+    assert first["value"] == expected[0]
+    assert abs(first["estimate"] - expected[1]) < 5.5 * first["variance"] ** 0.5
+    assert contents["kind"] == ("mean" if name == "mean" else "found")
+    page = taken_apart((node.folder / f"{name}-out/report.html").read_text())
+    assert expected[0] in page.text
+    if name != "mean":
+        assert node.comine("estimate", name, *asked, "--joint").code == 10
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["estimate", "nowhere"], 10, "nowhere"),
+        (["estimate", "empty"], 10, "empty"),
+        (["estimate", "empty", "--confidence", 1], 2, "--confidence lies between 0 and 1"),
+        (["estimate", "empty", "--node", "west"], 10, "no party 'west'"),
+        (["create", "empty.toml"], 10, "empty"),
+        (["create", "greedy.toml"], 30, "max_epsilon"),
+        (["create", "missing.toml"], 10, "does not exist"),
+        (["submit", "empty", *FLEET, "--input", "values.txt"], 2, "--client-folder"),
+        (["submit", "empty", "--certificate", "pki/hub.crt", "--input", "values.txt", "--gateway"], 10, "role client"),
+        (["submit", "empty", *FLEET, "--input", "wrong.txt", "--gateway"], 10, "'milk '"),
+        (["submit", "empty", *FLEET, "--input", "values.txt", "--client-folder", "p"], 10, "one value"),
+        (["export", "nowhere", "--out", "x"], 10, "nowhere"),
+        (["close", "nowhere"], 10, "nowhere"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(node: Deployed, words: list[object], code: int, sentence: str) -> None:
+    if not (node.folder / "empty.toml").exists():
+        create(node, "empty")
+        node.write("wrong.txt", "milk \n")
+        node.write("greedy.toml", '[collection]\nname = "greedy"\nepsilon = 9.0\nsize = 4\n')
+    ran = node.comine(*words)
+    assert ran.code == code, ran.err
+    assert sentence in ran.err
+
+
+def test_the_examples_can_be_created(node: Deployed) -> None:
+    for path in sorted((EXAMPLES / "frequency").glob("*.toml")):
+        spec, _ = CollectionSpec.load(path)
+        ran = node.comine("create", path, "--json")
+        assert ran.code == 0, ran.err
+        assert js(ran.out)["spec"] == js(spec.canonical().decode())
+        assert node.comine("close", spec.name).code == 0
+
+
+def test_names_of_collections_are_completed(node: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(node, "completed")
+    monkeypatch.chdir(node.folder)
+    context = typer.Context(click.Command("estimate"))
+    assert collection_names(context, "comple") == ["completed"]
+    monkeypatch.chdir(Path("/"))
+    assert collection_names(context, "comple") == []

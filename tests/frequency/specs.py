@@ -1,0 +1,23 @@
+"""Specifications of collections for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs.collection import CollectionSpec
+from jobs.toml import validate
+
+
+def spec_of(
+    *,
+    window: dict[str, Any] | None = None,
+    access: dict[str, Any] | None = None,
+    continual: dict[str, Any] | None = None,
+    **collection: Any,
+) -> CollectionSpec:
+    """A collection by GRR over eight numbers, but for what is given."""
+    section = {"name": "homepages", "mechanism": "grr", "epsilon": "1.0", "size": 8, **collection}
+    if section["mechanism"] in ("sfp", "prefix-extending", "1bit-mean", "rappor") and "size" not in collection:
+        del section["size"]
+    contents: dict[str, Any] = {"collection": section, "window": window, "continual": continual}
+    return validate(CollectionSpec, contents | ({"access": access} if access else {}), "collection.toml")

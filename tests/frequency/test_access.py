@@ -1,0 +1,203 @@
+"""Who may do what: by certificate, by the collection's file, and by the node's policy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from link.errors import PolicyDenied
+from party.config import AUDIT_LOG
+from party.frequency.access import may_read, quota_of
+from party.frequency.policy import FrequencySection, check_creation
+from party.interceptors import ROLES
+from protos.v1 import control_pb2, frequency_pb2
+from protos.v1 import frequency_pb2 as pb
+from tests.frequency.nodes import Caller, batch, running
+from tests.frequency.specs import spec_of
+from tests.unit.party.nodes import refused
+
+REQUESTS: dict[str, Any] = {
+    "Create": pb.CreateCollectionRequest(),
+    "List": pb.ListCollectionsRequest(),
+    "Describe": pb.DescribeCollectionRequest(collection="homepages"),
+    "Domain": pb.DomainRequest(collection="homepages"),
+    "Estimate": pb.FrequencyRequest(collection="homepages"),
+    "Watch": pb.WatchFrequencyRequest(what=pb.FrequencyRequest(collection="homepages")),
+    "Export": pb.ExportRequest(collection="homepages"),
+    "Close": pb.CloseCollectionRequest(collection="homepages"),
+}
+
+
+async def called(caller: Caller, method: str) -> Any:
+    """A call and all that it answers."""
+    if method == "Submit":
+        return await caller.submit(pb.ReportBatch())
+    call = getattr(caller.stub, method)(REQUESTS[method])
+    return [part async for part in call] if hasattr(call, "__aiter__") else await call
+
+
+def test_every_method_of_both_services_has_its_roles() -> None:
+    for module in (control_pb2, frequency_pb2):
+        for service in module.DESCRIPTOR.services_by_name.values():
+            assert set(ROLES[service.full_name]) == set(service.methods_by_name)
+
+
+def test_roles_are_kept_apart(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.analyst
+            await analyst.create(spec_of())
+            phone, peer = world.caller("phone"), world.caller("south", "party")
+            for method in ("Create", "List", "Estimate", "Watch", "Export", "Close"):
+                refusal = await refused(called(phone, method))
+                assert (refusal.status, refusal.code) == (grpc.StatusCode.PERMISSION_DENIED, "E201")
+                assert refusal.sentence == "north takes orders from coordinators only, and phone is a client"
+            refusal = await refused(called(analyst, "Submit"))
+            assert refusal.sentence == "north answers this to clients only, and analyst is a coordinator"
+            for method in (*REQUESTS, "Submit"):
+                assert (await refused(called(peer, method))).code == "E201"
+            assert (await phone.describe()).name == "homepages"
+
+    asyncio.run(test())
+
+
+def test_a_client_can_call_nothing_of_the_control_service(tmp_path: Path) -> None:
+    from protos.v1.control_pb2_grpc import ControlStub
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            stub: Any = ControlStub(world.caller("phone").channel)
+            refusal = await refused(stub.Describe(control_pb2.DescribeRequest(challenge=bytes(32))))
+            assert refusal.sentence == "north takes orders from coordinators only, and phone is a client"
+
+    asyncio.run(test())
+
+
+def test_only_readers_read_and_only_the_creator_closes(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.analyst
+            reader, other = world.caller("reader", "coordinator"), world.caller("other", "coordinator")
+            created = await analyst.create(spec_of(access={"read": ["reader"], "submit": ["phone"]}))
+            await world.caller("phone").submit(batch(created, [3]))
+            assert (await reader.estimate()).head.reports == 1
+            for method in ("Describe", "Domain", "Estimate", "Watch", "Export"):
+                refusal = await refused(called(other, method))
+                assert (refusal.status, refusal.code) == (grpc.StatusCode.PERMISSION_DENIED, "E300")
+                assert "is for analyst to read" in refusal.sentence
+            names = [[each.name for each in (await called(each, "List")).collections] for each in (reader, other)]
+            assert names == [["homepages"], []]
+            for each in (reader, other):
+                assert "who alone may close it" in (await refused(called(each, "Close"))).sentence
+            stranger = world.caller("stranger")
+            assert (await refused(stranger.describe())).code == "E300"
+            (receipt,) = await stranger.submit(batch(created, [3], seed=9))
+            assert (receipt.status, receipt.counted) == (pb.REFUSED, 0)
+            assert receipt.message == "'stranger' may not report to the collection 'homepages'"
+
+    asyncio.run(test())
+
+
+def test_a_node_without_the_table_says_that_the_service_is_off(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy=None) as world:
+            analyst, phone = world.analyst, world.caller("phone")
+            off = "the frequency service of north is off; its operator turns it on by a [frequency] table in party.toml"
+            for caller, method in [*((analyst, method) for method in REQUESTS), (phone, "Submit")]:
+                assert (await refused(called(caller, method))).sentence == off
+            assert not (tmp_path / "state" / "north" / "frequency.db").exists()
+
+    asyncio.run(test())
+
+
+def test_what_is_created_and_read_is_in_the_audit_log(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.analyst
+            created = await analyst.create(spec_of())
+            await world.caller("phone").submit(batch(created, [3]))
+            await analyst.estimate()
+            await analyst.close()
+
+    asyncio.run(test())
+    lines = (tmp_path / "state" / "north" / AUDIT_LOG).read_bytes().splitlines()
+    told = [(line["event"], line["fields"]) for line in map(json.loads, lines)]
+    kept = [each for each in told if each[0].startswith(("collection", "round", "estimates"))]
+    assert [event for event, _ in kept] == ["collection-created", "estimates-read", "round-ended", "collection-closed"]
+    assert kept[0][1]["coordinator"] == kept[1][1]["coordinator"] == kept[3][1]["by"] == "analyst"
+    assert kept[1][1]["reports"] == kept[2][1]["reports"] == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "spec", "sentence"),
+    [
+        ({"create": ["boss"]}, {}, "lets boss create collections, and not 'analyst' (rule create)"),
+        ({"max_epsilon": "0.5"}, {}, "allows epsilon up to 0.5 (rule max_epsilon), and the collection asks for 1.0"),
+        ({"mechanisms": ["olh"]}, {}, "allows the mechanisms olh (rule mechanisms), and the collection takes 'grr'"),
+        (
+            {"max_domain": 7},
+            {},
+            "allows domains of 7 values at most (rule max_domain), and the collection's has 8",
+        ),
+        (
+            {"min_window": "1h"},
+            {"window": {"length": "59m"}},
+            "asks for windows of at least 1h (rule min_window), and the collection's have 59m",
+        ),
+        (
+            {"max_collections": 3},
+            {},
+            "allows 3 open collections at once (rule max_collections); close one first",
+        ),
+    ],
+)
+def test_a_policy_refuses_and_names_its_rule(policy: dict[str, Any], spec: dict[str, Any], sentence: str) -> None:
+    section = FrequencySection.model_validate({"max_epsilon": "8", **policy})
+    with pytest.raises(PolicyDenied) as caught:
+        check_creation(section, spec_of(**spec), "analyst", "north", running=3)
+    assert caught.value.message == f"the policy of north {sentence}"
+    check_creation(
+        FrequencySection.model_validate({"max_epsilon": "8"}), spec_of(**spec), "analyst", "north", running=3
+    )
+
+
+def test_few_reports_are_not_shown(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy="max_epsilon = 8\nmin_reports = 100") as world:
+            analyst, fleet = world.analyst, world.caller("fleet")
+            created = await analyst.create(spec_of(access={"gateways": {"fleet": 1000}}))
+            await fleet.submit(batch(created, [1] * 99))
+            refusal = await refused(called(analyst, "Estimate"))
+            assert (refusal.code, "(rule min_reports)" in refusal.sentence) == ("E300", True)
+            assert b"1" not in (await analyst.export())["estimates.csv"]
+            await fleet.submit(batch(created, [1], seed=5))
+            assert (await analyst.estimate()).head.reports == 100
+
+    asyncio.run(test())
+
+
+def test_a_collection_is_created_once_and_at_its_node(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.analyst
+            await analyst.create(spec_of())
+            assert "already" in (await refused(analyst.create(spec_of()))).sentence
+            elsewhere = await refused(analyst.create(spec_of(name="x", node="south")))
+            assert elsewhere.sentence == "the collection 'x' is meant for the node of south, not of north"
+            for data in (b"", b"{}", b"[" * 100_000, b"\xff", spec_of().canonical() + b" "):
+                wrong = await refused(analyst.stub.Create(pb.CreateCollectionRequest(spec=data)))
+                assert wrong.code == "E100"
+
+    asyncio.run(test())
+
+
+def test_quotas_follow_the_access_table() -> None:
+    spec = spec_of(access={"submit": ["a"], "gateways": {"g": 5}, "read": ["r"]})
+    assert [quota_of(spec, name) for name in ("a", "g", "b")] == [1, 5, 0]
+    assert quota_of(spec_of(), "anybody") == 1
+    assert [may_read(spec, "boss", name) for name in ("boss", "r", "x")] == [True, True, False]
