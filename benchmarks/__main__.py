@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import (
     engines,
+    frequency,
     job,
     ldp,
     local,
@@ -21,6 +22,7 @@ from benchmarks import (
     paillier,
     plan,
     psi,
+    streams,
     sums,
     union,
     vertical,
@@ -39,6 +41,8 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "engines": engines.run,
     "vertical": vertical.run,
     "ldp": ldp.run,
+    "frequency": frequency.run,
+    "streams": streams.run,
     "link": wide_area.run,
     "local": local.run,
     "job": job.run,
