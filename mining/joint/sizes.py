@@ -145,9 +145,7 @@ def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
     return found
 
 
-def _decided(
-    task: HorizontalMining, lane: str, candidates: int, frequent: int, most: int
-) -> list[Vote | Supports]:
+def _decided(task: HorizontalMining, lane: str, candidates: int, frequent: int, most: int) -> list[Vote | Supports]:
     found: list[Vote | Supports] = [Vote(lane, candidates, most)] if candidates else []
     if task.disclose == "supports" and frequent:
         found.append(Supports(f"{lane}/supports", frequent, most))
