@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    accounting,
     engines,
     frequency,
     job,
@@ -22,6 +23,8 @@ from benchmarks import (
     paillier,
     plan,
     psi,
+    sets,
+    shuffle,
     streams,
     sums,
     union,
@@ -42,6 +45,9 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "vertical": vertical.run,
     "ldp": ldp.run,
     "frequency": frequency.run,
+    "accounting": accounting.run,
+    "sets": sets.run,
+    "shuffle": shuffle.run,
     "streams": streams.run,
     "link": wide_area.run,
     "local": local.run,

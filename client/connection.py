@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 import grpc
 
 from client.pseudonym import PSEUDONYM_BYTES
+from crypto.primitives.randomness import Randomness
 from link.errors import (
     ComineError,
     ConfigurationError,
@@ -250,4 +250,4 @@ def _may_pass(error: ComineError) -> bool:
 def _pause(failures: int) -> float:
     """Seconds until the next try: doubled each time, and spread, so that many clients do not come back at once."""
     longest = min(_BACKOFF_S * (1 << failures - 1), _MOST_BACKOFF_S)
-    return longest * (0.5 + secrets.randbelow(1000) / 2000)
+    return longest * (0.5 + Randomness.from_os().below(1000) / 2000)

@@ -27,6 +27,7 @@ ID_BYTES: Final = 16
 MAX_REPORT_BYTES: Final = 1 << 20
 
 _LARGEST: Final = 1 << 53  # of numbers of rounds, periods and steps: more do not fit a second each
+_DIVIDING: Final = frozenset({"lpu", "lpd", "lpa"})
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SHARE: Final = re.compile(r"[0-9]{1,18}(/[0-9]{1,18})?")  # no exponents, whose numbers would fill the memory
 _DURATION: Final = re.compile(r"([0-9]{1,7})([smhd])")
@@ -128,6 +129,8 @@ class Description:
             raise ValueError
         if not self.epsilon > 0 or (self.window_s is not None and self.window_s <= 0) or self.start != self.start:
             raise ValueError
+        if self.divides_clients and self.protected is None:
+            raise ValueError
         if self.protected is not None and (self.window_s is None or not 1 <= self.protected <= _LARGEST):
             raise ValueError
         if self.spec["collection"]["mechanism"] == "prefix-extending":
@@ -157,6 +160,12 @@ class Description:
         """W of continual release: how many steps are protected together; None where there is none."""
         continual = self.spec.get("continual")
         return None if continual is None else int(continual["w"])
+
+    @cached_property
+    def divides_clients(self) -> bool:
+        """Whether each step of continual release asks a share of the clients, each for all of ε."""
+        continual = self.spec.get("continual")
+        return continual is not None and continual["method"] in _DIVIDING
 
     @cached_property
     def search(self) -> PrefixExtending | None:
@@ -234,9 +243,26 @@ class Description:
             )
         return found
 
+    def ahead(self, asked: Round, at: float) -> float | None:
+        """By how many steps a round of continual release is before a client's clock; None where no steps are counted.
+
+        Who notes the least of what this was may refuse a round that is ahead by over a step more: its steps outrun the
+        clock (`outruns`), so that w of them would be over too soon.
+
+        Args:
+            asked: The round.
+            at: The client's time in Unix seconds.
+        """
+        return None if self.protected is None or self.window_s is None else asked.step - at / self.window_s
+
     def too_early(self, asked: Round) -> bool:
         """Whether a round claims a step of the ledger that cannot have begun by then; steps would be over too soon."""
         return self.window_s is not None and asked.step > (asked.opens - self.start) / self.window_s + 1e-6
+
+
+def outruns(ahead: float, least: float) -> bool:
+    """Whether steps go faster than the clock, by what `Description.ahead` is now and the least that it was."""
+    return ahead > least + 1 + 1e-6  # a report may be made at any time within its step
 
 
 def _round(sent: Any) -> Round:

@@ -1,25 +1,28 @@
 """Many clients at once: behind a gateway that collects what devices cannot send themselves, or simulated.
 
 All clients of a fleet are in the hands of whoever runs it, who sees their values and secrets; the service does not.
-What a fleet knows is in memory only: a gateway that is started again begins new clients, with new pseudonyms.
+What a fleet knows is in memory only: a process that is started again begins new clients, with new pseudonyms, unless
+they are known by ids (`Fleet.of`). Kept answers and ledgers end with the process in any case.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from client.budget import Budget
 from client.connection import IN_FLIGHT, Connection
-from client.description import Description, Round
+from client.description import Description, Round, outruns
 from client.fleet_ledger import FleetLedger
 from client.fleet_memo import FleetMemo, keeps_answers
+from client.gateway import GatewaySecret
+from client.joining import first_steps
 from client.labels import domain_of, fetched
 from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES, pseudonyms
 from crypto.primitives.randomness import Randomness
@@ -32,6 +35,7 @@ from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, EARLY, LATE, BatchReceip
 BATCH: Final = 8192
 MAX_BATCH_BYTES: Final = 4_000_000  # services take 4 MiB
 _STATUSES: Final = 256  # that fit a byte
+_UNKNOWN: Final = -1  # before a client joins
 _KEPT_PERIODS: Final = 16  # of which it is remembered who has reported; they only go on
 
 Clients = NDArray[np.int64]
@@ -49,7 +53,7 @@ class FleetDelivery:
         late: Those that came after the end of their round.
         early: Those that came before its beginning, by the service's clock.
         refused: Those that it does not take for another reason.
-        not_selected: Clients who took no part by their own coin.
+        not_selected: Clients who took no part by their own coin, or wait since they have just joined a stream.
         already: Clients who had reported in the period.
         over_budget: Clients whose budget or ledger did not allow a report.
         sentences: What the service said to whole batches that it refused.
@@ -96,14 +100,44 @@ class Fleet:
         self._rng = Randomness.from_os() if seed is None else Randomness.from_seed(seed).derive("fleet of clients")
         secrets = self._rng.derive("secrets").bytes(SECRET_BYTES * clients)
         self._secrets = np.frombuffer(secrets, np.uint8).reshape(clients, SECRET_BYTES)
+        self._gateway: GatewaySecret | None = None
         self._budget, self._clock, self._latest = budget, clock, 0.0
         self._spent = None if budget is None else FleetLedger(clients, budget.span_s, budget.epsilon)
         self._steps: dict[bytes, FleetLedger] = {}
+        self._ahead: dict[bytes, float] = {}
+        self._first: dict[bytes, NDArray[np.int64]] = {}
         self._memos: dict[tuple[bytes, bytes], FleetMemo] = {}
         self._reported: dict[tuple[bytes, int], NDArray[np.bool_]] = {}
         self._drawn: dict[tuple[bytes, int], NDArray[np.int64]] = {}
         self._domains: dict[bytes, Domain] = {}
         self._outbox: list[ReportBatch] = []
+
+    @classmethod
+    def of(
+        cls,
+        ids: Sequence[str],
+        gateway: GatewaySecret,
+        *,
+        budget: Budget | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """The clients of a gateway that it knows by ids: in every process, an id has the same pseudonyms.
+
+        Where the same values of the same clients are reported again in a round, in batches of the same size, the very
+        same reports are sent; but by a mechanism that keeps answers they are drawn anew.
+
+        Args:
+            ids: Of clients 0 … n − 1, none twice.
+            gateway: The gateway's secret.
+            budget: The limits of each client.
+            clock: The time in Unix seconds.
+
+        Raises:
+            InputDataError: An id comes twice.
+        """
+        fleet = cls(len(ids), budget=budget, clock=clock)
+        fleet._secrets, fleet._gateway = gateway.clients(ids), gateway
+        return fleet
 
     def report(
         self,
@@ -132,6 +166,7 @@ class Fleet:
 
         Raises:
             InputDataError: There is not one value for each client, or one is outside the domain.
+            MalformedMessage: The node claims a step of continual release before its time.
             ComineError: The node cannot be reached, or broke the rules.
         """
         clients = np.arange(self.clients) if who is None else np.asarray(who, dtype=np.int64)
@@ -147,9 +182,11 @@ class Fleet:
         if asked is None:
             return FleetDelivery()
         mechanism = found.mechanism(asked, self._domain(connection, found))
+        self._check_step(found, asked)
         reported = self._reported_in(found, asked)
         fresh = np.flatnonzero(~reported[clients])
-        selected = fresh[self._selected(found, asked)[clients[fresh]]]
+        joined = self._joined(found, asked, clients[fresh])
+        selected = fresh[self._selected(found, asked)[clients[fresh]] & joined]
         task = _Task(found, asked, mechanism, self._memo(found, mechanism), reported)
         allowed = selected[self._allowed(task, clients[selected], given[selected])]
         batches = self._batches(task, clients[allowed], given[allowed], batch)
@@ -178,9 +215,12 @@ class Fleet:
     def _batches(self, task: _Task, clients: Clients, values: NDArray[Any], size: int) -> Iterator[ReportBatch]:
         """Perturbs batch by batch, each when there is room for it on the way."""
         size = min(size, max(1, MAX_BATCH_BYTES // (task.mechanism.report_bytes + PSEUDONYM_BYTES)))
+        # Kept answers are drawn whenever a value is new, so their coins follow from no one call.
+        keeps = task.memo is not None
+        rng = None if keeps else self._coins("reports", task.found, task.asked.number, clients, values, size)
         for start in range(0, len(clients), size):
             those = clients[start : start + size]
-            reports, charged = self._perturbed(task, those, values[start : start + size])
+            reports, charged = self._perturbed(task, those, values[start : start + size], rng)
             charge = task.charge
             if task.found.protected is not None:
                 self._steps[task.found.id].spend(charged, charge)
@@ -195,11 +235,14 @@ class Fleet:
                 reports=reports.to_bytes(),
             )
 
-    def _perturbed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> tuple[Reports, Clients]:
+    def _perturbed(
+        self, task: _Task, clients: Clients, values: NDArray[Any], rng: Randomness | None
+    ) -> tuple[Reports, Clients]:
         """The reports of some clients, and those of them who spend something by it."""
         mechanism, memo = task.mechanism, task.memo
         if memo is None:
-            return mechanism.privatise(values, self._rng), clients
+            assert rng is not None
+            return mechanism.privatise(values, rng), clients
         keys = memo.keys(clients, values)
         new = clients[memo.is_new(keys)]
         fields = zip(memo.report(keys), mechanism.layout, strict=True)
@@ -233,11 +276,31 @@ class Fleet:
         refused = int(counts.sum()) - counted - duplicate - late - early
         return FleetDelivery(None, counted, duplicate, late, early, refused, sentences=tuple(sentences))
 
+    def _coins(
+        self, purpose: str, found: Description, number: int, clients: Clients, values: ArrayLike = (), size: int = 0
+    ) -> Randomness:
+        """The fleet's own, or of clients that are known by ids those that follow from what is to be drawn."""
+        if self._gateway is None:
+            return self._rng
+        what = repr((np.asarray(values).tolist(), size)).encode()
+        return self._gateway.coins(purpose, found.id, number, self._secrets[clients].tobytes(), what)
+
     # -- who takes part -----------------------------------------------------------------------------------------------
     def _now(self) -> float:
         """Never back, so that budgets are not forgotten."""
         self._latest = max(self._latest, self._clock())
         return self._latest
+
+    def _check_step(self, found: Description, asked: Round) -> None:
+        """Refuses a step of continual release that is claimed too soon, as a device does (`FrequencyClient.report`)."""
+        ahead = found.ahead(asked, self._latest)
+        if ahead is None:
+            return
+        least = self._ahead[found.id] = min(ahead, self._ahead.get(found.id, ahead))
+        if found.too_early(asked) or outruns(ahead, least):
+            raise MalformedMessage(
+                f"{found.node} claims a step of '{found.name}' that has not begun yet", party=found.node
+            )
 
     def _reported_in(self, found: Description, asked: Round) -> NDArray[np.bool_]:
         key = (found.id, asked.period)
@@ -252,25 +315,32 @@ class Fleet:
     def _selected(self, found: Description, asked: Round) -> NDArray[np.bool_]:
         """Which clients take part in the round, drawn once for a period, whatever their values are."""
         key = (found.id, asked.period)
+        rng = self._coins("part", found, asked.period, np.arange(self.clients))
         if found.search is not None:
             if key not in self._drawn:
-                self._drawn[key] = found.search.assign(self.clients, self._rng)
+                self._drawn[key] = found.search.assign(self.clients, rng)
             return np.asarray(self._drawn[key] == asked.number % found.search.groups)
         if asked.share == 1:
             return np.ones(self.clients, dtype=np.bool_)
         if key not in self._drawn:
-            self._drawn[key] = self._rng.integers(asked.share.denominator, self.clients).astype(np.int64)
+            self._drawn[key] = rng.integers(asked.share.denominator, self.clients).astype(np.int64)
         return np.asarray(self._drawn[key] < asked.share.numerator)
+
+    def _joined(self, found: Description, asked: Round, clients: Clients) -> NDArray[np.bool_]:
+        """Whose wait is over, where who joins a running stream waits before the first report; shape of `clients`."""
+        if found.protected is None or not found.divides_clients:
+            return np.ones(len(clients), dtype=np.bool_)
+        first = self._first.setdefault(found.id, np.full(self.clients, _UNKNOWN))
+        new = clients[first[clients] == _UNKNOWN]
+        rng = self._coins("joining", found, asked.step, new)
+        first[new] = first_steps(asked.step, found.protected, len(new), rng)
+        return np.asarray(first[clients] <= asked.step)
 
     def _allowed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Whose ledger of continual release, and whose budget, leaves room for a report."""
         found, asked, charge = task.found, task.asked, task.charge
         allowed = np.ones(len(clients), dtype=np.bool_)
         if found.protected is not None:
-            if found.too_early(asked):
-                raise MalformedMessage(
-                    f"{found.node} claims a step of '{found.name}' that has not begun yet", party=found.node
-                )
             if found.id not in self._steps:
                 self._steps[found.id] = FleetLedger(self.clients, found.protected, found.epsilon)
             allowed &= self._steps[found.id].allows(asked.step, clients, charge)

@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from client.budget import DAY_S, Budget
 from client.connection import Connection
-from client.description import Description, Round
+from client.description import Description, Round, outruns
 from client.drawing import Drawn, drawn
+from client.joining import first_steps
 from client.labels import domain_of, fetched
 from client.outcome import Delivery, Outcome, Status
 from client.pseudonym import pseudonym
@@ -201,7 +202,7 @@ class FrequencyClient:
             part = store.part(found.id, asked.period)
             if part is not None and part != Part(_DRAWN, asked.number):
                 return _decided(collection, part, asked)
-            if found.too_early(asked):
+            if found.too_early(asked) or self._hastens(found, asked, at):
                 return Outcome(Status.REFUSED, f"{found.node} claims a step of '{found.name}' that has not begun yet")
             try:
                 mechanism = self._mechanism(found, asked)
@@ -218,9 +219,12 @@ class FrequencyClient:
             if refusal is not None:
                 return Outcome(Status.REFUSED, refusal)
             try:
-                ledger = self._ledger(found, asked, made.charge)
+                ledger = self._ledger(found, asked)
+                if ledger is not None:
+                    ledger.spend(asked.step, made.charge)
             except (PolicyDenied, InputDataError) as error:
-                return Outcome(Status.REFUSED, error.message)
+                waits = found.divides_clients and isinstance(error, PolicyDenied)
+                return Outcome(Status.REFUSED, _waiting(collection, found) if waits else error.message)
             if store.size() >= MOST_WAITING:
                 return Outcome(Status.FULL, f"{MOST_WAITING:,} reports wait already; deliver them first")
             part = part or self._part(found, asked)
@@ -239,14 +243,32 @@ class FrequencyClient:
             )
         return Description.read(kept.description, *collection)
 
-    def _ledger(self, found: Description, asked: Round, charge: Fraction) -> WindowLedger | None:
-        """The ledger of continual release with this charge; None where there is none."""
-        if found.protected is None:
+    def _ledger(self, found: Description, asked: Round) -> WindowLedger | None:
+        """The ledger of continual release; a new one is kept at once, so that the device joins once."""
+        w = found.protected
+        if w is None:
             return None
         kept = self._store.ledger(found.id)
-        ledger = WindowLedger(found.protected, found.epsilon) if kept is None else WindowLedger.from_bytes(kept)
-        ledger.spend(asked.step, charge)
+        if kept is not None:
+            return WindowLedger.from_bytes(kept)
+        ledger = WindowLedger(w, found.epsilon)
+        if found.divides_clients:
+            (first,) = first_steps(asked.step, w, 1, Randomness.from_os()).tolist()
+            if first > asked.step:
+                ledger.spend(first - w, found.epsilon)  # as if it had reported then
+        self._store.put_ledger(found.id, ledger.to_bytes())
         return ledger
+
+    def _hastens(self, found: Description, asked: Round, at: float) -> bool:
+        """Whether the steps of continual release outrun this device's clock, so that w of them are over too soon."""
+        ahead = found.ahead(asked, at)
+        if ahead is None:
+            return False
+        fact = f"steps of {found.id.hex()}"
+        before = self._store.fact(fact)
+        least = ahead if before is None else min(ahead, float(before))
+        self._store.put_fact(fact, repr(least).encode())
+        return outruns(ahead, least)
 
     def _part(self, found: Description, asked: Round) -> Part:
         """Draws, without regard to any value, whether the device takes part, and in which round of a search."""
@@ -332,6 +354,13 @@ def _known_value(mechanism: Mechanism[Any], value: Any, unknown: str | None) -> 
     except InputDataError:
         return unknown
     return value
+
+
+def _waiting(collection: CollectionKey, found: Description) -> str:
+    return (
+        f"this device has reported to {collection}, or begun to take part, within its last {found.protected} steps; it "
+        "waits until they are past"
+    )
 
 
 def _decided(collection: CollectionKey, part: Part, asked: Round) -> Outcome:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from client.budget import DAY_S, KEPT_DAYS
 from client.pseudonym import SECRET_BYTES
+from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError, ResourceError
 
 FILE: Final = "client.db"
@@ -307,7 +307,7 @@ class ClientStore:
             if not application and not tables:
                 for statement in _SCHEMA.split(";\n"):
                     self._execute(statement)
-                self.put_fact("secret", secrets.token_bytes(SECRET_BYTES))
+                self.put_fact("secret", Randomness.from_os().bytes(SECRET_BYTES))
             elif application != _APPLICATION:
                 raise ConfigurationError(f"{self._path} is no database of a client; choose another folder")
             elif version != VERSION:

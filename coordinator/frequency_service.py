@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
@@ -14,12 +15,14 @@ from coordinator.client import ANSWER_S, REACH_S, PartyClient
 from coordinator.frequency_estimates import Estimates, Pieces
 from jobs.collection import CollectionSpec, digest_of
 from ldp.domain import Domain
+from link.core import CHUNK_BYTES
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, UsageError
 from link.identity import Identity
 from protos.v1.frequency_pb2 import (
     CloseCollectionRequest,
     Collection,
     CreateCollectionRequest,
+    DeleteCollectionRequest,
     DescribeCollectionRequest,
     DomainRequest,
     EstimatePart,
@@ -61,8 +64,12 @@ class FrequencyNode:
             PolicyDenied: The node's policy does not allow it.
             ConfigurationError: The node has one of that name.
         """
-        request = CreateCollectionRequest(spec=spec.canonical(), labels=labels)
-        created: Collection = await self._client.call(self._service.Create(request, timeout=ANSWER_S))
+        first, rest = labels[:CHUNK_BYTES], range(CHUNK_BYTES, len(labels), CHUNK_BYTES)
+        requests = chain(
+            [CreateCollectionRequest(spec=spec.canonical(), labels=first)],
+            (CreateCollectionRequest(labels=labels[start : start + CHUNK_BYTES]) for start in rest),
+        )
+        created: Collection = await self._client.call(self._service.Create(requests, timeout=ANSWER_S))
         return created
 
     async def collections(self) -> list[Collection]:
@@ -136,6 +143,10 @@ class FrequencyNode:
         request = CloseCollectionRequest(collection=name)
         collection: Collection = await self._client.call(self._service.Close(request, timeout=ANSWER_S))
         return collection
+
+    async def delete(self, name: str) -> None:
+        """Has a closed collection forgotten, with all that the node keeps of it."""
+        await self._client.call(self._service.Delete(DeleteCollectionRequest(collection=name), timeout=ANSWER_S))
 
     async def close(self) -> None:
         """Ends the connection."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from client.connection import Connection
 from client.fleet import Fleet, FleetDelivery
+from client.gateway import GatewaySecret
 from client.outcome import Delivery, Outcome
 from client.reporter import FrequencyClient
 from jobs.collection import CollectionSpec
@@ -94,19 +93,41 @@ def _numbers(values: Sequence[str], kind: type[int] | type[float], what: str) ->
     return found
 
 
+def with_ids(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines as ids of clients and values, which a tab parts.
+
+    Raises:
+        InputDataError: A line has no tab, or no id before it.
+    """
+    ids, values = [], []
+    for number, line in enumerate(lines, start=1):
+        name, tab, value = line.partition("\t")
+        if not name or not tab:
+            raise InputDataError(f"line {number} is not the id of a client, a tab and its value")
+        ids.append(name)
+        values.append(value)
+    return ids, values
+
+
 def submit_as_gateway(
-    connection: Connection, name: str, values: Sequence[str], tell: Callable[[int], None]
+    connection: Connection, name: str, lines: Sequence[str], secret: Path | None, tell: Callable[[int], None]
 ) -> FleetDelivery:
-    """Reports each value for a new client of the gateway.
+    """Reports each value for a client of the gateway.
 
     Args:
         connection: To the node.
         name: The collection.
-        values: As they stand in a file.
+        lines: Of a file: values of new clients; with a secret, ids and values.
+        secret: The file of the gateway's secret, made where it is not there; None: clients have no ids.
         tell: Told how many reports have a receipt.
     """
     spec = CollectionSpec.from_canonical(connection.describe(name).spec)
-    return Fleet(len(values)).report(connection, name, np.array(typed(values, spec)), tell=tell)
+    if secret is None:
+        fleet, values = Fleet(len(lines)), lines
+    else:
+        ids, values = with_ids(lines)
+        fleet = Fleet.of(ids, GatewaySecret.open(secret))
+    return fleet.report(connection, name, typed(values, spec), tell=tell)
 
 
 def submit_as_device(connection: Connection, name: str, folder: Path, value: str) -> tuple[Outcome, Delivery]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -12,8 +14,11 @@ from coordinator.frequency_reading import refused, round_as_data
 from coordinator.frequency_service import FrequencyNode
 from jobs.report.text import visible
 from ldp.domain import Domain
+from link.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 
+PATIENCE_S: Final = 60.0  # for which a node may be away
+RETRY_S: Final = 0.5
 _CELLS: Final = 24  # of a bar
 _IN_LINE: Final = 5  # values that a line has room for
 
@@ -26,7 +31,13 @@ class Change(NamedTuple):
 
 
 async def changes(
-    node: FrequencyNode, collection: Collection, request: FrequencyRequest, asked: Asked, every: float, times: int = 0
+    node: FrequencyNode,
+    collection: Collection,
+    request: FrequencyRequest,
+    asked: Asked,
+    every: float,
+    times: int = 0,
+    away: Callable[[bool], None] = lambda _: None,
 ) -> AsyncGenerator[Change]:
     """The estimates whenever they have changed, until the collection is closed.
 
@@ -37,15 +48,46 @@ async def changes(
         asked: How estimates are shown.
         every: Seconds between two of them at least.
         times: After how many to stop; 0 for never.
+        away: Told when the node is lost, and when it is back.
+
+    Raises:
+        ConnectionBroken: The node was away for longer than `PATIENCE_S`.
     """
     domain: Domain | None = await node.domain(collection)
     seen = 0
-    async with aclosing(node.watch(request, every)) as found:
+    async with aclosing(_estimates(node, request, every, away)) as found:
         async for estimates in found:
             yield Change(estimates, largest_first(rows(estimates, domain, asked), request.most or None))
             seen += 1
             if seen == times:
                 return
+
+
+async def _estimates(
+    node: FrequencyNode, request: FrequencyRequest, every: float, away: Callable[[bool], None]
+) -> AsyncGenerator[Estimates]:
+    """The estimates over as many connections as it takes; what a new one begins with is told if it is news."""
+    lost_at: float | None = None
+    seen: tuple[int, int, bool] | None = None
+    while True:
+        try:
+            async with aclosing(node.watch(request, every)) as found:
+                async for estimates in found:
+                    if lost_at is not None:
+                        lost_at = None
+                        away(False)
+                    head = estimates.head
+                    told, seen = seen, (head.round.number, head.reports, head.final)
+                    if told != seen:
+                        yield estimates
+            return
+        except ConnectionBroken:
+            if lost_at is None:
+                lost_at = time.monotonic()
+                away(True)
+            elif time.monotonic() - lost_at > PATIENCE_S:
+                raise
+        await asyncio.sleep(RETRY_S)
 
 
 def title(estimates: Estimates) -> str:

@@ -24,7 +24,7 @@ from link.errors import ConfigurationError
 
 MAX_SPEC_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 1 << 12  # characters of one value of the domain
-MAX_LABEL_BYTES: Final = 7 << 20  # of all values: they travel in one gRPC message
+MAX_LABEL_BYTES: Final = 64 << 20  # of all values
 MAX_CONTINUAL: Final = 1 << 16  # values whose releases are kept for every step
 MAX_GRACES: Final = 7  # windows: so many rounds beside the current one take late reports at most
 
@@ -72,7 +72,7 @@ class CollectionSection(Section):
     """
 
     name: DataName
-    mechanism: str = "auto"
+    mechanism: str = Field(default="auto", json_schema_extra={"enum": list(MECHANISMS)})
     epsilon: Fraction
     domain: str | None = Field(default=None, min_length=1)
     size: int | None = Field(default=None, ge=2, le=LARGEST_DOMAIN)

@@ -24,6 +24,11 @@ COLLECTED: Final = {
     "rappor": "rappor.mechanism:Rappor",
     "sfp": "heavy_hitters.fragment_puzzle:SequenceFragmentPuzzle",
     "prefix-hashing": "heavy_hitters.prefix_extending:PrefixHashing",
+    "padding-and-sampling": "sets.padding:PaddingAndSampling",
+    "set-sizes": "sets.size_histogram:SetSizes",
+    "privset": "sets.privset:PrivSet",
+    "wheel": "sets.wheel:Wheel",
+    "two-stage": "blending.two_stages:TwoStageEncoding",
 }
 """The mechanisms that a service collects by, and where they live, relative to this package."""
 

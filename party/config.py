@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds import Kind
+from jobs.spec import Task
 from jobs.spec_values import DataName
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.frequency.policy import FrequencySection
 from party.rules import PolicySection, Rules
+from party.shuffler.policy import ShufflerSection
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")
+_WITHOUT_JOBS: Final = frozenset({"frequency", "shuffler"})  # tables of services to clients
 SERVER_URLS: Final = ("postgresql://", "postgres://")
 
 
@@ -126,18 +129,27 @@ class DatasetSection(_Section):
 
 
 class PartyConfig(_Section):
-    """The whole of `party.toml`."""
+    """The whole of `party.toml`; without any `[[dataset]]` the node takes part in no jobs, and serves clients alone."""
 
     party: PartySection
     tls: Credentials
     dataset: tuple[DatasetSection, ...]
     policy: PolicySection
     frequency: FrequencySection | None = None
+    shuffler: ShufflerSection | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_have_no_jobs(cls, value: object) -> object:
+        """A node that serves clients alone needs neither data nor a policy for jobs; it knows no dataset to allow."""
+        if isinstance(value, dict) and not value.get("dataset") and not _WITHOUT_JOBS.isdisjoint(value):
+            return {"dataset": (), "policy": {"approve": "manual", "tasks": get_args(Task)}, **value}
+        return value
 
     @model_validator(mode="after")
     def _known_datasets(self) -> PartyConfig:
         names = [dataset.name for dataset in self.dataset]
-        if not names:
+        if not names and self.frequency is None and self.shuffler is None:
             raise ValueError("there is no [[dataset]] table, so no job could ever run")
         for name in names:
             if names.count(name) > 1:

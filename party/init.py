@@ -35,6 +35,9 @@ def init(
     ] = None,
     item_column: Annotated[str | None, typer.Option("--item", help="Column of the items.")] = None,
     dataset: Annotated[str, typer.Option("--dataset", help="Name by which jobs ask for the data.")] = "baskets",
+    collects: Annotated[
+        bool, typer.Option("--collects", help="A node without data, which only collects reports of clients.")
+    ] = False,
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where the node listens; 0.0.0.0:PORT for all.")
     ] = "127.0.0.1:7101",
@@ -42,26 +45,31 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing party.toml.")] = False,
 ) -> None:
     """Write a commented party.toml, and federation.toml where there is none, after a look at the data."""
-    from link.errors import InputDataError
+    from link.errors import InputDataError, UsageError
     from party.check import dataset_lines
     from party.dataset_check import check_dataset
     from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
 
-    if source is None and sys.stdin.isatty():
+    ids = id_columns[0] if id_columns and len(id_columns) == 1 else id_columns
+    given: dict[str, str | list[str] | None] = {"separator": separator, "query": query, "id": ids, "item": item_column}
+    if collects and (source is not None or data_format is not None or any(given.values())):
+        raise UsageError("a node that only collects has no data; leave out --collects, or the options of the data")
+    if source is None and not collects and sys.stdin.isatty():
         source = (
             typer.prompt("File or database URL with the data (empty: later)", default="", show_default=False, err=True)
             or None
         )
-    ids = id_columns[0] if id_columns and len(id_columns) == 1 else id_columns
-    given: dict[str, str | list[str] | None] = {"separator": separator, "query": query, "id": ids, "item": item_column}
     settings = {"kind": kind} | {key: value for key, value in given.items() if value is not None}
-    if source is None:
+    described: Settings | None
+    if collects:
+        described = None
+    elif source is None:
         usual = ("csv", "csv") if kind == "table" else ("dat", "basket")
         described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
         described = _described(source, data_format, settings, out)
     party = render_party(name, listen=listen, dataset=dataset, source=described)
-    if source is not None:
+    if source is not None and described is not None:
         found = check_dataset(_section(dataset, described, source, out))
         if found.problem:
             raise InputDataError(f"{found.problem}; nothing was written")

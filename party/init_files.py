@@ -21,7 +21,7 @@ from party.source_format import quoted
 PARTY_FILE: Final = "party.toml"
 FEDERATION_FILE: Final = "federation.toml"
 
-_PARTY: Final = """\
+_NODE: Final = """\
 # The node of {name}. Paths are taken from the folder of this file.
 # Look it over with `comine party check {file}`; docs/reference-party-toml.md tells all keys.
 
@@ -37,7 +37,9 @@ ca = "pki/ca.crt"               # the authority that all members trust
 certificate = {certificate}
 key = {key:<26}# secret: mode 0600, and it never leaves this machine
 # crl = "pki/ca.crl"            # revoked certificates; without this line, ca.crl beside ca.crt where there is one
+"""
 
+_JOBS: Final = """
 [[dataset]]
 name = {dataset:<25}# jobs ask for data by this name, so all parties use the same
 kind = {kind}
@@ -78,6 +80,20 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # decide = "auto"               # "auto", "manual" or "refuse"
 """
 
+_COLLECTS: Final = """
+# What coordinators may collect here from people's devices, whose reports are perturbed before they leave. Without this
+# table the node collects nothing. docs/tasks/frequency-service.md shows how it goes.
+{comment}[frequency]
+{rule:<32}# the largest epsilon of a report: a collection that asks for more is refused
+# create = ["analyst"]          # who may create collections; all coordinators of the federation otherwise
+# mechanisms = ["auto", "olh"]  # by which clients may perturb their values
+# max_collections = 100         # collections that are open at once
+# max_domain = 1048576          # values that one may ask for
+# min_window = "1h"             # the shortest window that one may have
+# min_reports = 1000            # an estimate of fewer reports is not shown
+# max_disk = 10737418240        # bytes that all collections may take; beyond, no report is taken
+"""
+
 _FEDERATION: Final = """\
 # Who belongs to the federation, and where. All parties and the coordinator use the same list, so agree on it.
 
@@ -104,30 +120,37 @@ address = {address:<22}# HOST:PORT at which the coordinator and the others reach
 """
 
 
-def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str | list[str]]) -> str:
+def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str | list[str]] | None) -> str:
     """The text of a node's file.
 
     Args:
         name: The party.
         listen: HOST:PORT.
         dataset: The name of its dataset.
-        source: The keys that say where the dataset is and how it is written; its kind is transactions by default.
+        source: The keys that say where the dataset is and how it is written; its kind is transactions by default. None:
+            the node has no data, and only collects reports.
 
     Raises:
         ConfigurationError: A value cannot be used; the sentence names its key.
     """
     check_name(name)
-    text = _PARTY.format(
+    text = _NODE.format(
         name=name,
         name_text=quoted(name),
         file=PARTY_FILE,
         certificate=quoted(f"pki/{name}.crt"),
         key=quoted(f"pki/{name}.key"),
         listen=quoted(listen),
-        dataset=quoted(dataset),
-        kind=quoted(source.get("kind", "transactions")),
-        source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items() if key != "kind"),
     )
+    if source is not None:
+        text += _JOBS.format(
+            file=PARTY_FILE,
+            dataset=quoted(dataset),
+            kind=quoted(source.get("kind", "transactions")),
+            source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items() if key != "kind"),
+        )
+    comment = "" if source is None else "# "
+    text += _COLLECTS.format(comment=comment, rule=f"{comment}max_epsilon = 2.0")
     validate(PartyConfig, tomllib.loads(text, parse_float=Decimal), f"the new {PARTY_FILE}")
     return text
 

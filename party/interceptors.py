@@ -32,9 +32,11 @@ MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are 
 
 _COORDINATORS: Final[frozenset[Role]] = frozenset({"coordinator"})
 _CLIENTS: Final[frozenset[Role]] = frozenset({"client"})
+_PARTIES: Final[frozenset[Role]] = frozenset({"party"})
+_PLURAL: Final[Mapping[Role, str]] = {"coordinator": "coordinators", "client": "clients", "party": "parties"}
 
 _CONTROL: Final = ("Describe", "Estimate", "Propose", "Start", "Watch", "Deal", "Result", "Cancel")
-_COLLECTING: Final = ("Create", "List", "Estimate", "Watch", "Export", "Close")
+_COLLECTING: Final = ("Create", "List", "Estimate", "Watch", "Export", "Close", "Delete")
 
 ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
     "comine.v1.Control": dict.fromkeys(_CONTROL, _COORDINATORS),
@@ -42,6 +44,13 @@ ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
         **dict.fromkeys(_COLLECTING, _COORDINATORS),
         **dict.fromkeys(("Describe", "Domain"), _COORDINATORS | _CLIENTS),
         "Submit": _CLIENTS,
+    },
+    "comine.v1.Shuffler": {
+        **dict.fromkeys(("Create", "Flush", "Retire"), _COORDINATORS),
+        "Describe": _COORDINATORS | _CLIENTS | _PARTIES,
+        "Submit": _CLIENTS | _PARTIES,
+        "Forward": _PARTIES,
+        "Collect": _COORDINATORS | _PARTIES,
     },
 }
 """Who may call a method, by service; what is not listed may be called by nobody."""
@@ -83,7 +92,7 @@ def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> Non
         return
     if allowed == _COORDINATORS:
         raise IdentityError(f"{me} takes orders from coordinators only, and {name} is a {role}", party=me)
-    who = " and ".join(f"{each}s" for each in sorted(allowed, reverse=True)) or "nobody"
+    who = " and ".join(_PLURAL[each] for each in sorted(allowed, reverse=True)) or "nobody"
     raise IdentityError(f"{me} answers this to {who} only, and {name} is a {role}", party=me)
 
 
@@ -111,6 +120,8 @@ class Gate(grpc.aio.ServerInterceptor):
             "request_deserializer": handler.request_deserializer,
             "response_serializer": handler.response_serializer,
         }
+        if handler.request_streaming and not handler.response_streaming:
+            return grpc.stream_unary_rpc_method_handler(self._unary(call, allowed, handler.stream_unary), **wire)
         if handler.request_streaming:
             return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, handler.stream_stream), **wire)
         if handler.response_streaming:

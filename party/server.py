@@ -41,10 +41,12 @@ from party.ot_stock import STOCK_FILE, StockFile
 from party.room import Room
 from party.service import ControlService
 from party.session_host import SessionHost
+from party.shuffler.service import SERVICE as SHUFFLER_SERVICE
+from party.shuffler.service import ShufflerService
 from party.sources import Sources
 from party.store import FILE, Store
 from party.tables import ReleasedTables
-from protos.v1 import control_pb2_grpc, frequency_pb2_grpc
+from protos.v1 import control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
 CLOSE_S: Final = 3.0  # for streams to peers that do not answer
@@ -104,6 +106,7 @@ class Node:
         estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
+        self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, log)
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
@@ -120,9 +123,10 @@ class Node:
         self._link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
         frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self._frequency, server)
+        shuffle_pb2_grpc.add_ShufflerServicer_to_server(self._shuffler, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        own = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE)
+        reflection.enable_server_reflection((*own, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         host = self._listen.rpartition(":")[0]
         try:
@@ -136,6 +140,7 @@ class Node:
         await self._audit.record(NodeStarted.now(software_version()))
         await self.host.recover()
         await self._frequency.start()
+        await self._shuffler.start()
         await server.start()
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -151,6 +156,7 @@ class Node:
             await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self.host.close()
             await self._frequency.stop()
+            await self._shuffler.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
@@ -162,10 +168,11 @@ class Node:
         self._store.close()
         self._stock.close()
         self._frequency.close()
+        self._shuffler.close()
         self._audit.close()
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
-        for service in ("", CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE):
+        for service in ("", CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE):
             await self._health.set(service, status)
 
 

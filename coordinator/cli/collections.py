@@ -1,4 +1,4 @@
-"""`comine frequency create|list|estimate|watch|export|close`: collections at the nodes of a federation."""
+"""`comine frequency create|list|estimate|watch|export|close|delete`: collections at the nodes of a federation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HERE = Path("federation.toml")
 
 _SHOWN = 20  # values, on a terminal
+_LARGEST = (1 << 53) - 1  # of numbers that travel
 
 
 def add_commands(app: typer.Typer) -> None:
     """Adds the commands to `comine frequency`."""
-    for command in (create, list_, estimate, watch, export, close):
+    for command in (create, list_, estimate, watch, export, close, delete):
         app.command(command.__name__.rstrip("_"))(command)
 
 
@@ -97,10 +98,14 @@ def estimate(
     federation: FederationFile = HERE,
     node: Node = None,
     number: Annotated[
-        int | None, typer.Option("--round", min=0, metavar="N", help="By default the latest with reports.")
+        int | None,
+        typer.Option("--round", min=0, max=_LARGEST, metavar="N", help="By default the latest with reports."),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", min=0, metavar="K", help="Only the K largest; 0 for all.", show_default=True)
+        int,
+        typer.Option(
+            "--top", min=0, max=_LARGEST, metavar="K", help="Only the K largest; 0 for all.", show_default=True
+        ),
     ] = 0,
     post_processing: Annotated[
         str,
@@ -180,7 +185,9 @@ def watch(
     name: Name,
     federation: FederationFile = HERE,
     node: Node = None,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="K", help="The K largest.", show_default=True)] = 10,
+    top: Annotated[
+        int, typer.Option("--top", min=1, max=_LARGEST, metavar="K", help="The K largest.", show_default=True)
+    ] = 10,
     every: Annotated[
         float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Between estimates.", show_default=True)
     ] = 1.0,
@@ -205,9 +212,12 @@ def watch(
     known, identity = _member(federation)
 
     async def watching(show: Callable[[Change], None]) -> None:
+        def away(lost: bool) -> None:
+            note(f"the node of {found.node.party} is {'away; waiting until it is back' if lost else 'back'}")
+
         async with (
             collection_of(identity, known.addresses, name, node) as found,
-            aclosing(changes(*found, request, asked, every, times)) as seen,
+            aclosing(changes(*found, request, asked, every, times, away)) as seen,
         ):
             async for change in seen:
                 show(change)
@@ -307,6 +317,34 @@ def close(
         write_json(collection_as_data(collection, spec))
     counted = collection.counters.counted
     note(f"closed after {counted:,} reports; its estimates stay: comine frequency estimate {name}")
+
+
+def delete(
+    name: Name,
+    federation: FederationFile = HERE,
+    node: Node = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a closed collection: its node forgets all of it, and the name is free again."""
+    import asyncio
+
+    from coordinator.cli.console import note, write_json
+    from coordinator.frequency_reading import collection_as_data
+    from coordinator.frequency_service import collection_of
+    from jobs.collection import CollectionSpec
+    from protos.v1.frequency_pb2 import Collection
+
+    known, identity = _member(federation)
+
+    async def deleted() -> tuple[Collection, CollectionSpec]:
+        async with collection_of(identity, known.addresses, name, node) as found:
+            await found.node.delete(name)
+            return found.collection, found.node.spec(found.collection)
+
+    collection, spec = asyncio.run(deleted())
+    if as_json:
+        write_json(collection_as_data(collection, spec))
+    note(f"the node of {collection.node} has deleted '{name}'; what was exported is all that is left of it")
 
 
 def _member(federation: Path) -> tuple[Federation, Identity]:

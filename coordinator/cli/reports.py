@@ -38,6 +38,17 @@ def submit(
         typer.Option("--client-folder", metavar="DIR", help="Of the device whose one value it is."),
     ] = None,
     gateway: Annotated[bool, typer.Option("--gateway", help="Send each line for a new client of a gateway.")] = False,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="Lines are ID, tab, VALUE: a client sent again is counted once in a round.")
+    ] = False,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret",
+            metavar="FILE",
+            help="With --ids: the gateway's secret, made where it is missing; by default beside the certificate.",
+        ),
+    ] = None,
     key: Key = None,
     ca: Authority = None,
     federation: FederationFile = HERE,
@@ -60,12 +71,16 @@ def submit(
 
     if gateway == (client_folder is not None):
         raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
+    if (ids and not gateway) or (secret is not None and not ids):
+        raise UsageError("--ids goes with --gateway, and --secret with --ids")
+    if ids and secret is None:
+        secret = certificate.with_suffix(".secret")
     addresses = Federation.load(federation).addresses
     given = lines(values)
     with connection_to(files_of(certificate, key, ca), addresses, name, node) as connection:
         if client_folder is None:
             with _receipts(len(given)) as tell:
-                sent = submit_as_gateway(connection, name, given, tell)
+                sent = submit_as_gateway(connection, name, given, secret, tell)
             contents, acknowledged = asdict(sent), sent.acknowledged
             note(f"{sent.acknowledged:,} of {len(given):,} reports were counted")
             sentences = sent.sentences

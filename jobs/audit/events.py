@@ -304,6 +304,13 @@ class CollectionClosed(CollectionEvent):
     by: str = Field(description="The coordinator that closed it, or schedule.")
 
 
+class CollectionDeleted(CollectionEvent):
+    """All that the node kept of a closed collection was deleted; only this log still tells of it."""
+
+    event = "collection-deleted"
+    by: str = Field(description="The coordinator that had created it.")
+
+
 class RoundEnded(CollectionEvent):
     """A round takes no more reports; told again where the node died before its end was on disk."""
 
@@ -342,6 +349,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         Ended,
         CollectionCreated,
         CollectionClosed,
+        CollectionDeleted,
         RoundEnded,
         EstimatesRead,
     )

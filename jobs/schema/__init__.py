@@ -14,6 +14,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent
 MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "job": ("jobs.spec", "JobSpec"),
+    "collection": ("jobs.collection", "CollectionSpec"),
     "result": ("jobs.document", "ResultDocument"),
     "model": ("jobs.model_document", "ModelDocument"),
     "plan": ("jobs.plan.plan", "Plan"),

@@ -37,6 +37,18 @@ def check_closer(spec: CollectionSpec, creator: str, coordinator: str, me: str) 
         )
 
 
+def check_deleter(spec: CollectionSpec, creator: str, coordinator: str, me: str) -> None:
+    """Refuses a coordinator that may not delete a collection.
+
+    Raises:
+        PolicyDenied: It is not the creator.
+    """
+    if coordinator != creator:
+        raise PolicyDenied(
+            f"the collection '{spec.name}' at {me} was created by {creator}, who alone may delete it", party=me
+        )
+
+
 def quota_of(spec: CollectionSpec, submitter: str) -> int:
     """How many reports of a submitter count in a period: a gateway's quota, 1 of a client, 0 where it may not."""
     access = spec.access

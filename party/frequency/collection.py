@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.audit.events import CollectionClosed, RoundEnded
+from jobs.audit.events import CollectionClosed, CollectionDeleted, RoundEnded
 from jobs.collection import CollectionSpec, digest_of
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
@@ -23,6 +23,7 @@ from party.node_audit import NodeAudit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FULL_S: Final = 1.0  # between two looks whether there is room on the disk again
 SCHEDULE: Final = "schedule"  # who closes a collection whose periods are over
 
 
@@ -131,7 +132,7 @@ class Collection:
         self.schedule = schedule_of(self.spec, self.domain, stored.created)
         self.open: dict[int, OpenRound] = {}
         self.changes = Changes()
-        self.closed = stored.closed is not None
+        self.closed, self.deleted = stored.closed is not None, False
         self.ended = 0
         self.latest_ended: int | None = None
         self._state = stored.state
@@ -178,6 +179,17 @@ class Collection:
             if not self.closed:
                 await self._close(by)
 
+    async def delete(self, by: str) -> None:
+        """Forgets all that is kept of it; it must be closed."""
+        async with self._lock:
+            await self._audit.record(CollectionDeleted(collection=self.name, by=by))
+            self.deleted = True
+            try:
+                await self._workers.disk(self._store.delete_collection, self.name)
+            except BaseException:
+                self.deleted = False
+                raise
+
     async def stop(self) -> None:
         """Waits for the batches that are under way."""
         async with self._lock:
@@ -197,14 +209,17 @@ class Collection:
             at, counters = self._now(), found.intake.counters
             aggregator = await self._workers.quick(found.intake.aggregator)
             return Snapshot(found.stored, found.mechanism, aggregator, counters, at)
-        return await self._workers.disk(self._ended_snapshot, number)
+        if number >= self.next_number:  # however large it is
+            return None
+        ended = await self._workers.disk(self._ended_snapshot, number)
+        return None if self.deleted else ended  # then it may be of another collection of that name
 
     def _ended_snapshot(self, number: int) -> Snapshot | None:
         stored = self._store.round(self.name, number)
         if stored is None or stored.ended is None:
             return None
         mechanism = mechanism_of(stored.mechanism, self.domain)
-        aggregator = Aggregator.from_bytes(stored.tally, mechanism)
+        aggregator = Aggregator.from_bytes(stored.tally, mechanism) if stored.tally else Aggregator(mechanism)
         return Snapshot(stored, mechanism, aggregator, stored.counters, stored.ended)
 
     async def _advance(self) -> None:
@@ -212,13 +227,17 @@ class Collection:
         for number, each in sorted(self.open.items()):
             if each.stored.closes and each.stored.closes <= now:
                 await self._end(number)
-        while (plan := await self._workers.turn(self.schedule.begin, self._state, bool(self.open), now)) is not None:
-            await self._open(plan)
         await self._forget(now)
+        while not self._store.is_full:  # or rounds that nobody can report to would fill the disk further
+            plan = await self._workers.turn(self.schedule.begin, self._state, bool(self.open), now)
+            if plan is None:
+                break
+            await self._open(plan)
         if not self.open and self.schedule.is_over(self._state, now):
             await self._close(SCHEDULE)
         closes = [each.stored.closes for each in self.open.values() if each.stored.closes]
-        self._wake = self.schedule.wake(self._state, closes, now)
+        wake = self.schedule.wake(self._state, closes, now)
+        self._wake = now + FULL_S if self._store.is_full else wake
 
     async def _open(self, plan: Plan) -> None:
         stored = StoredRound(
@@ -254,7 +273,7 @@ class Collection:
             self.name,
             number,
             self._now(),
-            aggregator.to_bytes(),
+            aggregator.to_bytes() if len(aggregator) else b"",  # or rounds without reports would fill the disk
             outcome.result,
             outcome.state,
             keep_tags_for_period=not (outcome.period_over or last),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 import time
 from collections.abc import Callable
 from typing import Final
 
+from crypto.primitives.randomness import Randomness
 from jobs.audit.events import CollectionCreated
 from jobs.collection import CollectionSpec, digest_of
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, ResourceError
+from party.frequency.access import check_deleter
 from party.frequency.collection import Collection
 from party.frequency.policy import FrequencySection, check_creation
 from party.frequency.records import StoredCollection
@@ -92,6 +93,32 @@ class Collections:
         await found.advance()
         return found
 
+    def check(self, spec: CollectionSpec, creator: str) -> None:
+        """Refuses a collection that cannot be created, whatever its labels are.
+
+        Raises:
+            PolicyDenied: The node's policy does not allow it.
+            ConfigurationError: The name is taken, or it is meant for another node.
+            ResourceError: The collections take as much of the disk as they may.
+        """
+        if spec.collection.node not in (None, self._me):
+            raise ConfigurationError(
+                f"the collection '{spec.name}' is meant for the node of {spec.collection.node}, not of {self._me}",
+                party=self._me,
+            )
+        running = sum(not each.closed for each in self._collections.values())
+        check_creation(self._policy, spec, creator, self._me, running=running)
+        if spec.name in self._collections:
+            raise ConfigurationError(
+                f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me
+            )
+        if self._store.is_full:
+            raise ResourceError(
+                f"the collections of {self._me} take as much of the disk as its policy allows (rule max_disk); delete "
+                "some that are closed",
+                party=self._me,
+            )
+
     async def create(self, spec: CollectionSpec, labels: bytes, creator: str) -> Collection:
         """Creates a collection and opens its first round.
 
@@ -105,18 +132,8 @@ class Collections:
             ConfigurationError: The name is taken, or the labels are not what the specification says.
             ResourceError: It cannot be written.
         """
-        if spec.collection.node not in (None, self._me):
-            raise ConfigurationError(
-                f"the collection '{spec.name}' is meant for the node of {spec.collection.node}, not of {self._me}",
-                party=self._me,
-            )
         async with self._creating:
-            running = sum(not each.closed for each in self._collections.values())
-            check_creation(self._policy, spec, creator, self._me, running=running)
-            if spec.name in self._collections:
-                raise ConfigurationError(
-                    f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me
-                )
+            self.check(spec, creator)
             created = self._now()
             initial = await self._workers.turn(
                 lambda: schedule_of(spec, spec.domain(labels), created).initial  # refuses wrong labels
@@ -132,7 +149,7 @@ class Collections:
             )
             stored = StoredCollection(
                 name=spec.name,
-                id=secrets.token_bytes(ID_BYTES),
+                id=Randomness.from_os().bytes(ID_BYTES),
                 spec=canonical,
                 labels=labels,
                 creator=creator,
@@ -144,6 +161,30 @@ class Collections:
             self._add(collection)
         await collection.advance()
         return collection
+
+    async def delete(self, name: str, by: str) -> None:
+        """Forgets a closed collection with all that is kept of it.
+
+        Args:
+            name: Of the collection.
+            by: Who asks.
+
+        Raises:
+            PolicyDenied: It was created by somebody else.
+            ConfigurationError: There is none of that name, or it is open.
+            ResourceError: It cannot be written.
+        """
+        async with self._creating:
+            found = await self.find(name)
+            check_deleter(found.spec, found.stored.creator, by, self._me)
+            if not found.closed:
+                raise ConfigurationError(
+                    f"the collection '{name}' at {self._me} is open; close it first: comine frequency close {name}",
+                    party=self._me,
+                )
+            await found.delete(by)
+            del self._collections[name]
+            self._clocks.pop(name, None)
 
     def _of(self, stored: StoredCollection) -> Collection:
         return Collection(stored, self._store, self._audit, self._workers, self._now)

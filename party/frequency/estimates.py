@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp.consistency import consistent
 from ldp.domain import Domain
 from ldp.estimate import Estimate
 from ldp.heavy_hitters.bit_strings import Strings, Texts
@@ -18,7 +17,6 @@ from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.mechanism import Mechanism
 from ldp.numeric.mean import MeanEstimate, NumericMechanism
 from ldp.oracle import FrequencyOracle
-from ldp.rappor.decode import decode
 from ldp.rappor.mechanism import BloomCounts
 from link.errors import ConfigurationError
 from party.frequency.collection import Collection, Snapshot
@@ -124,6 +122,8 @@ def _counted(estimate: Estimate, mechanism: Mechanism[Any], question: Question, 
     if question.candidates:
         raise ConfigurationError(f"{mechanism.name} estimates a known domain; candidates mean nothing to it")
     if question.post_processing:
+        from ldp.consistency import consistent  # needs scipy, which takes longer to load than a node
+
         assert isinstance(mechanism, FrequencyOracle)
         estimate = consistent(estimate, mechanism, question.post_processing)
     counts, variances = estimate.counts, estimate.variances
@@ -154,6 +154,8 @@ def _decoded(counts: BloomCounts, question: Question, domain: Domain | None) -> 
         raise ConfigurationError(
             f"{len(likely):,} candidates in {counts.mechanism.cohorts:,} cohorts are too many to decode; name fewer"
         )
+    from ldp.rappor.decode import decode  # needs scipy
+
     decoded = decode(counts, likely)
     order = np.argsort(-decoded.counts, kind="stable")[: question.most or None].tolist()
     rows = [

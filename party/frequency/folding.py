@@ -18,7 +18,7 @@ from typing import Any, Final
 from ldp.aggregator import Aggregator
 from ldp.reports import Reports
 
-_AT_ONCE: Final = 1 << 15  # reports that are folded between two looks at who is waiting
+_AT_ONCE: Final = 1 << 14  # reports that are folded between two looks at who is waiting
 _MOST_HELD: Final = 1 << 26  # bytes of reports of all rounds that wait in memory
 _REST_S: Final = 0.25  # after a fold that few reports made due,
 _REST_SHARE: Final = 20  # or so many times what the fold took
@@ -84,7 +84,7 @@ class Folding:
     def aggregator(self) -> Aggregator[Any]:
         """A copy of the sums over all reports that were committed when this was called.
 
-        It folds what waits: usually less than 2^15 reports.
+        It folds what waits: usually less than 2^14 reports.
         """
         with self._lock:
             last = self._waiting[-1].number if self._waiting else -1

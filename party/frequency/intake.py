@@ -93,7 +93,7 @@ class Intake:
     def aggregator(self) -> Aggregator[Any]:
         """A copy of the sums over all reports that were acknowledged, and perhaps some that are about to be.
 
-        It waits for no commit. It folds what the background has not yet folded, usually below 2^15 reports: call it on
+        It waits for no commit. It folds what the background has not yet folded, usually below 2^14 reports: call it on
         a thread.
         """
         return self._open.folding.aggregator()

@@ -62,6 +62,12 @@ class Refusals:
                 self._numbers.setdefault(to, Counter()).update(self._numbers.pop(key, Counter()))
             self._changed = {to} | self._changed.difference(keys)
 
+    def forget(self, collection: int) -> None:
+        """Forgets a collection that was deleted."""
+        with self._lock:
+            self._numbers = {key: numbers for key, numbers in self._numbers.items() if key[0] != collection}
+            self._changed = {key for key in self._changed if key[0] != collection}
+
     def take(self) -> set[Key]:
         """What has changed and is written now; `put_back` where that fails."""
         with self._lock:
@@ -74,7 +80,9 @@ class Refusals:
             self._changed |= keys
 
     def write(self, keys: set[Key], connection: sqlite3.Connection) -> None:
-        """Writes the numbers under some keys."""
+        """Writes the numbers under some keys; of collections that were deleted meanwhile, none."""
         with self._lock:
             rows = [(*key, reason, number) for key in keys for reason, number in self._numbers.get(key, {}).items()]
-        connection.executemany("INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)", rows)
+        connection.executemany(
+            "INSERT OR REPLACE INTO refusals SELECT row, ?2, ?3, ?4 FROM collections WHERE row = ?1", rows
+        )

@@ -7,7 +7,8 @@
     taken         tags and submitters of segments that the tally covers
     refusals      how many reports were refused, and why
 
-What is deleted is overwritten. The rows of periods are never used again, since tags may outlive their period's key.
+What is deleted is overwritten. The rows of periods are never used again, since tags may outlive their period's key; nor
+are those of collections, since a report may be refused while its collection is deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the
 _APPLICATION: Final = 0x636F6D66  # "comf"
 _TABLES: Final = f"""
 CREATE TABLE collections (
-    row INTEGER PRIMARY KEY,
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     id BLOB NOT NULL,
     spec BLOB NOT NULL,

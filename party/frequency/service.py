@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final
 import grpc
 
 from jobs.audit.events import EstimatesRead
-from jobs.collection import CollectionSpec
+from jobs.collection import MAX_LABEL_BYTES, CollectionSpec
 from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
 from link.identity import peer_of
@@ -39,6 +39,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 SERVICE: Final = "comine.v1.FrequencyEstimation"
 MAX_STREAMS: Final = 16  # of one certificate
+MAX_CREATIONS: Final = 4  # of one certificate, at once
 IN_FLIGHT: Final = 8  # batches of one stream
 ROOM_BYTES: Final = 128 << 20  # of batches of all streams
 LEAST_EVERY_S: Final = 0.1
@@ -74,6 +75,8 @@ class FrequencyService(FrequencyEstimationServicer):
         self._me, self._audit, self._now = me, audit, now
         self._running: _Running | None = None
         self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
+        self._fetching = Streams(MAX_STREAMS, me)
+        self._creating = Streams(MAX_CREATIONS, me)
         self._room = Room(ROOM_BYTES)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
@@ -100,12 +103,24 @@ class FrequencyService(FrequencyEstimationServicer):
             self._running.store.close()
 
     # -- coordinators ------------------------------------------------------------------------------------------------
-    async def Create(self, request: pb.CreateCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
-        """Creates a collection, where the policy allows it."""
+    async def Create(  # noqa: N802
+        self, requests: AsyncIterator[pb.CreateCollectionRequest], context: Context
+    ) -> pb.Collection:
+        """Creates a collection, where the policy allows it; otherwise it is refused before its labels are read."""
         coordinator, running = coordinator_of(context, self._me), self._on
-        spec = await running.workers.turn(CollectionSpec.from_canonical, request.spec)
-        collection = await running.collections.create(spec, request.labels, coordinator)
-        return await self._told(collection, reader=True)
+        with self._creating.one(coordinator):
+            first = await anext(aiter(requests), pb.CreateCollectionRequest())
+            spec = await running.workers.turn(CollectionSpec.from_canonical, first.spec)
+            running.collections.check(spec, coordinator)
+            labels = bytearray(first.labels)
+            async for part in requests:
+                labels += part.labels
+                if len(labels) > MAX_LABEL_BYTES:
+                    raise LimitExceeded(
+                        f"{self._me} takes labels of at most {MAX_LABEL_BYTES >> 20} MiB; shorten them", party=self._me
+                    )
+            collection = await running.collections.create(spec, bytes(labels), coordinator)
+            return await self._told(collection, reader=True)
 
     async def List(self, request: pb.ListCollectionsRequest, context: Context) -> pb.Collections:  # noqa: ARG002, N802
         """The collections that the coordinator may read."""
@@ -137,8 +152,9 @@ class FrequencyService(FrequencyEstimationServicer):
         with self._watching.one(coordinator):
             sent: tuple[int, int, bool] | None = None
             recorded: set[int] = set()
-            # What ended before the watch began is not news, but for the latest.
-            final = -1 if collection.latest_ended is None else collection.latest_ended - 1
+            # What ended before the watch began is not news, but for the latest, and for the latest with reports.
+            known = (collection.latest_ended, await self._latest(collection))
+            final = min((each for each in known if each is not None), default=0) - 1
             while True:
                 version, closed = collection.changes.version, collection.closed
                 async for snapshot in self._news(collection, chosen, final):
@@ -196,6 +212,12 @@ class FrequencyService(FrequencyEstimationServicer):
         await collection.close(coordinator)
         return await self._told(collection, reader=True)
 
+    async def Delete(self, request: pb.DeleteCollectionRequest, context: Context) -> pb.DeleteCollectionReply:  # noqa: N802
+        """Forgets a closed collection."""
+        coordinator = coordinator_of(context, self._me)
+        await self._on.collections.delete(request.collection, coordinator)
+        return pb.DeleteCollectionReply()
+
     # -- coordinators and clients ------------------------------------------------------------------------------------
     async def Describe(self, request: pb.DescribeCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
         """What a collection is, and which rounds take reports."""
@@ -206,8 +228,9 @@ class FrequencyService(FrequencyEstimationServicer):
         """The labels of the domain, in pieces."""
         collection = await self._on.collections.find(request.collection)
         self._check_known(collection, context)
-        for data in _cut(collection.stored.labels):
-            yield pb.DomainPart(labels=data)
+        with self._fetching.one(peer_of(context.auth_context())[1]):
+            for data in _cut(collection.stored.labels):
+                yield pb.DomainPart(labels=data)
 
     # -- clients -----------------------------------------------------------------------------------------------------
     async def Submit(self, requests: AsyncIterator[pb.ReportBatch], context: Context) -> AsyncIterator[pb.BatchReceipt]:  # noqa: N802
@@ -296,15 +319,13 @@ class FrequencyService(FrequencyEstimationServicer):
         going_on = [n for n in sorted(collection.open) if collection.open[n].intake.counters.counted]
         if going_on and not continual:
             return going_on[-1]
-        latest = -1 if collection.latest_ended is None else collection.latest_ended
-        for number in range(latest, max(latest - LOOK_BACK, -1), -1):
-            found = await self._on.workers.disk(self._on.store.round, collection.name, number)
-            if (
-                found is not None
-                and found.ended is not None
-                and (found.result if continual else found.counters.counted)
-            ):
-                return number
+        after = (-1 if collection.latest_ended is None else collection.latest_ended) - LOOK_BACK
+        running = self._on
+        latest = await running.workers.disk(
+            running.store.latest_round, collection.name, after=after, released=continual
+        )
+        if latest is not None:
+            return latest
         return going_on[-1] if going_on else None
 
     async def _news(self, collection: Collection, chosen: int | None, final: int) -> AsyncIterator[Snapshot]:
@@ -400,10 +421,10 @@ class _Running:
         self, policy: FrequencySection, state: Path, me: str, audit: NodeAudit, log: Log, now: Callable[[], float]
     ) -> None:
         self.policy, self.stopping = policy, False
-        self.store = FrequencyStore.open(state / FILE)
+        self.store = FrequencyStore.open(state / FILE, policy.max_disk)
         self.workers = Workers()
         self.collections = Collections(self.store, policy, audit, log, me, self.workers, now)
-        self.submissions = Submissions(self.collections, self.store, me, policy.max_disk, self.workers, now)
+        self.submissions = Submissions(self.collections, self.store, me, self.workers, now)
 
 
 def _round(stored: StoredRound, fingerprint: bytes) -> pb.Round:
@@ -441,6 +462,6 @@ def _question(request: pb.FrequencyRequest) -> Question:
     return Question(int(request.most), request.post_processing, candidates)
 
 
-def _cut(data: bytes) -> list[bytes]:
-    """Pieces that fit a message; none where there is nothing."""
-    return [data[begin : begin + CHUNK_BYTES] for begin in range(0, len(data), CHUNK_BYTES)]
+def _cut(data: bytes) -> Iterator[bytes]:
+    """Pieces that fit a message; none where there is nothing. Each is copied when it is sent, not all at once."""
+    return (data[begin : begin + CHUNK_BYTES] for begin in range(0, len(data), CHUNK_BYTES))

@@ -6,7 +6,7 @@ commit, which many submissions share. All writing is done by one thread; reading
 
 from __future__ import annotations
 
-import secrets
+import math
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.mechanism import Mechanism
 from ldp.reports import Reports
@@ -47,10 +48,11 @@ class FrequencyStore:
     Args:
         path: The database.
         opened: It, open.
+        most_bytes: That it may take; then it `is_full`.
     """
 
-    def __init__(self, path: Path, opened: Opened) -> None:
-        self._path, self._opened = path, opened
+    def __init__(self, path: Path, opened: Opened, most_bytes: float = math.inf) -> None:
+        self._path, self._opened, self._most_bytes = path, opened, most_bytes
         self._reading = threading.Lock()
         with self._told():
             self._refusals = Refusals(opened.reading)
@@ -62,8 +64,12 @@ class FrequencyStore:
         self._sweep()
 
     @classmethod
-    def open(cls, path: Path) -> FrequencyStore:
+    def open(cls, path: Path, most_bytes: float = math.inf) -> FrequencyStore:
         """Opens the database, and makes it where there is none.
+
+        Args:
+            path: The file.
+            most_bytes: That it may take.
 
         Raises:
             ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
@@ -71,7 +77,7 @@ class FrequencyStore:
         """
         opened = open_database(path)
         try:
-            return cls(path, opened)
+            return cls(path, opened, most_bytes)
         except BaseException:
             opened.close()
             raise
@@ -118,6 +124,26 @@ class FrequencyStore:
         self._writer.do(write)
         self._writer.empty_log()
         self._sweep()
+
+    def delete_collection(self, name: str) -> None:
+        """Forgets a closed collection with all that is kept of it; its name is free again.
+
+        Raises:
+            ConfigurationError: There is none of that name.
+        """
+        collection = self._collection(name)
+
+        def write(connection: sqlite3.Connection) -> None:
+            is_open = "SELECT 1 FROM collections WHERE row = ? AND closed IS NULL"
+            if connection.execute(is_open, (collection,)).fetchone():
+                raise RuntimeError("close a collection before it is deleted")
+            for table in ("periods", "rounds", "refusals"):
+                connection.execute(f"DELETE FROM {table} WHERE collection = ?", (collection,))  # noqa: S608
+            connection.execute("DELETE FROM collections WHERE row = ?", (collection,))
+
+        self._writer.do(write)
+        self._refusals.forget(collection)
+        self._writer.empty_log()
 
     def counters(self, name: str) -> Counters:
         """What became of all reports to a collection, of forgotten rounds too, as far as it is on disk."""
@@ -167,7 +193,7 @@ class FrequencyStore:
                 raise ConfigurationError(f"the collection '{name}' has a round {round_.number} already") from None
             connection.execute(
                 "INSERT OR IGNORE INTO periods (collection, number, key) VALUES (?, ?, ?)",
-                (*of_period, secrets.token_bytes(KEY_BYTES)),
+                (*of_period, Randomness.from_os().bytes(KEY_BYTES)),
             )
             connection.execute("UPDATE collections SET state = ? WHERE row = ?", (state, collection))
 
@@ -243,6 +269,22 @@ class FrequencyStore:
         found = self._rounds("rounds.collection = ? AND rounds.number = ?", self._collection(name), number)
         return found[0] if found else None
 
+    def latest_round(self, name: str, *, after: int, released: bool) -> int | None:
+        """The last ended round that tells something; None where there is none.
+
+        Args:
+            name: Of the collection.
+            after: Only rounds of higher numbers are looked for.
+            released: Whether what was made of the reports counts, or else the reports.
+        """
+        tells = "length(result) > 0" if released else "counted > 0"
+        found = self._select(
+            f"SELECT number FROM rounds WHERE collection = ? AND number > ? AND ended IS NOT NULL AND {tells} "  # noqa: S608
+            "ORDER BY number DESC LIMIT 1",
+            *(self._collection(name), after),
+        )
+        return int(found[0][0]) if found else None
+
     def forget_rounds(self, name: str, before: float) -> None:
         """Forgets the rounds that ended before a time; only how many reports they had is still known."""
         collection = self._collection(name)
@@ -270,6 +312,11 @@ class FrequencyStore:
     def used_bytes(self) -> int:
         """What is used of the database's file."""
         return self._writer.used_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes as much as it may: then no report is taken, no round begins, and nothing is created."""
+        return self.used_bytes >= self._most_bytes
 
     async def room(self) -> None:
         """Waits while too many bytes of reports wait to be written; to be awaited before more are read."""

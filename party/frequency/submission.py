@@ -55,7 +55,6 @@ class Submissions:
         collections: The collections.
         store: Where they are kept.
         me: This party.
-        max_disk: Bytes that the store may take.
         workers: Threads.
         now: Unix seconds.
     """
@@ -65,12 +64,11 @@ class Submissions:
         collections: Collections,
         store: FrequencyStore,
         me: str,
-        max_disk: int,
         workers: Workers,
         now: Callable[[], float],
     ) -> None:
         self._collections, self._store, self._me = collections, store, me
-        self._max_disk, self._workers, self._now = max_disk, workers, now
+        self._workers, self._now = workers, now
 
     def check_size(self, batch: pb.ReportBatch) -> None:
         """Refuses what no honest client sends.
@@ -111,7 +109,7 @@ class Submissions:
                 statuses = await self._counted(found, batch, submitter, quota)
         except Refused as refused:
             if refused.status in _REASONS:
-                self._note(collection, batch.round, _REASONS[refused.status], size)
+                await self._note(collection, batch.round, _REASONS[refused.status], size)
             raise
         collection.changes.tell()
         return _receipt(batch.sequence, statuses)
@@ -151,7 +149,7 @@ class Submissions:
             raise Refused(pb.MALFORMED, error.message) from None
         if len(reports) != size:
             raise Refused(pb.MALFORMED, f"a batch of {len(reports):,} reports came with {size:,} pseudonyms")
-        if self._store.used_bytes >= self._max_disk:
+        if self._store.is_full:
             raise ResourceError(
                 f"the collections of {self._me} take as much of the disk as its policy allows (rule max_disk); close "
                 "some, or send the reports later",
@@ -160,13 +158,13 @@ class Submissions:
         pseudonyms = np.frombuffer(batch.pseudonyms, np.uint8).reshape(size, PSEUDONYM_BYTES)
         return await found.intake.submit(submitter, pseudonyms, reports, quota)
 
-    def _note(self, collection: Collection, number: int, reason: str, size: int) -> None:
+    async def _note(self, collection: Collection, number: int, reason: str, size: int) -> None:
         found = collection.open.get(number)
         if found is not None:
             found.intake.refuse(reason, size)
         else:
             known = number if number < collection.next_number else None
-            self._store.refuse(collection.name, known, reason, size)
+            await self._workers.disk(self._store.refuse, collection.name, known, reason, size)
 
 
 def _receipt(sequence: int, statuses: NDArray[np.uint8]) -> pb.BatchReceipt:

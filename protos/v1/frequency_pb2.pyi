@@ -76,6 +76,8 @@ Global___ReportStatus: _TypeAlias = ReportStatus  # noqa: Y015
 
 @_typing.final
 class CreateCollectionRequest(_message.Message):
+    """A collection to be made, in pieces: the specification comes with the first, labels with all of them."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     SPEC_FIELD_NUMBER: _builtins.int
@@ -83,7 +85,7 @@ class CreateCollectionRequest(_message.Message):
     spec: _builtins.bytes
     """the collection's specification as canonical JSON, without its labels"""
     labels: _builtins.bytes
-    """the domain's values as UTF-8 lines; empty where values are numbers, or unknown"""
+    """pieces of the domain's values as UTF-8 lines, which may end within a character; none"""
     def __init__(
         self,
         *,
@@ -633,8 +635,9 @@ class ExportPart(_message.Message):
     FILE_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     file: _builtins.str
-    """a name within the export's folder; parts of a file follow each other"""
+    """a name within the export's folder"""
     data: _builtins.bytes
+    """what comes next in that file; parts of other files may come in between"""
     def __init__(
         self,
         *,
@@ -667,3 +670,39 @@ class CloseCollectionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseCollectionRequest: _TypeAlias = CloseCollectionRequest  # noqa: Y015
+
+@_typing.final
+class DeleteCollectionRequest(_message.Message):
+    """All that the node keeps of a closed collection goes, and its name is free again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteCollectionRequest: _TypeAlias = DeleteCollectionRequest  # noqa: Y015
+
+@_typing.final
+class DeleteCollectionReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteCollectionReply: _TypeAlias = DeleteCollectionReply  # noqa: Y015

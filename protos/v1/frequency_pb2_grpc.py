@@ -34,7 +34,7 @@ class FrequencyEstimationStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Create = channel.unary_unary(
+        self.Create = channel.stream_unary(
                 '/comine.v1.FrequencyEstimation/Create',
                 request_serializer=protos_dot_v1_dot_frequency__pb2.CreateCollectionRequest.SerializeToString,
                 response_deserializer=protos_dot_v1_dot_frequency__pb2.Collection.FromString,
@@ -79,12 +79,17 @@ class FrequencyEstimationStub:
                 request_serializer=protos_dot_v1_dot_frequency__pb2.CloseCollectionRequest.SerializeToString,
                 response_deserializer=protos_dot_v1_dot_frequency__pb2.Collection.FromString,
                 _registered_method=True)
+        self.Delete = channel.unary_unary(
+                '/comine.v1.FrequencyEstimation/Delete',
+                request_serializer=protos_dot_v1_dot_frequency__pb2.DeleteCollectionRequest.SerializeToString,
+                response_deserializer=protos_dot_v1_dot_frequency__pb2.DeleteCollectionReply.FromString,
+                _registered_method=True)
 
 
 class FrequencyEstimationServicer:
     """Missing associated documentation comment in .proto file."""
 
-    def Create(self, request, context):
+    def Create(self, request_iterator, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,10 +143,16 @@ class FrequencyEstimationServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Delete(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FrequencyEstimationServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Create': grpc.unary_unary_rpc_method_handler(
+            'Create': grpc.stream_unary_rpc_method_handler(
                     servicer.Create,
                     request_deserializer=protos_dot_v1_dot_frequency__pb2.CreateCollectionRequest.FromString,
                     response_serializer=protos_dot_v1_dot_frequency__pb2.Collection.SerializeToString,
@@ -186,6 +197,11 @@ def add_FrequencyEstimationServicer_to_server(servicer, server):
                     request_deserializer=protos_dot_v1_dot_frequency__pb2.CloseCollectionRequest.FromString,
                     response_serializer=protos_dot_v1_dot_frequency__pb2.Collection.SerializeToString,
             ),
+            'Delete': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delete,
+                    request_deserializer=protos_dot_v1_dot_frequency__pb2.DeleteCollectionRequest.FromString,
+                    response_serializer=protos_dot_v1_dot_frequency__pb2.DeleteCollectionReply.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'comine.v1.FrequencyEstimation', rpc_method_handlers)
@@ -198,7 +214,7 @@ class FrequencyEstimation:
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
-    def Create(request,
+    def Create(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -208,8 +224,8 @@ class FrequencyEstimation:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
+        return grpc.experimental.stream_unary(
+            request_iterator,
             target,
             '/comine.v1.FrequencyEstimation/Create',
             protos_dot_v1_dot_frequency__pb2.CreateCollectionRequest.SerializeToString,
@@ -430,6 +446,33 @@ class FrequencyEstimation:
             '/comine.v1.FrequencyEstimation/Close',
             protos_dot_v1_dot_frequency__pb2.CloseCollectionRequest.SerializeToString,
             protos_dot_v1_dot_frequency__pb2.Collection.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Delete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/comine.v1.FrequencyEstimation/Delete',
+            protos_dot_v1_dot_frequency__pb2.DeleteCollectionRequest.SerializeToString,
+            protos_dot_v1_dot_frequency__pb2.DeleteCollectionReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -34,7 +34,7 @@ class FrequencyEstimationStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> FrequencyEstimationAsyncStub: ...
-    Create: _grpc.UnaryUnaryMultiCallable[_frequency_pb2.CreateCollectionRequest, _frequency_pb2.Collection]
+    Create: _grpc.StreamUnaryMultiCallable[_frequency_pb2.CreateCollectionRequest, _frequency_pb2.Collection]
     List: _grpc.UnaryUnaryMultiCallable[_frequency_pb2.ListCollectionsRequest, _frequency_pb2.Collections]
     Describe: _grpc.UnaryUnaryMultiCallable[_frequency_pb2.DescribeCollectionRequest, _frequency_pb2.Collection]
     Domain: _grpc.UnaryStreamMultiCallable[_frequency_pb2.DomainRequest, _frequency_pb2.DomainPart]
@@ -43,11 +43,12 @@ class FrequencyEstimationStub:
     Watch: _grpc.UnaryStreamMultiCallable[_frequency_pb2.WatchFrequencyRequest, _frequency_pb2.EstimatePart]
     Export: _grpc.UnaryStreamMultiCallable[_frequency_pb2.ExportRequest, _frequency_pb2.ExportPart]
     Close: _grpc.UnaryUnaryMultiCallable[_frequency_pb2.CloseCollectionRequest, _frequency_pb2.Collection]
+    Delete: _grpc.UnaryUnaryMultiCallable[_frequency_pb2.DeleteCollectionRequest, _frequency_pb2.DeleteCollectionReply]
 
 @_typing.type_check_only
 class FrequencyEstimationAsyncStub(FrequencyEstimationStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Create: _aio.UnaryUnaryMultiCallable[_frequency_pb2.CreateCollectionRequest, _frequency_pb2.Collection]  # type: ignore[assignment]
+    Create: _aio.StreamUnaryMultiCallable[_frequency_pb2.CreateCollectionRequest, _frequency_pb2.Collection]  # type: ignore[assignment]
     List: _aio.UnaryUnaryMultiCallable[_frequency_pb2.ListCollectionsRequest, _frequency_pb2.Collections]  # type: ignore[assignment]
     Describe: _aio.UnaryUnaryMultiCallable[_frequency_pb2.DescribeCollectionRequest, _frequency_pb2.Collection]  # type: ignore[assignment]
     Domain: _aio.UnaryStreamMultiCallable[_frequency_pb2.DomainRequest, _frequency_pb2.DomainPart]  # type: ignore[assignment]
@@ -56,12 +57,13 @@ class FrequencyEstimationAsyncStub(FrequencyEstimationStub):
     Watch: _aio.UnaryStreamMultiCallable[_frequency_pb2.WatchFrequencyRequest, _frequency_pb2.EstimatePart]  # type: ignore[assignment]
     Export: _aio.UnaryStreamMultiCallable[_frequency_pb2.ExportRequest, _frequency_pb2.ExportPart]  # type: ignore[assignment]
     Close: _aio.UnaryUnaryMultiCallable[_frequency_pb2.CloseCollectionRequest, _frequency_pb2.Collection]  # type: ignore[assignment]
+    Delete: _aio.UnaryUnaryMultiCallable[_frequency_pb2.DeleteCollectionRequest, _frequency_pb2.DeleteCollectionReply]  # type: ignore[assignment]
 
 class FrequencyEstimationServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Create(
         self,
-        request: _frequency_pb2.CreateCollectionRequest,
+        request_iterator: _MaybeAsyncIterator[_frequency_pb2.CreateCollectionRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_frequency_pb2.Collection, _abc.Awaitable[_frequency_pb2.Collection]]: ...
 
@@ -120,5 +122,12 @@ class FrequencyEstimationServicer(metaclass=_abc_1.ABCMeta):
         request: _frequency_pb2.CloseCollectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_frequency_pb2.Collection, _abc.Awaitable[_frequency_pb2.Collection]]: ...
+
+    @_abc_1.abstractmethod
+    def Delete(
+        self,
+        request: _frequency_pb2.DeleteCollectionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_frequency_pb2.DeleteCollectionReply, _abc.Awaitable[_frequency_pb2.DeleteCollectionReply]]: ...
 
 def add_FrequencyEstimationServicer_to_server(servicer: FrequencyEstimationServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

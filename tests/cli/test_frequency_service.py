@@ -1,4 +1,4 @@
-"""`comine frequency create|list|submit|estimate|watch|export|close|loadtest` against a real node."""
+"""`comine frequency create|list|submit|estimate|watch|export|close|delete|loadtest` against a real node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from coordinator.cli.completion import collection_names
 from jobs.collection import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.registry import oracle
-from tests.frequency.deployed import GATEWAYS, Deployed, deployed
+from tests.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
+from tests.integration.processes import Process
 from tests.unit.jobs.pages import taken_apart
 from tests.unit.party.files import free_ports
 
@@ -128,6 +129,54 @@ def test_watching_tells_a_line_each_time(node: Deployed) -> None:
     change = js(node.comine("watch", "watched", "--times", 1, "--top", 2, "--json").out)
     assert change["schema"] == "comine.frequency-change/1"
     assert [row["value"] for row in change["estimates"]] == ["milk", "bread"]
+
+
+def test_a_watch_outlasts_a_restart_of_the_node(node: Deployed) -> None:
+    create(node, "outlasting")
+    sent = ["submit", "outlasting", *FLEET, "--input", "values.txt", "--gateway"]
+    assert node.comine(*sent).code == 0
+    words = ["frequency", "watch", "outlasting", "--times", 2, "--top", 1, "--every", 0.1]
+    watching = Process(*words, cwd=node.folder)
+    assert watching.popen.stdout is not None
+    assert "5,000 reports" in watching.popen.stdout.readline()
+    node.nodes[NODE].kill()
+    watching.until("the node of north is away; waiting until it is back")
+    node.start()
+    assert node.comine(*sent).code == 0
+    ran = watching.end()
+    assert ran.code == 0, ran.err
+    assert "10,000 reports" in ran.out
+    assert "the node of north is back" in ran.err
+
+
+def test_clients_with_ids_are_counted_once_however_often_they_are_sent(node: Deployed) -> None:
+    create(node, "known")
+    lines = [f"user-{number}\t{LABELS[number % 4]}\n" for number in range(1000)]
+    node.write("known.tsv", "".join(lines))
+    node.write("more.tsv", "".join(reversed(lines)) + "user-1000\tjam\n")
+    words = ["submit", "known", *FLEET, "--gateway", "--ids", "--input"]
+    first, again, more = (
+        js(node.comine(*words, file, "--json").out) for file in ("known.tsv", "known.tsv", "more.tsv")
+    )
+    assert [each["counted"] for each in (first, again, more)] == [1000, 0, 1]
+    assert [each["acknowledged"] for each in (first, again, more)] == [1000, 1000, 1001]
+    assert (node.folder / "pki/fleet.secret").stat().st_mode & 0o777 == 0o600
+    other = js(node.comine(*words, "known.tsv", "--secret", "other.secret", "--json").out)
+    assert other["counted"] == 1000
+    wrong = node.comine(*words, "values.txt")
+    assert (wrong.code, "line 1 is not the id of a client, a tab and its value" in wrong.err) == (10, True)
+
+
+def test_a_closed_collection_is_deleted_and_its_name_is_free(node: Deployed) -> None:
+    create(node, "gone")
+    is_open = node.comine("delete", "gone")
+    assert (is_open.code, "close it first: comine frequency close gone" in is_open.err) == (10, True)
+    assert node.comine("close", "gone").code == 0
+    ran = node.comine("delete", "gone", "--json")
+    assert (ran.code, js(ran.out)["name"]) == (0, "gone"), ran.err
+    assert "the node of north has deleted 'gone'" in ran.err
+    assert node.comine("estimate", "gone").code == 10
+    create(node, "gone")
 
 
 def test_an_export_has_all_that_the_node_keeps(node: Deployed) -> None:
@@ -242,6 +291,8 @@ def test_means_and_values_that_nobody_knew(node: Deployed, name: str) -> None:
         (["submit", "empty", *FLEET, "--input", "values.txt", "--client-folder", "p"], 10, "one value"),
         (["export", "nowhere", "--out", "x"], 10, "nowhere"),
         (["close", "nowhere"], 10, "nowhere"),
+        (["delete", "nowhere"], 10, "nowhere"),
+        (["submit", "empty", *FLEET, "--input", "values.txt", "--client-folder", "p", "--ids"], 2, "--ids goes with"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(node: Deployed, words: list[object], code: int, sentence: str) -> None:

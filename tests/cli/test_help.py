@@ -25,6 +25,7 @@ COMMANDS = [
     "explain",
     "frequency",
     "frequency create",
+    "frequency delete",
     "frequency estimate",
     "frequency export",
     "frequency loadtest",

@@ -18,6 +18,7 @@ from jobs.federation import Federation
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.config import PartyConfig
+from party.frequency.policy import FrequencySection
 from party.init_files import render_federation, render_party, write_files
 from party.source_format import quoted
 from tests.cli.conftest import Comine
@@ -54,6 +55,28 @@ def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: P
     assert ran.code == 0, ran.out
 
 
+def test_a_node_that_only_collects_needs_no_data(comine: Comine, tmp_path: Path) -> None:
+    assert comine("init", "north", "--collects", "--listen", "127.0.0.1:0").code == 0
+    config = PartyConfig.load(tmp_path / "party.toml")
+    assert config.datasets == {}
+    assert config.frequency is not None
+    assert config.frequency.max_epsilon == 2
+    assert comine("pki", "init").code == comine("pki", "issue", "north").code == 0
+    ran = comine("party", "check", "party.toml")
+    assert ran.code == 0, ran.out
+    wrong = comine("init", "south", "--collects", "--source", "south.dat", "--out", "other")
+    assert (wrong.code, (tmp_path / "other").exists()) == (2, False)
+    assert "leave out --collects" in wrong.err
+
+
+def test_without_data_a_node_must_do_something_else(comine: Comine, tmp_path: Path) -> None:
+    assert comine("init", "north", "--collects").code == 0
+    file = tmp_path / "party.toml"
+    file.write_text(file.read_text().replace("[frequency]", "# [frequency]").replace("max_eps", "# max_eps"))
+    with pytest.raises(ConfigurationError, match="dataset"):
+        PartyConfig.load(file)
+
+
 def uncommented(text: str) -> str:
     """A file with every key and table that its comments name."""
     return re.sub(r"^# (?=\[|[a-z_]+ = )", "", text, flags=re.MULTILINE)
@@ -68,8 +91,9 @@ def test_every_key_in_a_comment_is_a_key(tmp_path: Path) -> None:
     members = Federation.load(tmp_path / "federation.toml")
     assert members.coordinator is not None
     assert members.addresses["north"] == "north.example:7101"
-    shown = set(read_toml(tmp_path / "party.toml")["policy"])
-    assert shown == set(type(config.policy).model_fields) - {"datasets"}
+    shown = read_toml(tmp_path / "party.toml")
+    assert set(shown["policy"]) == set(type(config.policy).model_fields) - {"datasets"}
+    assert set(shown["frequency"]) == set(FrequencySection.model_fields)
 
 
 @pytest.mark.parametrize(

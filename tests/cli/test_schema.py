@@ -12,8 +12,10 @@ import pytest
 from jobs.schema import generate
 from tests.cli.conftest import Comine, write_job
 
+ROOT = Path(__file__).resolve().parents[2]
 
-@pytest.mark.parametrize("name", ["job", "result"])
+
+@pytest.mark.parametrize("name", ["job", "collection", "result"])
 def test_published_schemas_are_fresh(comine: Comine, name: str) -> None:
     ran = comine("schema", name)
     assert ran.out == generate(name)
@@ -37,6 +39,11 @@ def test_results_meet_their_schema(comine: Comine, baskets: list[str], tmp_path:
 def test_job_files_meet_their_schema(tmp_path: Path) -> None:
     write_job(tmp_path)
     jsonschema.validate(tomllib.loads((tmp_path / "job.toml").read_text()), json.loads(generate("job")))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples/frequency").glob("*.toml")), ids=lambda path: path.stem)
+def test_collections_meet_their_schema(file: Path) -> None:
+    jsonschema.validate(tomllib.loads(file.read_text()), json.loads(generate("collection")))
 
 
 def test_an_unknown_schema_is_a_usage_error(comine: Comine) -> None:

@@ -25,7 +25,7 @@ from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from ldp.reports import Reports
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError, InputDataError, MalformedMessage
 from link.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced, homepages, served, spec_of
@@ -190,6 +190,79 @@ def test_the_ledger_of_continual_release_holds_for_each_client() -> None:
     assert counts[0] > 350  # half of 1000
     for last in range(2, 8):
         assert counts[last - 2 : last + 1].sum() <= 1000
+
+
+def test_a_node_cannot_hasten_the_steps_of_a_fleet() -> None:
+    kept = homepages(grr())
+    kept.spec = spec_of("grr", 1, "1h", continual={"method": "lsp", "w": 20})
+    kept.spec["window"]["start"] = "2000-01-01T00:00:00+00:00"
+    node = Node(kept)
+    clients = fleet(node)
+
+    def counted(number: int, step: int) -> int:
+        times = {"opens": node.now - 60, "closes": node.now + 3540}
+        kept.rounds = [(announced(grr(), number, step=step, **times), grr())]
+        return clients.report(Direct(node), "homepages", VALUES).counted
+
+    assert counted(0, 0) == 1000
+    node.now += 1
+    for number in range(1, 10):
+        with pytest.raises(MalformedMessage, match="claims a step of 'homepages' that has not begun yet"):
+            counted(number, 20 * number)
+    node.now += 19 * HOUR
+    assert counted(20, 19) == 0  # the window of steps is not over
+    assert counted(21, 20) == 1000
+    node.now += 40 * HOUR
+    assert counted(61, 40) == 1000
+    assert len(kept.received) == 3000
+
+
+def stream(steps: int, w: int, method: str = "lpu", share: str = "") -> Kept:
+    """Continual release in steps of an hour."""
+    kept = homepages(grr())
+    kept.spec = spec_of("grr", 1, "1h", continual={"method": method, "w": w})
+    times = [{"opens": BEGIN + step * HOUR, "closes": BEGIN + (step + 1) * HOUR} for step in range(steps)]
+    kept.rounds = [(announced(grr(), step, share=share, **times[step]), grr()) for step in range(steps)]
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("begin", "fifths"),
+    [
+        (0, [5, 0, 0, 0, 0]),
+        (2, [3, 0, 0, 1, 1]),  # those whose last report would lie before the stream may report at once
+        (9, [1, 1, 1, 1, 1]),
+    ],
+)
+def test_who_joins_a_stream_late_waits_for_a_uniform_number_of_steps(begin: int, fifths: list[int]) -> None:
+    w, n = 5, 5000
+    kept = stream(begin + w, w)
+    node = Node(kept)
+    clients = fleet(node, n)
+    for step in range(begin, begin + w):
+        node.now = BEGIN + step * HOUR
+        done = clients.report(Direct(node), "homepages", np.array(["south"] * n, dtype=object))
+        assert done.over_budget == (0 if step == begin else sum(number < step for number, _, _ in kept.received))
+    counts = np.bincount([number for number, _, _ in kept.received], minlength=begin + w)[begin:]
+    counts = np.append(counts, np.zeros(w - len(counts), np.int64))
+    expected = np.array(fifths) * n / w
+    assert counts.sum() == n
+    assert not counts[expected == 0].any()
+    possible = expected > 0
+    assert possible.sum() == 1 or chi_square_p(counts[possible], expected[possible]) > ERROR
+
+
+def test_all_who_are_there_from_the_beginning_may_report_at_once() -> None:
+    kept = stream(3, 3, share="1/3")
+    node = Node(kept)
+    clients = fleet(node, 3000)
+    values = np.array(["south"] * 3000, dtype=object)
+    sent = []
+    for step in range(3):
+        node.now = BEGIN + step * HOUR
+        sent.append(clients.report(Direct(node), "homepages", values).counted)
+    # 1/3 of those that have not reported: 1000, 667, 444 on average; an error of 10^-9
+    assert all(abs(count - mean) < 6 * mean**0.5 for count, mean in zip(sent, (1000, 667, 444), strict=True))
 
 
 @settings(max_examples=60, deadline=None)

@@ -14,8 +14,10 @@ from client.budget import Budget
 from client.outcome import Status
 from client.pseudonym import pseudonym
 from client.reporter import CollectionKey, FrequencyClient
+from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Texts
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
+from ldp.longitudinal.bit_flip import BitFlip
 from ldp.longitudinal.one_bit_mean import OneBitMean
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
@@ -256,6 +258,58 @@ def test_the_ledger_of_continual_release_holds(tmp_path: Path) -> None:
         outcomes.append(client.report(KEY, "south").status)
     spent = [step for step, outcome in zip(steps, outcomes, strict=True) if outcome is Status.REPORTED]
     assert spent == [0, 1, 3, 4]  # the second half of step 1, and step 2, would exceed ε within three steps
+
+
+@pytest.mark.parametrize(("method", "begin"), [("lpa", 7), ("lpu", 1), ("lpu", 0), ("lba", 7)])
+def test_who_joins_a_stream_late_waits_before_the_first_report(tmp_path: Path, method: str, begin: int) -> None:
+    w = 4
+    kept = homepages(grr(0.25))
+    kept.spec = spec_of("grr", 0.25, "1h", continual={"method": method, "w": w})
+    kept.rounds = [
+        (announced(grr(0.25), step, opens=BEGIN + step * HOUR, closes=BEGIN + (step + 1) * HOUR), grr(0.25))
+        for step in range(begin, begin + 2 * w)
+    ]
+    node = Node(kept)
+    waits = []
+    for each in range(24):
+        reported = []
+        for step in range(begin, begin + 2 * w):
+            node.now = BEGIN + step * HOUR
+            client = device(tmp_path / str(each), node)  # which is opened anew in each step
+            made = client.report(KEY, "south")
+            if made.reported:
+                reported.append(step - begin)
+            else:
+                assert made.status is Status.REFUSED
+                assert method == "lba" or "begun to take part, within its last 4 steps" in made.sentence
+            client.close()
+        assert reported == [reported[0], reported[0] + w]
+        waits.append(reported[0])
+    # A wait of 1 or 2 steps from step 1 on would say that the last report was before the stream.
+    possible = {0: {0}, 1: {0, 3}, 7: {0, 1, 2, 3}}[begin] if method != "lba" else {0}
+    assert set(waits) <= possible
+    assert len(set(waits)) > 1 or len(possible) == 1  # an error of 10^-7
+
+
+@pytest.mark.parametrize("name", ["l-grr", "l-osue", "dbitflip"])
+def test_a_value_that_changes_costs_once_for_each_new_answer(tmp_path: Path, name: str) -> None:
+    mechanism = (
+        BitFlip(Domain(4, LABELS), 1.0, sampled=4) if name == "dbitflip" else oracle(name, Domain(4, LABELS), 1.0)
+    )
+    permanent = Fraction(mechanism.exact_permanent_epsilon)
+    node = Node(homepages(mechanism))
+    client = device(tmp_path, node, budget=Budget(2 * permanent, days=30))
+    outcomes = []
+    for value in ("south", "south", "east", "south", "east", "north", "south", "north"):
+        made = client.report(KEY, value)
+        outcomes.append((made.status, made.charge))
+        client.deliver(Direct(node))
+        node.now += HOUR
+    new, again = (Status.REPORTED, permanent), (Status.REPORTED, Fraction(0))
+    refused = (Status.REFUSED, Fraction(0))
+    assert outcomes == [new, again, new, again, again, refused, again, refused]
+    assert client.spent() == 2 * permanent
+    assert node.statuses == {COUNTED: 6}
 
 
 def test_steps_cannot_be_over_before_their_time(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Caller:
     async def create(self, spec: CollectionSpec, labels: bytes = b"") -> pb.Collection:
         """A new collection."""
         created: pb.Collection = await self.stub.Create(
-            pb.CreateCollectionRequest(spec=spec.canonical(), labels=labels)
+            iter([pb.CreateCollectionRequest(spec=spec.canonical(), labels=labels)])
         )
         return created
 
@@ -62,6 +62,10 @@ class Caller:
         """Closes a collection."""
         closed: pb.Collection = await self.stub.Close(pb.CloseCollectionRequest(collection=name))
         return closed
+
+    async def delete(self, name: str = "homepages") -> None:
+        """Deletes a closed collection."""
+        await self.stub.Delete(pb.DeleteCollectionRequest(collection=name))
 
     async def export(self, name: str = "homepages", *, states: bool = False) -> dict[str, bytes]:
         """The files of a collection."""

@@ -34,6 +34,7 @@ def opened(store: FrequencyStore, name: str = "homepages", mechanism: Mechanism[
     """A collection with a round that is open, taken up again where it exists."""
     if name not in [each.name for each in store.collections()]:
         store.create(collection(name))
+    if not store.rounds(name):
         store.open_round(name, a_round(mechanism=mechanism), b"state")
     return Intake(store, name, 0, 0, mechanism)
 

@@ -30,6 +30,7 @@ REQUESTS: dict[str, Any] = {
     "Watch": pb.WatchFrequencyRequest(what=pb.FrequencyRequest(collection="homepages")),
     "Export": pb.ExportRequest(collection="homepages"),
     "Close": pb.CloseCollectionRequest(collection="homepages"),
+    "Delete": pb.DeleteCollectionRequest(collection="homepages"),
 }
 
 
@@ -37,7 +38,8 @@ async def called(caller: Caller, method: str) -> Any:
     """A call and all that it answers."""
     if method == "Submit":
         return await caller.submit(pb.ReportBatch())
-    call = getattr(caller.stub, method)(REQUESTS[method])
+    request = REQUESTS[method]
+    call = getattr(caller.stub, method)(iter([request]) if method == "Create" else request)
     return [part async for part in call] if hasattr(call, "__aiter__") else await call
 
 
@@ -53,7 +55,7 @@ def test_roles_are_kept_apart(tmp_path: Path) -> None:
             analyst = world.analyst
             await analyst.create(spec_of())
             phone, peer = world.caller("phone"), world.caller("south", "party")
-            for method in ("Create", "List", "Estimate", "Watch", "Export", "Close"):
+            for method in ("Create", "List", "Estimate", "Watch", "Export", "Close", "Delete"):
                 refusal = await refused(called(phone, method))
                 assert (refusal.status, refusal.code) == (grpc.StatusCode.PERMISSION_DENIED, "E201")
                 assert refusal.sentence == "north takes orders from coordinators only, and phone is a client"
@@ -94,6 +96,7 @@ def test_only_readers_read_and_only_the_creator_closes(tmp_path: Path) -> None:
             assert names == [["homepages"], []]
             for each in (reader, other):
                 assert "who alone may close it" in (await refused(called(each, "Close"))).sentence
+                assert "who alone may delete it" in (await refused(called(each, "Delete"))).sentence
             stranger = world.caller("stranger")
             assert (await refused(stranger.describe())).code == "E300"
             (receipt,) = await stranger.submit(batch(created, [3], seed=9))
@@ -190,7 +193,7 @@ def test_a_collection_is_created_once_and_at_its_node(tmp_path: Path) -> None:
             elsewhere = await refused(analyst.create(spec_of(name="x", node="south")))
             assert elsewhere.sentence == "the collection 'x' is meant for the node of south, not of north"
             for data in (b"", b"{}", b"[" * 100_000, b"\xff", spec_of().canonical() + b" "):
-                wrong = await refused(analyst.stub.Create(pb.CreateCollectionRequest(spec=data)))
+                wrong = await refused(analyst.stub.Create(iter([pb.CreateCollectionRequest(spec=data)])))
                 assert wrong.code == "E100"
 
     asyncio.run(test())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,35 @@ def test_large_domains_come_in_several_messages(tmp_path: Path) -> None:
             assert len(best.last) == 2
 
     asyncio.run(test())
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+NODE_WITHOUT_SCIPY = """
+import asyncio, sys
+from pathlib import Path
+from tests.frequency.nodes import batch, running
+from tests.frequency.specs import spec_of
+
+async def run():
+    async with running(Path(sys.argv[1])) as world:
+        analyst = world.analyst
+        created = await analyst.create(spec_of(window={"length": "1h"}, continual={"method": "lpa", "w": 4}))
+        other = await analyst.create(spec_of(name="other", mechanism="olh"))
+        await world.caller("phone").submit(batch(created, [1]), batch(other, [1]))
+        await analyst.estimate("other")
+        print("before", "scipy" in sys.modules)
+        await analyst.estimate("other", post_processing="norm-sub")
+
+asyncio.run(run())
+"""
+
+
+def test_a_node_loads_scipy_for_what_needs_it_only(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", NODE_WITHOUT_SCIPY, str(tmp_path)], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert ran.stdout.split() == ["before", "False"]
 
 
 @given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=4))

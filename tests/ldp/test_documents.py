@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ldp.blending.two_stages import TwoStageEncoding
 from ldp.documents import COLLECTED, document, mechanism_of
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Integers, Texts
@@ -14,6 +15,10 @@ from ldp.longitudinal.one_bit_mean import OneBitMean
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle
+from ldp.sets.padding import PaddingAndSampling
+from ldp.sets.privset import PrivSet
+from ldp.sets.size_histogram import SetSizes
+from ldp.sets.wheel import Wheel
 from link.errors import InputDataError
 
 LABELS = Domain(4, ["north", "south", "east", "west"])
@@ -25,6 +30,12 @@ OTHERS: list[Mechanism[Any]] = [
     SequenceFragmentPuzzle(Texts(6), 4.0, 5),
     PrefixExtending(Texts(20), 2.0, 8).oracle(0),
     PrefixExtending(Integers(40), 2.0, 8, groups=4).oracle(2, (3, 70, 1 << 20)),
+    PaddingAndSampling(LABELS, 1.0, 3, ((0,), (0, 2), (1, 2, 3))),
+    PaddingAndSampling(Domain(40), 2.0, 1, oracle="grr"),
+    SetSizes(Domain(40), 0.5, ((3,), (7,))),
+    PrivSet(LABELS, 1.5, 2),
+    Wheel(Domain(40), 2.0, 5, criterion="published"),
+    TwoStageEncoding(Domain(7), 3.0, (4, 2, 1)),
 ]
 
 

@@ -1,0 +1,92 @@
+"""What a gateway that knows its clients by ids keeps of them: one secret, from which those of all clients follow.
+
+A client's secret is HMAC-SHA-256(gateway's secret, id). So a client has the same pseudonym in a period whichever
+process of the gateway reports for it, and is counted once.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from client.pseudonym import SECRET_BYTES
+from crypto.primitives.hashing import derive_key, encode_labels
+from crypto.primitives.randomness import Randomness
+from link.errors import ConfigurationError, InputDataError, ResourceError
+
+_SHOWN: Final = 40  # characters of an id in an error
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GatewaySecret:
+    """32 bytes that never leave the gateway: whoever has them and an id knows that client's pseudonyms.
+
+    Attributes:
+        secret: The bytes.
+    """
+
+    secret: bytes
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Reads the file of a secret, and makes it where there is none; only its owner may read it.
+
+        Raises:
+            ConfigurationError: The file is no secret, or others can read it.
+            ResourceError: It cannot be read or made.
+        """
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+                file.write(f"{secrets.token_hex(SECRET_BYTES)}\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise ResourceError(f"{path} cannot be made ({error.strerror}); name another file") from None
+        try:
+            if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise ConfigurationError(f"{path} can be read by others; run: chmod 600 {path}")
+            secret = bytes.fromhex(path.read_text(encoding="ascii"))
+        except OSError as error:
+            raise ResourceError(f"{path} cannot be read ({error.strerror})") from None
+        except ValueError:
+            secret = b""
+        if len(secret) != SECRET_BYTES:
+            raise ConfigurationError(f"{path} is not a gateway's secret, 64 hexadecimal digits; name another file")
+        return cls(secret)
+
+    def clients(self, ids: Sequence[str]) -> NDArray[np.uint8]:
+        """The secrets of clients, shape (n, 32).
+
+        Raises:
+            InputDataError: An id comes twice.
+        """
+        if len(set(ids)) < len(ids):
+            seen: set[str] = set()
+            twice = next(each for each in ids if each in seen or seen.add(each))  # type: ignore[func-returns-value]
+            raise InputDataError(f"the client {twice[:_SHOWN]!r} comes twice; each reports one value")
+        found = b"".join(hmac.digest(self.secret, each.encode(), "sha256") for each in ids)
+        return np.frombuffer(found, np.uint8).reshape(len(ids), SECRET_BYTES)
+
+    def coins(self, purpose: str, collection: bytes, number: int, *given: bytes) -> Randomness:
+        """Coins that are the same in every process for the same arguments, and independent for any others.
+
+        Args:
+            purpose: What they are for.
+            collection: Its id.
+            number: Of a round, period or step.
+            given: All that the use of the coins depends on, so that none is ever used for something else, too.
+        """
+        named = sha256(encode_labels(purpose, collection, number, *given)).digest()
+        return Randomness.from_key(derive_key(self.secret, "coins of a gateway", named))

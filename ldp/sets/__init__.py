@@ -1,0 +1,1 @@
+"""Mechanisms and mining where every user has a set of items."""

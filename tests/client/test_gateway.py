@@ -1,0 +1,115 @@
+"""Clients that a gateway knows by ids: counted once, whichever process reports for them."""
+
+from __future__ import annotations
+
+import hmac
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client.fleet import Fleet
+from client.gateway import GatewaySecret
+from client.pseudonym import pseudonym
+from ldp.domain import Domain
+from ldp.registry import oracle
+from link.errors import ConfigurationError, InputDataError, ResourceError
+from link.grpc_errors import ConnectionBroken
+from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
+from tests.client.node import BEGIN, HOUR, LABELS, Direct, Node, announced, homepages, spec_of
+
+SECRET = GatewaySecret(bytes(range(32)))
+IDS = [f"user-{number}" for number in range(500)]
+VALUES = np.array(["south"] * 300 + ["east"] * 200, dtype=object)
+MECHANISM = oracle("olh", Domain(4, LABELS), 1.0)
+
+
+def fleet(node: Node, ids: list[str] | None = None) -> Fleet:
+    return Fleet.of(IDS if ids is None else ids, SECRET, clock=lambda: node.now)
+
+
+def test_pseudonyms_follow_from_the_secret_and_the_id() -> None:
+    kept = homepages(MECHANISM)
+    node = Node(kept)
+    fleet(node, ["ann", "β"]).report(Direct(node), "homepages", VALUES[:2])
+    expected = {pseudonym(hmac.digest(SECRET.secret, each.encode(), "sha256"), kept.id, 0) for each in ("ann", "β")}
+    assert {name for _, name in kept.counted} == expected
+
+
+def test_another_process_sends_the_very_same_again() -> None:
+    kept = homepages(MECHANISM)
+    node = Node(kept)
+    assert fleet(node).report(Direct(node), "homepages", VALUES, batch=64).counted == 500
+    assert fleet(node).report(Direct(node), "homepages", VALUES, batch=64).duplicate == 500
+    assert len(set(kept.received)) == 500
+    node.now += HOUR
+    assert fleet(node).report(Direct(node), "homepages", VALUES, batch=64).counted == 500
+    rounds = [{data for number, _, data in kept.received if number == which} for which in (0, 1)]
+    assert rounds[0] != rounds[1]
+
+
+def test_in_another_order_or_with_other_values_clients_are_counted_once() -> None:
+    kept = homepages(MECHANISM)
+    node = Node(kept)
+    assert fleet(node, IDS[:300]).report(Direct(node), "homepages", VALUES[:300]).counted == 300
+    done = fleet(node, IDS[::-1]).report(Direct(node), "homepages", VALUES)
+    assert (done.counted, done.duplicate) == (200, 300)
+    assert node.statuses == {COUNTED: 500, DUPLICATE: 300}
+
+
+def test_no_coin_is_used_for_two_reports() -> None:
+    """Where a call breaks off, another batch size is taken, or others report, all coins are new ones."""
+    kept = homepages(MECHANISM)
+    node = Node(kept)
+    clients = fleet(node)
+    with pytest.raises(ConnectionBroken):
+        clients.report(Direct(node, [True]), "homepages", VALUES, batch=100)
+    clients.report(Direct(node), "homepages", VALUES, batch=100)
+    fleet(node).report(Direct(node), "homepages", VALUES, batch=99)
+    fleet(node, IDS[1:]).report(Direct(node), "homepages", VALUES[1:], batch=100)
+    seeds = [MECHANISM.read(data).fields[0].tobytes() for _, _, data in kept.received]
+    # 1,499 functions of 64 bits at least: two are equal by chance with less than 10^-12
+    assert len(seeds) == len(set(seeds)) == 500 + 500 + 499
+
+
+@pytest.mark.parametrize("method", ["lpu", "lbu"])
+def test_clients_of_a_stream_decide_alike_in_every_process(method: str) -> None:
+    kept = homepages(MECHANISM)
+    kept.spec = spec_of("olh", 1, "1h", continual={"method": method, "w": 3})
+    times = {"opens": BEGIN + 5 * HOUR, "closes": BEGIN + 6 * HOUR}
+    kept.rounds = [(announced(MECHANISM, 5, share="1/2", **times), MECHANISM)]
+    node = Node(kept)
+    node.now = BEGIN + 5 * HOUR
+    first, second = (fleet(node).report(Direct(node), "homepages", VALUES) for _ in range(2))
+    assert 0 < first.counted < 500
+    assert (second.counted, second.duplicate, second.not_selected) == (0, first.counted, first.not_selected)
+    assert len(set(kept.received)) == first.counted
+
+
+def test_the_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.secret"
+    made = GatewaySecret.open(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert GatewaySecret.open(path) == made != GatewaySecret.open(tmp_path / "other.secret")
+    assert made.secret.hex() not in repr(made)
+    path.chmod(0o644)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        GatewaySecret.open(path)
+    with pytest.raises(ResourceError, match="cannot be made"):
+        GatewaySecret.open(tmp_path / "nowhere" / "fleet.secret")
+
+
+@pytest.mark.parametrize("contents", ["", "ab" * 31, "nothing", "ö", "ab" * 33])
+def test_a_wrong_file_is_no_secret(tmp_path: Path, contents: Any) -> None:
+    path = tmp_path / "fleet.secret"
+    path.write_text(contents)
+    path.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="not a gateway's secret"):
+        GatewaySecret.open(path)
+
+
+def test_an_id_comes_once() -> None:
+    with pytest.raises(InputDataError, match="the client 'b' comes twice"):
+        Fleet.of(["a", "b", "c", "b"], SECRET)
