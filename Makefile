@@ -57,7 +57,7 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 	  --output-file requirements/build.txt
-	printf 'cryptography>=44\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
+	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
 	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	  --no-header --no-annotate --output-file requirements/client.txt
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -62,6 +63,54 @@ def alone(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
             connection.execute("ROLLBACK")
         raise
+
+
+def locked(path: Path) -> int:
+    """An open file beside a database, whose lock keeps other processes away while it is open.
+
+    Raises:
+        ConfigurationError: Another process holds it.
+        ResourceError: It cannot be opened.
+    """
+    beside = path.with_suffix(".lock")
+    make_private(beside)
+    lock = os.open(beside, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir") from None
+    return lock
+
+
+def prepare(connection: sqlite3.Connection, path: Path, what: str, tables: str, application: int, version: int) -> None:
+    """Brings a new database into being, and refuses a foreign one.
+
+    Args:
+        connection: To the database.
+        path: Its file.
+        what: Which one it is: "frequency", "shuffler".
+        tables: The statements that make its tables, between semicolons; they set both numbers.
+        application: Its `application_id`.
+        version: Its `user_version`.
+
+    Raises:
+        ConfigurationError: The file is another's, or of another version.
+    """
+    with alone(connection):
+        (found_application,) = connection.execute("PRAGMA application_id").fetchone()
+        (found_version,) = connection.execute("PRAGMA user_version").fetchone()
+        (found_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (found_application, found_version, found_tables) == (0, 0, 0):
+            for statement in tables.split(";"):
+                connection.execute(statement)
+        elif found_application != application:
+            raise ConfigurationError(f"{path} is not the {what} database of a party; move it away or change state_dir")
+        elif found_version != version:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {found_version}, this version has "
+                f"{version}); bring comine to that version"
+            )
 
 
 @contextmanager

@@ -13,15 +13,13 @@ are those of collections, since a report may be refused while its collection is 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from link.errors import ConfigurationError
-from party.database import alone, connect, make_private, told
+from party.database import connect, locked, make_private, prepare, told
 
 VERSION: Final = 1
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
@@ -118,12 +116,12 @@ def open_database(path: Path) -> Opened:
         ResourceError: It cannot be read or written.
     """
     make_private(path, folder=True)
-    lock = _alone_with(path)
+    lock = locked(path)  # what was counted is also known in memory
     connections: list[sqlite3.Connection] = []
     try:
         with translated(path):
             connections.append(connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON"))
-            _prepare(connections[0], path)
+            prepare(connections[0], path, "frequency", _TABLES, _APPLICATION, VERSION)
             connections[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
             connections.append(connect(path, BUSY_S, "query_only = ON"))
     except BaseException:
@@ -137,36 +135,3 @@ def open_database(path: Path) -> Opened:
 def translated(path: Path) -> AbstractContextManager[None]:
     """Translates what SQLite raises about this database; see `party.database.told`."""
     return told(path, "frequency", "bring it back from a copy, or move it away, which forgets all collections")
-
-
-def _alone_with(path: Path) -> int:
-    """An open file whose lock keeps other processes away: what was counted is also known in memory."""
-    beside = path.with_suffix(".lock")
-    make_private(beside)
-    lock = os.open(beside, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir") from None
-    return lock
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a new database into being, and refuses a foreign one."""
-    with alone(connection):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (application, version, tables) == (0, 0, 0):
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-        elif application != _APPLICATION:
-            raise ConfigurationError(
-                f"{path} is not the frequency database of a party; move it away or change state_dir"
-            )
-        elif version != VERSION:
-            raise ConfigurationError(
-                f"{path} was written by another version of comine (its schema is {version}, this version has "
-                f"{VERSION}); bring comine to that version"
-            )

@@ -221,6 +221,7 @@ class Writer:
         except BaseException as error:  # whoever waits raises it
             task.answer.set_exception(error)
         else:
+            self._measure()
             task.answer.set_result(done)
 
     def _flush(self) -> None:

@@ -12,15 +12,13 @@ What is deleted is overwritten.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from link.errors import ConfigurationError
-from party.database import alone, connect, make_private, told
+from party.database import connect, locked, make_private, prepare, told
 
 VERSION: Final = 1
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
@@ -100,12 +98,12 @@ def open_database(path: Path) -> Opened:
         ResourceError: It cannot be read or written.
     """
     make_private(path, folder=True)
-    lock = _alone_with(path)
+    lock = locked(path)
     try:
         with translated(path):
             connection = connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON")
             try:
-                _prepare(connection, path)
+                prepare(connection, path, "shuffler", _TABLES, _APPLICATION, VERSION)
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
             except BaseException:
                 connection.close()
@@ -119,31 +117,3 @@ def open_database(path: Path) -> Opened:
 def translated(path: Path) -> AbstractContextManager[None]:
     """Translates what SQLite raises about this database; see `party.database.told`."""
     return told(path, "shuffler", "move it away, which forgets all routes and the reports that wait")
-
-
-def _alone_with(path: Path) -> int:
-    beside = path.with_suffix(".lock")
-    make_private(beside)
-    lock = os.open(beside, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir") from None
-    return lock
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a new database into being, and refuses a foreign one."""
-    with alone(connection):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (application, version, tables) == (0, 0, 0):
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-        elif (application, version) != (_APPLICATION, VERSION):
-            raise ConfigurationError(
-                f"{path} is not the shuffler database of a party, or of another version of comine; move it away or "
-                "change state_dir"
-            )
