@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test check bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow check bench bench-peers protos lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,8 +24,13 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup  ## three organisations mine rules together over real data: separate processes, mutual TLS
 	$(BIN)/comine demo
 
-test: check  ## all checks and all tests
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+
+test: check  ## all checks, and all tests but those marked slow
+	$(PYTEST) -m "not slow"
+
+test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data
+	$(PYTEST) -m slow
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
