@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from client.budget import Budget
 from client.connection import IN_FLIGHT, Connection
 from client.description import Description, Round, outruns
-from client.fleet_ledger import FleetLedger
+from client.fleet_ledger import FleetLedger, unit_of
 from client.fleet_memo import FleetMemo, keeps_answers
 from client.gateway import GatewaySecret
 from client.joining import first_steps
 from client.labels import domain_of, fetched
+from client.outcome import reason
 from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES, pseudonyms
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
@@ -35,6 +36,7 @@ from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, EARLY, LATE, BatchReceip
 BATCH: Final = 8192
 MAX_BATCH_BYTES: Final = 4_000_000  # services take 4 MiB
 _STATUSES: Final = 256  # that fit a byte
+_TAKEN: Final = (COUNTED, DUPLICATE, LATE, EARLY)  # or counted apart from those that are refused
 _UNKNOWN: Final = -1  # before a client joins
 _KEPT_PERIODS: Final = 16  # of which it is remembered who has reported; they only go on
 
@@ -56,7 +58,7 @@ class FleetDelivery:
         not_selected: Clients who took no part by their own coin, or wait since they have just joined a stream.
         already: Clients who had reported in the period.
         over_budget: Clients whose budget or ledger did not allow a report.
-        sentences: What the service said to whole batches that it refused.
+        sentences: Why the service does not take reports.
     """
 
     round: int | None = None
@@ -102,7 +104,9 @@ class Fleet:
         self._secrets = np.frombuffer(secrets, np.uint8).reshape(clients, SECRET_BYTES)
         self._gateway: GatewaySecret | None = None
         self._budget, self._clock, self._latest = budget, clock, 0.0
-        self._spent = None if budget is None else FleetLedger(clients, budget.span_s, budget.epsilon)
+        self._spent = (
+            None if budget is None else FleetLedger(clients, budget.span_s, budget.epsilon, unit_of(budget.epsilon))
+        )
         self._steps: dict[bytes, FleetLedger] = {}
         self._ahead: dict[bytes, float] = {}
         self._first: dict[bytes, NDArray[np.int64]] = {}
@@ -265,9 +269,11 @@ class Fleet:
                 done = sent[receipt.sequence]
                 assert done is not None  # one receipt for each
                 sent[receipt.sequence] = None
-                counts += _counts(receipt, len(done.pseudonyms) // PSEUDONYM_BYTES)
-                if receipt.message:
-                    sentences[receipt.message] = None
+                ended = _counts(receipt, len(done.pseudonyms) // PSEUDONYM_BYTES)
+                counts += ended
+                for status in np.flatnonzero(ended).tolist():
+                    if receipt.message or status not in _TAKEN:
+                        sentences[reason(status, receipt.message)] = None
                 if tell is not None:
                     tell(int(counts.sum()))
         finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import os
-import secrets
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class GatewaySecret:
         """
         try:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-                file.write(f"{secrets.token_hex(SECRET_BYTES)}\n")
+                file.write(f"{Randomness.from_os().bytes(SECRET_BYTES).hex()}\n")
                 file.flush()
                 os.fsync(file.fileno())
         except FileExistsError:

@@ -6,6 +6,21 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from protos.v1.frequency_pb2 import OVER_QUOTA, ReportStatus
+
+
+def reason(status: int, sentence: str) -> str:
+    """Why a service does not take a report, for a person: by its own words where it has said something."""
+    if sentence:
+        return sentence
+    if status == OVER_QUOTA:
+        return (
+            "this certificate has sent as many reports as count in the period: one of a client, and of a gateway as "
+            "many as the collection's [access] gateways say"
+        )
+    known = status in ReportStatus.values()
+    return f"the node says {ReportStatus.Name(ReportStatus.ValueType(status)).lower() if known else status}"
+
 
 class Status(Enum):
     """Why a report was made, or not."""

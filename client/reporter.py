@@ -14,7 +14,7 @@ from client.description import Description, Round, outruns
 from client.drawing import Drawn, drawn
 from client.joining import first_steps
 from client.labels import domain_of, fetched
-from client.outcome import Delivery, Outcome, Status
+from client.outcome import Delivery, Outcome, Status, reason
 from client.pseudonym import pseudonym
 from client.store import ClientStore, Kept, Part, Waiting
 from crypto.primitives.randomness import Randomness
@@ -325,7 +325,7 @@ class FrequencyClient:
             fate = _fate(_status(receipt))
             tally[fate] += 1
             if fate == "refused":
-                sentences[receipt.message or ReportStatus.Name(_status(receipt)).lower()] = None
+                sentences[reason(_status(receipt), receipt.message)] = None
             if fate != "waiting":
                 with store.transaction():
                     store.drop_report(rows[receipt.sequence].id)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from client.connection import Connection
 from client.fleet import Fleet
 from coordinator.frequency_estimates import COUNTS, Estimates, mechanism_of_round
-from coordinator.frequency_service import FrequencyNode
+from coordinator.frequency_service import FrequencyNode, check_open
 from coordinator.local_process import peak_bytes, process_at
 from ldp.domain import Domain
 from ldp.oracle import FrequencyOracle
@@ -73,6 +73,7 @@ class Sent(NamedTuple):
 
     counted: int
     refused: int
+    sentences: tuple[str, ...]
     began: float
     ended: float
 
@@ -82,8 +83,10 @@ class Measured:
     """What came of a load.
 
     Attributes:
+        node: Whose.
         counted: Reports that the node acknowledged as counted.
         refused: Reports that it did not count.
+        sentences: Why not.
         seconds: From the first report to the last acknowledgement.
         latencies: Seconds of each estimate of all values while reports came.
         peak_bytes: The most memory of the node until now; None where its process is not to be seen.
@@ -91,8 +94,10 @@ class Measured:
         theory_rmse: The same by the mechanism's exact variance at the true counts.
     """
 
+    node: str
     counted: int
     refused: int
+    sentences: tuple[str, ...]
     seconds: float
     latencies: NDArray[np.float64]
     peak_bytes: int | None
@@ -127,7 +132,7 @@ def send(gateway: Gateway, name: str, values: NDArray[Any], batch: int) -> Sent:
         began = time.monotonic()
         done = fleet.report(connection, name, values, batch=batch)
         ended = time.monotonic()
-    return Sent(done.acknowledged, len(values) - done.acknowledged, began, ended)
+    return Sent(done.acknowledged, len(values) - done.acknowledged, done.sentences, began, ended)
 
 
 async def load_test(node: FrequencyNode, collection: Collection, gateway: Gateway, load: Load) -> Measured:
@@ -135,7 +140,9 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
 
     Raises:
         ConfigurationError: The collection's values are not known, or it goes on in rounds that would end meanwhile.
+        PolicyDenied: It is closed.
     """
+    check_open(collection)
     spec, domain = node.spec(collection), await node.domain(collection)
     if domain is None or spec.window is not None:
         raise ConfigurationError(
@@ -153,13 +160,16 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
         latencies = await _latencies(node, collection.name, asyncio.gather(*sending))
         sent = [await each for each in sending]
     process = process_at(gateway.address)
-    estimates = await node.estimate(FrequencyRequest(collection=collection.name))
     began, ended = min(each.began for each in sent), max(each.ended for each in sent)
     counted = sum(each.counted for each in sent)
-    errors = _errors(estimates, domain, counts) if fresh and counted == load.reports else (None, None)
+    errors: tuple[float | None, float | None] = (None, None)
+    if fresh and counted == load.reports:
+        errors = _errors(await node.estimate(FrequencyRequest(collection=collection.name)), domain, counts)
     return Measured(
+        gateway.party,
         counted,
         sum(each.refused for each in sent),
+        tuple(dict.fromkeys(sentence for each in sent for sentence in each.sentences)),
         ended - began,
         np.array([took for asked, took in latencies if began <= asked <= ended]),
         None if process is None else peak_bytes(process),

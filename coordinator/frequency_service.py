@@ -16,9 +16,10 @@ from coordinator.frequency_estimates import Estimates, Pieces
 from jobs.collection import CollectionSpec, digest_of
 from ldp.domain import Domain
 from link.core import CHUNK_BYTES
-from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, UsageError
+from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, PolicyDenied, UsageError
 from link.identity import Identity
 from protos.v1.frequency_pb2 import (
+    CLOSED,
     CloseCollectionRequest,
     Collection,
     CreateCollectionRequest,
@@ -185,6 +186,31 @@ class Found(NamedTuple):
     collection: Collection
 
 
+def address_of(addresses: Mapping[str, str], party: str) -> str:
+    """HOST:PORT of a party of the federation.
+
+    Raises:
+        ConfigurationError: The federation has no such party.
+    """
+    if party not in addresses:
+        raise ConfigurationError(f"the federation has no party '{party}', only {', '.join(sorted(addresses))}")
+    return addresses[party]
+
+
+def check_open(collection: Collection) -> None:
+    """Refuses to report to a closed collection.
+
+    Raises:
+        PolicyDenied: It is closed.
+    """
+    if collection.state == CLOSED:
+        raise PolicyDenied(
+            f"the collection '{collection.name}' at {collection.node} is closed and takes no more reports; its "
+            f"estimates stay: comine frequency estimate {collection.name}",
+            party=collection.node,
+        )
+
+
 @asynccontextmanager
 async def node_of(identity: Identity, addresses: Mapping[str, str], party: str | None) -> AsyncIterator[FrequencyNode]:
     """The service of one party for as long as the context lasts.
@@ -202,9 +228,7 @@ async def node_of(identity: Identity, addresses: Mapping[str, str], party: str |
         if len(addresses) > 1:
             raise UsageError(f"name the node with --node: one of {', '.join(sorted(addresses))}")
         (party,) = addresses
-    if party not in addresses:
-        raise ConfigurationError(f"the federation has no party '{party}', only {', '.join(sorted(addresses))}")
-    node = FrequencyNode(identity, party, addresses[party])
+    node = FrequencyNode(identity, party, address_of(addresses, party))
     try:
         yield node
     finally:

@@ -11,8 +11,9 @@ from client.fleet import Fleet, FleetDelivery
 from client.gateway import GatewaySecret
 from client.outcome import Delivery, Outcome
 from client.reporter import FrequencyClient
+from coordinator.frequency_service import address_of, check_open
 from jobs.collection import CollectionSpec
-from link.errors import ComineError, ConfigurationError, InputDataError, PeerError, UsageError
+from link.errors import ComineError, ConfigurationError, InputDataError, PeerError, PolicyDenied, UsageError
 
 
 class ClientFiles(NamedTuple):
@@ -43,9 +44,7 @@ def connection_to(files: ClientFiles, addresses: Mapping[str, str], name: str, p
     """
     if party is not None or len(addresses) == 1:
         party = next(iter(addresses)) if party is None else party
-        if party not in addresses:
-            raise ConfigurationError(f"the federation has no party '{party}', only {', '.join(sorted(addresses))}")
-        return Connection.open(party, addresses[party], **files._asdict())
+        return Connection.open(party, address_of(addresses, party), **files._asdict())
     found: list[str] = []
     unreachable: list[PeerError] = []
     for each, address in addresses.items():
@@ -120,8 +119,13 @@ def submit_as_gateway(
         lines: Of a file: values of new clients; with a secret, ids and values.
         secret: The file of the gateway's secret, made where it is not there; None: clients have no ids.
         tell: Told how many reports have a receipt.
+
+    Raises:
+        PolicyDenied: The collection is closed.
     """
-    spec = CollectionSpec.from_canonical(connection.describe(name).spec)
+    described = connection.describe(name)
+    check_open(described)
+    spec = CollectionSpec.from_canonical(described.spec)
     if secret is None:
         fleet, values = Fleet(len(lines)), lines
     else:
@@ -141,9 +145,30 @@ def submit_as_device(connection: Connection, name: str, folder: Path, value: str
 
     Returns:
         What became of the report, and of the outbox.
+
+    Raises:
+        PolicyDenied: The collection is closed.
     """
-    spec = CollectionSpec.from_canonical(connection.describe(name).spec)
+    described = connection.describe(name)
+    check_open(described)
+    spec = CollectionSpec.from_canonical(described.spec)
     with FrequencyClient.open(folder) as device:
         key = device.follow(connection, name)
         outcome = device.report(key, typed([value], spec)[0])
         return outcome, device.deliver(connection)
+
+
+def check_taken(node: str, refused: int, of: int, sentences: Sequence[str]) -> None:
+    """Refuses to call it a success where a node has refused reports.
+
+    Args:
+        node: Whose.
+        refused: How many it refused.
+        of: So many were sent.
+        sentences: Why.
+
+    Raises:
+        PolicyDenied: It has refused some.
+    """
+    if refused:
+        raise PolicyDenied(f"{node} refused {refused:,} of {of:,} reports: {'; '.join(sentences)}", party=node)

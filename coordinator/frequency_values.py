@@ -78,6 +78,8 @@ def lines(path: Path) -> list[str]:
     Raises:
         InputDataError: It cannot be read, or is empty.
     """
+    if not path.exists():
+        raise InputDataError(f"there is no file {path}; name one with one value a line")
     text = read_text(path).decode("utf-8")
     if not text:
         raise InputDataError(f"{path} is empty; it needs one value a line")

@@ -26,6 +26,7 @@ MAX_SPEC_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 1 << 12  # characters of one value of the domain
 MAX_LABEL_BYTES: Final = 64 << 20  # of all values
 MAX_CONTINUAL: Final = 1 << 16  # values whose releases are kept for every step
+_SHOWN: Final = 40  # characters of a label in an error
 MAX_GRACES: Final = 7  # windows: so many rounds beside the current one take late reports at most
 
 OPEN_DOMAINS: Final = ("sfp", "prefix-extending")
@@ -162,6 +163,11 @@ class WindowSection(Section):
     def _bounded(self) -> WindowSection:
         if self.grace_s > MAX_GRACES * self.length_s:
             raise ValueError(f"grace is at most {MAX_GRACES} times the window's length")
+        if self.retention_s is not None and self.retention_s < self.length_s:
+            raise ValueError(
+                f'retention = "{self.retention}" is shorter than a window, so that estimates would be gone before '
+                f'the next ones; take "{self.length}" or more'
+            )
         return self
 
     @property
@@ -369,7 +375,18 @@ def _read_labels(path: Path) -> list[str]:
     data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     try:
         found = texts_of(data if data.endswith(b"\n") or not data else data + b"\n")
-        Domain.of(found)  # refuses too few values, too many, or one twice
+        if len(set(found)) < len(found):
+            raise ConfigurationError(_twice(found))
+        Domain.of(found)  # refuses too few values, or too many
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error.message}") from None
     return found
+
+
+def _twice(labels: list[str]) -> str:
+    first: dict[str, int] = {}
+    line, label = next(
+        (line, label) for line, label in enumerate(labels, start=1) if first.setdefault(label, line) != line
+    )
+    shown = f"{label[:_SHOWN]}…" if len(label) > _SHOWN else label
+    return f"line {line} names {shown!r}, as line {first[label]} does; name each value once"

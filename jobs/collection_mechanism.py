@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final
 
 from jobs.collection import OPEN_DOMAINS, CollectionSection, CollectionSpec
-from ldp.budget import check_epsilon
+from ldp.budget import check_epsilon, float_below
 from ldp.choice import choose
 from ldp.documents import COLLECTED
 from ldp.domain import Domain
@@ -46,7 +46,7 @@ def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism
         ConfigurationError: A parameter is unknown or wrong, or reports or their sums would be too large.
     """
     section = spec.collection
-    budget = check_epsilon(float(section.epsilon))
+    budget = check_epsilon(float_below(section.epsilon))
     if section.mechanism == "prefix-extending":
         return search_of(spec).oracle(0)
     if section.mechanism in OPEN_DOMAINS:
@@ -57,7 +57,7 @@ def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism
         permanent = section.parameters.get("permanent_epsilon")
         rest = {name: value for name, value in _plain(section).items() if name != "permanent_epsilon"}
         _check_parameters(section, Rappor.for_budget)
-        given = None if permanent is None else float(permanent)
+        given = None if permanent is None else float_below(Decimal(permanent))
         return Rappor.for_budget(budget, permanent_budget(budget, given), **rest)
     assert domain is not None
     if spec.continual is not None:
@@ -80,7 +80,7 @@ def search_of(spec: CollectionSpec) -> PrefixExtending:
     section = spec.collection
     _check_parameters(section, PrefixExtending)
     assert section.k is not None
-    return PrefixExtending(strings_of(spec), float(section.epsilon), section.k, **_plain(section))
+    return PrefixExtending(strings_of(spec), float_below(section.epsilon), section.k, **_plain(section))
 
 
 def stream_of(spec: CollectionSpec, domain: Domain) -> StreamMethod:
@@ -91,7 +91,8 @@ def stream_of(spec: CollectionSpec, domain: Domain) -> StreamMethod:
     """
     assert spec.continual is not None
     section = spec.collection
-    return stream_method(spec.continual.method, domain, float(section.epsilon), spec.continual.w, section.mechanism)
+    epsilon = float_below(section.epsilon)
+    return stream_method(spec.continual.method, domain, epsilon, spec.continual.w, section.mechanism)
 
 
 def strings_of(spec: CollectionSpec) -> Strings:
@@ -163,4 +164,8 @@ def _check_parameters(section: CollectionSection, maker: Callable[..., object]) 
 
 
 def _plain(section: CollectionSection) -> dict[str, Any]:
-    return {name: float(value) if isinstance(value, Decimal) else value for name, value in section.parameters.items()}
+    """The parameters as Python's numbers; budgets are rounded down, as ε itself is."""
+    kinds = {name: float_below if name == "permanent_epsilon" else float for name in section.parameters}
+    return {
+        name: kinds[name](value) if isinstance(value, Decimal) else value for name, value in section.parameters.items()
+    }

@@ -39,6 +39,21 @@ def check_epsilon(epsilon: float) -> float:
     return float(epsilon)
 
 
+def float_below(epsilon: Decimal) -> float:
+    """The largest float at or below a budget that was given as a decimal, so that shares of it add up to no more.
+
+    The float that is nearest to 0.1 lies above it: three reports of that ε would spend more than 0.3.
+
+    Args:
+        epsilon: At least 0.001 where it is one that mechanisms work with; so is the result then.
+    """
+    nearest = float(epsilon)
+    if Decimal(nearest) <= epsilon:
+        return nearest
+    below = math.nextafter(nearest, -math.inf)
+    return nearest if below < LEAST_EPSILON <= nearest else below
+
+
 def exp_below(exponent: float | Fraction) -> Fraction:
     """A fraction at most e^exponent, and less by at most one part in 10^58."""
     exact = Fraction(exponent)

@@ -212,7 +212,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read ({error.strerror}); check the path under [tls]") from None
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror}); check its path") from None
 
 
 def _read_key(path: Path) -> bytes:

@@ -81,9 +81,10 @@ def list_(
 
     from coordinator.cli.console import note, write_json, write_table
     from coordinator.frequency_listing import HEADS, as_data, listed
+    from coordinator.frequency_service import address_of
 
     known, identity = _member(federation)
-    addresses = known.addresses if node is None else known.select((node,))
+    addresses = known.addresses if node is None else {node: address_of(known.addresses, node)}
     found = asyncio.run(listed(identity, addresses))
     for problem in found.problems:
         note(problem)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.cli.collections import HERE, AsJson, FederationFile, Name
+
+if TYPE_CHECKING:
+    from client.fleet import FleetDelivery
 
 Certificate = Annotated[
     Path, typer.Option("--certificate", metavar="FILE", help="Of the client that sends: role client.")
@@ -60,6 +63,7 @@ def submit(
 
     from coordinator.cli.console import note, write_json
     from coordinator.frequency_submit import (
+        check_taken,
         connection_to,
         files_of,
         submit_as_device,
@@ -82,8 +86,8 @@ def submit(
             with _receipts(len(given)) as tell:
                 sent = submit_as_gateway(connection, name, given, secret, tell)
             contents, acknowledged = asdict(sent), sent.acknowledged
-            note(f"{sent.acknowledged:,} of {len(given):,} reports were counted")
-            sentences = sent.sentences
+            note(f"{sent.acknowledged:,} of {len(given):,} reports were counted{_others(sent)}")
+            refused, of, sentences = sent.refused, len(given), sent.sentences
         else:
             if len(given) != 1:
                 raise InputDataError(
@@ -94,11 +98,14 @@ def submit(
             acknowledged = delivery.counted + delivery.duplicate
             note(outcome.sentence)
             note(f"{acknowledged} of the reports in its outbox are counted, {delivery.waiting} wait")
-            sentences = delivery.sentences
-    for sentence in sentences:
-        note(sentence)
+            refused, sentences = delivery.refused, delivery.sentences
+            of = refused + acknowledged + delivery.late + delivery.waiting
+        party = connection.party
     if as_json:
         write_json({"schema": "comine.frequency-submission/1", "acknowledged": acknowledged, **contents})
+    check_taken(party, refused, of, sentences)
+    for sentence in sentences:
+        note(sentence)
 
 
 def loadtest(
@@ -122,7 +129,7 @@ def loadtest(
     from coordinator.cli.console import note, write_json, write_table
     from coordinator.frequency_load import Gateway, Load, Measured, as_data, figures, load_test
     from coordinator.frequency_service import collection_of, node_of
-    from coordinator.frequency_submit import files_of
+    from coordinator.frequency_submit import check_taken, files_of
     from coordinator.member import load_federation
     from jobs.collection import CollectionSpec
 
@@ -151,6 +158,20 @@ def loadtest(
         write_json(as_data(result, name, load))
     else:
         write_table(["figure", "value"], figures(result), f"{name}: {reports:,} reports")
+    check_taken(result.node, result.refused, reports, result.sentences)
+
+
+def _others(sent: FleetDelivery) -> str:
+    """What became of those that were not counted, but for refused ones."""
+    if sent.round is None:
+        return "; the collection has no round now"
+    others = {
+        "came too late": sent.late,
+        "came too early": sent.early,
+        "were kept out by their own coins": sent.not_selected,
+        "had no budget left": sent.over_budget,
+    }
+    return "".join(f"; {number:,} {what}" for what, number in others.items() if number)
 
 
 @contextmanager

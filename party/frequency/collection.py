@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.audit.events import CollectionClosed, CollectionDeleted, RoundEnded
-from jobs.collection import CollectionSpec, digest_of
+from jobs.collection import AccessSection, CollectionSpec, digest_of
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
 from ldp.mechanism import Mechanism
@@ -144,6 +145,11 @@ class Collection:
     def name(self) -> str:
         """The collection's name."""
         return self.stored.name
+
+    @cached_property
+    def public_spec(self) -> bytes:
+        """The specification as clients get it: whom `[access]` names is none of their business."""
+        return self.spec.model_copy(update={"access": AccessSection()}).canonical()
 
     @property
     def next_number(self) -> int:

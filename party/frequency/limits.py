@@ -1,4 +1,4 @@
-"""How many streams one certificate may have open, and how much of the node's memory all of them together."""
+"""How many streams one certificate may have open, and how much of the node's memory it and all together may take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from link.errors import LimitExceeded
+from link.errors import LimitExceeded, PeerError
 
 
 class Streams:
@@ -40,6 +40,40 @@ class Streams:
             self._open[name] -= 1
             if not self._open[name]:
                 del self._open[name]
+
+
+class Queue:
+    """Batches that were read and wait for room, by the name in the certificate: senders can only fill their own.
+
+    Args:
+        most: Bytes of one name.
+        me: This party.
+    """
+
+    def __init__(self, most: int, me: str) -> None:
+        self._most, self._me = most, me
+        self._waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, name: str, size: int) -> Iterator[None]:
+        """A batch of so many bytes, for as long as it waits.
+
+        Raises:
+            PeerError: The name has as many bytes waiting as it may; its other streams go on.
+        """
+        if self._waiting[name] + size > self._most:
+            raise PeerError(
+                f"'{name}' has {self._most >> 20} MiB of reports waiting at {self._me}, as many as it may; send the "
+                "others again later, on fewer streams",
+                party=self._me,
+            )
+        self._waiting[name] += size
+        try:
+            yield
+        finally:
+            self._waiting[name] -= size
+            if not self._waiting[name]:
+                del self._waiting[name]
 
 
 class Room:

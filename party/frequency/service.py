@@ -23,7 +23,7 @@ from party.frequency.collection import Collection, Snapshot
 from party.frequency.collections import Collections
 from party.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question, answer
 from party.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
-from party.frequency.limits import Room, Streams
+from party.frequency.limits import Queue, Room, Streams
 from party.frequency.policy import FrequencySection
 from party.frequency.records import COUNTERS, Counters, StoredRound
 from party.frequency.store import FILE, FrequencyStore
@@ -42,6 +42,7 @@ MAX_STREAMS: Final = 16  # of one certificate
 MAX_CREATIONS: Final = 4  # of one certificate, at once
 IN_FLIGHT: Final = 8  # batches of one stream
 ROOM_BYTES: Final = 128 << 20  # of batches of all streams
+QUEUE_BYTES: Final = 32 << 20  # of batches of one certificate that wait for room
 LEAST_EVERY_S: Final = 0.1
 LOOK_BACK: Final = 1000  # rounds: further back, no round is looked for unasked
 
@@ -77,7 +78,7 @@ class FrequencyService(FrequencyEstimationServicer):
         self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
         self._fetching = Streams(MAX_STREAMS, me)
         self._creating = Streams(MAX_CREATIONS, me)
-        self._room = Room(ROOM_BYTES)
+        self._room, self._queue = Room(ROOM_BYTES), Queue(QUEUE_BYTES, me)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
 
@@ -269,11 +270,12 @@ class FrequencyService(FrequencyEstimationServicer):
     ) -> None:
         try:
             async for batch in requests:
-                running.submissions.check_size(batch)
-                await free.acquire()
-                await running.store.room()
+                size = running.submissions.checked_size(batch)
                 # Nothing more is read before there is room, so a stream holds one batch beside those that have it.
-                held = await self._room.take(len(batch.pseudonyms) + len(batch.reports))
+                with self._queue.one(submitter, size):
+                    await free.acquire()
+                    await running.store.room()
+                    held = await self._room.take(size)
                 task = asyncio.create_task(self._take(running, batch, submitter))
                 task.add_done_callback(partial(self._leave, held))
                 under_way.put_nowait(task)
@@ -370,7 +372,7 @@ class FrequencyService(FrequencyEstimationServicer):
         told = pb.Collection(
             name=stored.name,
             id=stored.id,
-            spec=stored.spec,
+            spec=stored.spec if reader else collection.public_spec,
             state=pb.CLOSED if collection.closed else pb.OPEN,
             creator=stored.creator,
             created=stored.created,

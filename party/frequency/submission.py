@@ -70,17 +70,19 @@ class Submissions:
         self._collections, self._store, self._me = collections, store, me
         self._workers, self._now = workers, now
 
-    def check_size(self, batch: pb.ReportBatch) -> None:
-        """Refuses what no honest client sends.
+    def checked_size(self, batch: pb.ReportBatch) -> int:
+        """The bytes of a batch; refuses what no honest client sends.
 
         Raises:
             LimitExceeded: The batch is larger than batches may be.
         """
-        if len(batch.pseudonyms) + len(batch.reports) > MAX_BATCH_BYTES:
+        size = batch.ByteSize()
+        if size > MAX_BATCH_BYTES:
             raise LimitExceeded(
                 f"{self._me} takes batches of at most {MAX_BATCH_BYTES >> 20} MiB; send the reports in several",
                 party=self._me,
             )
+        return size
 
     async def take(self, batch: pb.ReportBatch, submitter: str) -> pb.BatchReceipt:
         """The receipt for a batch; what it says was counted is on disk.

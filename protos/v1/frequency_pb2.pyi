@@ -175,7 +175,7 @@ class Collection(_message.Message):
     id: _builtins.bytes
     """16 random bytes that its creation drew; pseudonyms depend on them"""
     spec: _builtins.bytes
-    """canonical JSON"""
+    """canonical JSON; to those who may only report, without whom [access] names"""
     state: Global___CollectionState.ValueType
     creator: _builtins.str
     created: _builtins.float

@@ -82,7 +82,7 @@ def test_a_collection_from_its_creation_to_its_closing(node: Deployed) -> None:
     assert "closed after 5,000 reports" in closed.err
     assert node.comine("estimate", "basket", "--top", 1).out.splitlines()[1].startswith("milk,")
     late = node.comine("submit", "basket", *FLEET, "--input", "values.txt", "--gateway")
-    assert "0 of 5,000 reports were counted" in late.err
+    assert (late.code, "is closed and takes no more reports" in late.err) == (30, True)
 
 
 def test_estimates_into_a_folder_with_a_page(node: Deployed) -> None:
@@ -117,6 +117,30 @@ def test_a_device_reports_once(node: Deployed) -> None:
     assert "this device has reported" in again.err
     other = node.comine(*words[:-1], "another-phone", "--json")  # another secret, but the same certificate
     assert (js(other.out)["counted"], js(other.out)["refused"]) == (0, 1)
+
+
+def test_reports_that_are_refused_are_told_with_the_reason(node: Deployed) -> None:
+    create(node, "refusing", "size = 4\n")
+    node.write("three.txt", "1\n2\n3\n")
+    words = ["--certificate", "pki/phone.crt"]
+    ran = node.comine("submit", "refusing", *words, "--input", "three.txt", "--gateway", "--json")
+    assert ran.code == 30
+    assert (js(ran.out)["counted"], js(ran.out)["refused"]) == (1, 2)
+    assert "1 of 3 reports were counted" in ran.err
+    assert "north refused 2 of 3 reports: this certificate has sent as many reports as count in the period" in ran.err
+    ran = node.comine("loadtest", "refusing", *words, "--reports", 3)
+    assert ran.code == 30
+    assert "north refused 3 of 3 reports: this certificate has sent" in ran.err
+    assert node.comine("close", "refusing").code == 0
+    node.write("mine.txt", "1\n")
+    for command in (
+        ["submit", "refusing", *words, "--input", "three.txt", "--gateway"],
+        ["submit", "refusing", *words, "--input", "mine.txt", "--client-folder", "closed-phone"],
+        ["loadtest", "refusing", *FLEET, "--reports", 3],
+    ):
+        ran = node.comine(*command)
+        assert ran.code == 30
+        assert "the collection 'refusing' at north is closed and takes no more reports" in ran.err
 
 
 def test_watching_tells_a_line_each_time(node: Deployed) -> None:
@@ -282,6 +306,13 @@ def test_means_and_values_that_nobody_knew(node: Deployed, name: str) -> None:
         (["estimate", "empty"], 10, "empty"),
         (["estimate", "empty", "--confidence", 1], 2, "--confidence lies between 0 and 1"),
         (["estimate", "empty", "--node", "west"], 10, "no party 'west'"),
+        (["list", "--node", "south"], 10, "the federation has no party 'south', only north"),
+        (["submit", "empty", *FLEET, "--input", "no.txt", "--gateway"], 10, "there is no file no.txt; name one with"),
+        (
+            ["submit", "empty", "--certificate", "no.crt", "--ca", "pki/ca.crt", "--input", "values.txt", "--gateway"],
+            10,
+            "no.crt cannot be read (No such file or directory); check its path",
+        ),
         (["create", "empty.toml"], 10, "empty"),
         (["create", "greedy.toml"], 30, "max_epsilon"),
         (["create", "missing.toml"], 10, "does not exist"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from client.fleet_ledger import FleetLedger
 from client.pseudonym import pseudonym, pseudonyms
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.budget import float_below
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending
@@ -159,6 +161,17 @@ def test_budgets_hold_for_each_client() -> None:
     assert outcomes == [(1000, 0), (300, 0), (700, 300), (0, 1000)]
     node.now = BEGIN + 24 * HOUR
     assert clients.report(Direct(node), "homepages", VALUES).counted == 1000
+
+
+@pytest.mark.parametrize(("epsilon", "total", "most"), [("0.1", "0.3", 3), ("0.001", "0.0031", 3), ("0.7", 4.9, 7)])
+def test_budgets_are_used_up_to_the_last(epsilon: str, total: float | str, most: int) -> None:
+    node = Node(homepages(grr(float_below(Decimal(epsilon)))))
+    clients = fleet(node, 2, budget=Budget(total))
+    counted = []
+    for _ in range(most + 2):
+        counted.append(clients.report(Direct(node), "homepages", VALUES[:2]).counted)
+        node.now += HOUR
+    assert counted == [2] * most + [0, 0]
 
 
 def test_a_budget_allows_what_repeats_a_kept_answer() -> None:

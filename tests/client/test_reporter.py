@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from client.budget import Budget
 from client.outcome import Status
 from client.pseudonym import pseudonym
 from client.reporter import CollectionKey, FrequencyClient
+from ldp.budget import float_below
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Texts
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
@@ -210,6 +212,18 @@ def test_the_owners_limits_count(tmp_path: Path) -> None:
 def test_a_wrong_budget_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         Budget(**wrong)
+
+
+@pytest.mark.parametrize("total", ["0.3", 0.3])
+def test_a_budget_is_used_up_to_the_last(tmp_path: Path, total: float | str) -> None:
+    node = Node(homepages(grr(float_below(Decimal("0.1")))))
+    client = device(tmp_path, node, budget=Budget(total))
+    made = []
+    for _ in range(5):
+        made.append(client.report(KEY, "south").status)
+        node.now += HOUR
+    assert made == [Status.REPORTED] * 3 + [Status.REFUSED] * 2
+    assert Fraction(3, 10) - Fraction(1, 10**15) < client.spent() <= Fraction(3, 10)
 
 
 def test_a_clock_that_goes_back_frees_no_budget(tmp_path: Path) -> None:

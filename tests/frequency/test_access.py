@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from jobs.collection import CollectionSpec
 from link.errors import PolicyDenied
 from party.config import AUDIT_LOG
 from party.frequency.access import may_read, quota_of
@@ -97,6 +98,9 @@ def test_only_readers_read_and_only_the_creator_closes(tmp_path: Path) -> None:
             for each in (reader, other):
                 assert "who alone may close it" in (await refused(called(each, "Close"))).sentence
                 assert "who alone may delete it" in (await refused(called(each, "Delete"))).sentence
+            told = await world.caller("phone").describe()
+            assert b"reader" in (await reader.describe()).spec == created.spec
+            assert CollectionSpec.from_canonical(told.spec) == spec_of()  # without whom [access] names
             stranger = world.caller("stranger")
             assert (await refused(stranger.describe())).code == "E300"
             (receipt,) = await stranger.submit(batch(created, [3], seed=9))

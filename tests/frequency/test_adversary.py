@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import grpc
@@ -12,7 +13,9 @@ from client.budget import Budget
 from ldp.domain import Domain
 from ldp.registry import oracle
 from link.errors import LimitExceeded
+from party.frequency.records import StoredRound
 from party.frequency.service import MAX_STREAMS
+from party.frequency.store import FrequencyStore
 from protos.v1 import frequency_pb2 as pb
 from tests.client.devices import KEY, device
 from tests.client.node import BEGIN, LABELS, Direct, Kept, Node, announced
@@ -20,6 +23,7 @@ from tests.client.node import spec_of as described
 from tests.frequency.nodes import batch, running
 from tests.frequency.specs import spec_of
 from tests.frequency.test_hostile import Context
+from tests.unit.party.nodes import refused
 
 FLEET = {"gateways": {"fleet": 1_000_000}}
 
@@ -116,3 +120,94 @@ def test_a_node_cannot_hasten_the_steps_of_continual_release(tmp_path: Path) -> 
     assert asked(21, 20)
     node.now += 40 * 3600
     assert asked(61, 40)
+
+
+def test_no_collection_grows_beyond_the_disk_that_the_policy_gives(tmp_path: Path) -> None:
+    most = 1 << 20
+
+    async def test() -> None:
+        now = BEGIN
+        async with running(tmp_path, policy=f"max_epsilon = 8\nmax_disk = {most}", now=lambda: now) as world:
+            analyst = world.analyst
+            spec = spec_of(
+                size=1 << 13, window={"length": "10s", "retention": "400s"}, continual={"method": "lbu", "w": 3}
+            )
+            await analyst.create(spec)
+            assert world.node._frequency._running is not None
+            store = world.node._frequency._running.store
+
+            async def passed(steps: int) -> int:
+                nonlocal now
+                for _ in range(steps):
+                    now += 10
+                    ended = (await analyst.describe()).rounds_ended
+                return ended
+
+            # Every step without a report leaves a release, 128 KiB; those of 400 s before are forgotten.
+            assert await passed(30) < 30
+            assert store.is_full
+            assert store.used_bytes < most + (1 << 18)
+            assert (await refused(analyst.create(spec_of(name="other")))).sentence.endswith(
+                "take as much of the disk as its policy allows (rule max_disk); delete some that are closed"
+            )
+            assert len((await analyst.estimate()).counts) == 1 << 13
+            now += 500
+            before = (await analyst.describe()).rounds_ended
+            assert not store.is_full
+            assert await passed(3) > before
+            await analyst.close()
+            await analyst.delete()
+            assert (await analyst.create(spec_of(name="other"))).rounds
+
+    asyncio.run(test())
+
+
+def test_what_tells_nothing_is_not_read_to_find_the_latest_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        now = BEGIN
+        async with running(tmp_path, now=lambda: now) as world:
+            analyst, phone = world.analyst, world.caller("phone")
+            created = await analyst.create(spec_of(mechanism="olh", size=1 << 16, window={"length": "1s"}))
+            await phone.submit(batch(created, [3]))
+            for _ in range(8):
+                now += 1
+                await analyst.describe()
+            read: list[int] = []
+            whole = FrequencyStore.round
+
+            def noted(store: FrequencyStore, name: str, number: int) -> StoredRound | None:
+                read.append(number)
+                return whole(store, name, number)
+
+            monkeypatch.setattr(FrequencyStore, "round", noted)
+            assert (await analyst.estimate()).head.round.number == 0
+            assert read == [0]
+
+    asyncio.run(test())
+
+
+def test_refusals_of_ended_rounds_are_counted_off_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    refuse = FrequencyStore.refuse
+
+    def noted(store: FrequencyStore, name: str, number: int | None, reason: str, n: int) -> None:
+        threads.append(threading.current_thread().name)
+        refuse(store, name, number, reason, n)
+
+    async def test() -> None:
+        now = BEGIN
+        async with running(tmp_path, now=lambda: now) as world:
+            analyst, phone = world.analyst, world.caller("phone")
+            created = await analyst.create(spec_of(window={"length": "1h"}))
+            now += 3600
+            monkeypatch.setattr(FrequencyStore, "refuse", noted)
+            (receipt,) = await phone.submit(batch(created, [3, 4]))
+            assert receipt.status == pb.LATE
+            assert (await analyst.describe()).counters.late == 2
+
+    asyncio.run(test())
+    assert [name.startswith("frequency-disk") for name in threads] == [True]

@@ -19,7 +19,7 @@ from jobs.collection_mechanism import mechanism_of_round
 from ldp.domain import Domain
 from link.errors import InputDataError, LimitExceeded
 from party.frequency.limits import Room, Streams
-from party.frequency.service import IN_FLIGHT, MAX_STREAMS
+from party.frequency.service import IN_FLIGHT, MAX_STREAMS, QUEUE_BYTES, ROOM_BYTES
 from party.frequency.submission import MAX_BATCH_BYTES
 from protos.v1 import frequency_pb2 as pb
 from tests.frequency.nodes import batch, running
@@ -325,6 +325,38 @@ def test_a_reader_cannot_ask_for_too_much(tmp_path: Path) -> None:
             for what in ({"post_processing": "magic"}, {"candidates": b"a\n"}, {"round": 7}):
                 await world.caller("phone").submit(batch(await analyst.describe("plain"), [1]))
                 assert (await refused(analyst.estimate("plain", **what))).code.startswith("E1")
+
+    asyncio.run(test())
+
+
+def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst, honest = world.analyst, world.caller("honest")
+            created = await analyst.create(spec_of(access={"gateways": {"flood": 1_000_000}}))
+            service = world.node._frequency
+            held = await service._room.take(ROOM_BYTES)
+            large = changed(batch(created, [1]), collection="x" * (3 << 20))
+            streams = []
+            for _ in range(MAX_STREAMS):
+                streams.append(world.caller("flood").stub.Submit(iter([large])))
+            answers = [asyncio.create_task(anext(aiter(each))) for each in streams]
+            most = QUEUE_BYTES // large.ByteSize()
+            done: set[asyncio.Task[pb.BatchReceipt]] = set()
+            while len(done) < MAX_STREAMS - most:
+                done, _ = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
+            assert service._queue._waiting["flood"] == most * large.ByteSize()
+            for each in done:
+                with pytest.raises(grpc.aio.AioRpcError, match="'flood' has 32 MiB of reports waiting at north"):
+                    await each
+            waits = asyncio.create_task(honest.submit(batch(created, [3])))
+            while service._queue._waiting["honest"] == 0:  # noqa: ASYNC110 (nobody is told)
+                await asyncio.sleep(0.01)
+            service._room.give(held)
+            assert [receipt.status for receipt in await waits] == [pb.COUNTED]
+            rest = [await each for each in answers if each not in done]
+            assert [receipt.status for receipt in rest] == [pb.REFUSED] * most
+            assert not +service._queue._waiting
 
     asyncio.run(test())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,35 @@ def made(**tables: Any) -> CollectionSpec:
     section = {"name": "x", "mechanism": "olh", "epsilon": Decimal(1), "size": 8, **tables.pop("collection", {})}
     section = {name: value for name, value in section.items() if value is not None}
     return validate(CollectionSpec, {"collection": section, **tables}, "collection.toml")
+
+
+@given(st.decimals(Decimal("0.002"), 15, places=4), st.sampled_from(["grr", "prefix-extending", "rappor", "lbu"]))
+def test_no_round_spends_more_than_the_decimal_that_was_asked_for(epsilon: Decimal, name: str) -> None:
+    open_text = {"size": None, "mechanism": name, "text_bytes": 4, "k": 3}
+    sections: dict[str, dict[str, Any]] = {
+        "grr": {},
+        "prefix-extending": {"collection": open_text, "window": {"length": "1h"}},
+        "rappor": {"collection": {"size": None, "mechanism": name}},
+        "lbu": {"window": {"length": "1h"}, "continual": {"method": "lbu", "w": 1}},
+    }
+    tables = sections[name]
+    spec = made(**{**tables, "collection": {"epsilon": epsilon, "mechanism": "grr", **tables.get("collection", {})}})
+    domain = None if spec.collection.size is None else Domain(8)
+    found = mechanism_of_round(spec, domain)
+    assert Fraction(found.epsilon) <= Fraction(epsilon)
+    assert found.epsilon == pytest.approx(float(epsilon), rel=1e-9)
+
+
+def test_a_label_that_comes_twice_is_named_with_its_lines(tmp_path: Path) -> None:
+    text = '[collection]\nname = "x"\nepsilon = 1.0\ndomain = "homepages.txt"\n'
+    with pytest.raises(ConfigurationError, match=r"homepages.txt: line 4 names 'b b', as line 2 does; name each"):
+        load(tmp_path, text, b"a\nb b\nc\nb b\na\n")
+
+
+def test_estimates_are_kept_for_a_window_at_least() -> None:
+    assert made(window={"length": "1h", "retention": "1h"}).window is not None
+    with pytest.raises(ConfigurationError, match='retention = "59m" is shorter than a window'):
+        made(window={"length": "1h", "retention": "59m"})
 
 
 def test_a_whole_file_is_read_and_crosses_the_wire(tmp_path: Path) -> None:
@@ -186,7 +216,7 @@ def test_what_is_wrong_is_said_in_a_sentence(tables: dict[str, Any], sentence: s
         (b"", "between 2 and"),
         (b"a\n", "between 2 and"),
         (b"a\n\nb\n", "line 2 of the domain is empty"),
-        (b"a\nb\na\n", "named twice"),
+        (b"a\nb\na\n", "line 3 names 'a', as line 1 does"),
         (b"a\n\xff\n", "not UTF-8"),
         (b"a\n" + b"x" * 5000 + b"\n", "line 2 of the domain is longer"),
         (b"x" * (65 << 20), "more than 64 MiB"),
