@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from coordinator.dealing import JobDealer
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
+_LEAST_PRIORITY: Final = 19
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
 
@@ -269,7 +274,8 @@ class Driver:
 
     async def _follow(self) -> None:
         record = self._record
-        warm = asyncio.get_running_loop().run_in_executor(None, _warm_up)
+        own = ThreadPoolExecutor(1)  # a thread that has yielded cannot take that back
+        warm = asyncio.get_running_loop().run_in_executor(own, _warm_up)
 
         async def one(client: PartyClient) -> None:
             await follow(client, record.id, self._away, self._watcher, self._deal)
@@ -277,6 +283,7 @@ class Driver:
 
         await each(self._clients, one, grace_s=GRACE_S)
         await warm
+        own.shutdown(wait=False)
 
     async def _fetch(self) -> None:
         record, spec = self._record, self._record.spec
@@ -313,7 +320,9 @@ class Driver:
 
 
 def _warm_up() -> None:
-    """Loads what only the result needs, while the parties work."""
+    """Loads what only the result needs, while the parties work, perhaps on this machine: in their pauses."""
+    if sys.platform == "linux":  # elsewhere the whole process would yield, not this thread alone
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_PRIORITY)
     with loading():
         import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from coordinator.store import Record
 from jobs.findings import Receipt, Result
-from jobs.model_document import unpack_model
-from jobs.model_parameters import model_parameters
 from jobs.release import rows_of, verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
-from jobs.trained import Model
 from link.costs import Costs
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.trust import Trust
 from mining.itemsets import Itemsets
 from mining.rules import Rules
 from protos.v1.control_pb2 import Release, ResultHeader
+
+if TYPE_CHECKING:
+    from jobs.trained import Model
 
 
 def assemble(
@@ -66,6 +67,8 @@ def assemble(
             )
         try:
             if spec.trains:
+                from jobs.model_document import unpack_model
+
                 trained = unpack_model(packed)
             else:
                 found, decided = unpack(packed)
@@ -130,6 +133,8 @@ def _is_union(spec: JobSpec) -> bool:
 def _is_asked_for(spec: JobSpec, trained: Model | None, found: Itemsets | None, decided: Rules | None) -> bool:
     """Whether a result is of the kind that the job asks for."""
     if trained is not None:
+        from jobs.model_parameters import model_parameters
+
         return trained.task == model_parameters(spec)
     uncounted = spec.itemsets.disclose == "frequent"
     rules = uncounted and spec.rules is not None

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.document import document
-from jobs.model_document import MODEL_FILE, model_document
 from jobs.tables import csv_chunks
 from jobs.target import ALIGNMENT, PARTIES, beside, check_target, writing
 
@@ -71,6 +70,8 @@ def _fill(draft: Path, result: Result) -> None:
             place.parent.mkdir(parents=True)
             writers.append(pool.submit(_write_parquet, place, table))
         if result.trained is not None:
+            from jobs.model_document import MODEL_FILE, model_document
+
             write_json(draft / MODEL_FILE, model_document(result.trained))
         _write_account(draft, result)
     for writer in writers:

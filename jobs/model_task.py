@@ -14,7 +14,8 @@ from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session
 from mining.joint import align
-from mining.joint.models import decision_tree, kmeans, naive_bayes, totals
+from mining.joint.collusion import collusion as collusion_of_sums
+from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes, one_holder_each
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
@@ -157,7 +158,7 @@ def learned(spec: JobSpec) -> tuple[Learned, ...]:
 def collusion(spec: JobSpec) -> str:
     """Which parties may work together without learning more, in words."""
     parties = spec.job.parties
-    opened = totals.collusion(parties)
+    opened = collusion_of_sums(parties)
     if not spec.is_vertical:
         return opened
     if len(parties) == 2:

@@ -1,23 +1,21 @@
-"""From a job specification to the public parameters of the algorithm that runs it."""
+"""From a job specification to the public parameters of the algorithm that runs it.
+
+Each kind of job loads what it takes: the protocols over columns would cost a job over rows a tenth of a second.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
-from mining.item_columns import Itemisation
-from mining.joint.align import RowAlignment
 from mining.joint.parameters import HorizontalMining, RuleParameters, Universe
-from mining.joint.vertical.choice import choose_engine
-from mining.joint.vertical.parameters import (
-    COORDINATOR,
-    ChosenEngine,
-    Expectation,
-    VerticalMining,
-    chosen_engine,
-    holders_of,
-    is_dealt,
-)
-from mining.row_ids import IdNormalisation
+
+if TYPE_CHECKING:
+    from mining.item_columns import Itemisation
+    from mining.joint.align import RowAlignment
+    from mining.joint.vertical.parameters import ChosenEngine, Expectation, VerticalMining
+    from mining.row_ids import IdNormalisation
 
 
 def horizontal_mining(spec: JobSpec) -> HorizontalMining:
@@ -54,6 +52,8 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
     Raises:
         ConfigurationError: The task is not one that mines.
     """
+    from mining.joint.vertical.parameters import VerticalMining
+
     _check_mines(spec)
     given, align = spec.itemsets, spec.alignment
     assert align.mode != "cardinality"  # which the specification refuses
@@ -78,20 +78,30 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
 
 def row_alignment(spec: JobSpec) -> RowAlignment:
     """The public parameters of the task `align`, as the specification gives them."""
+    from mining.joint.align import RowAlignment
+
     align = spec.alignment
     return RowAlignment(spec.job.parties[0], align.mode, id_normalisation(spec), align.bound)
 
 
 def coordinator_deals(spec: JobSpec) -> bool:
     """Whether the coordinator deals randomness to the two parties of a vertical job."""
-    return spec.is_vertical and spec.mines and is_dealt(vertical_mining(spec), spec.job.parties)
+    if not (spec.is_vertical and spec.mines):
+        return False
+    from mining.joint.vertical.parameters import is_dealt
+
+    return is_dealt(vertical_mining(spec), spec.job.parties)
 
 
 def engine_of(spec: JobSpec) -> ChosenEngine | None:
     """How a vertical job multiplies what lies at several parties; None where it has nothing to multiply."""
     if spec.is_vertical and (spec.naive_bayes is not None or spec.decision_tree is not None):
         return "ot"
-    return chosen_engine(vertical_mining(spec)) if spec.is_vertical and spec.mines else None
+    if not (spec.is_vertical and spec.mines):
+        return None
+    from mining.joint.vertical.parameters import chosen_engine
+
+    return chosen_engine(vertical_mining(spec))
 
 
 def engine_reason(spec: JobSpec) -> str | None:
@@ -100,6 +110,8 @@ def engine_reason(spec: JobSpec) -> str | None:
         return None
     if spec.itemsets.engine != "auto":
         return f'The job names engine = "{spec.itemsets.engine}".'
+    from mining.joint.vertical.choice import choose_engine
+
     return choose_engine(vertical_mining(spec)).reason
 
 
@@ -110,17 +122,23 @@ def helper_of(spec: JobSpec) -> str | None:
     """
     if engine_of(spec) != "replicated":
         return None
+    from mining.joint.vertical.parameters import COORDINATOR, holders_of
+
     return COORDINATOR if coordinator_deals(spec) else holders_of(vertical_mining(spec), spec.job.parties)[2]
 
 
 def id_normalisation(spec: JobSpec) -> IdNormalisation:
     """What a vertical job has done to ids before they are compared."""
+    from mining.row_ids import IdNormalisation
+
     align = spec.alignment
     return IdNormalisation(align.trim, align.case, align.unicode)
 
 
 def itemisation(spec: JobSpec) -> Itemisation:
     """How a vertical job turns cells into items."""
+    from mining.item_columns import Itemisation
+
     given = spec.itemsets
     return Itemisation(given.cuts, given.quantiles, given.exclude)
 
@@ -139,6 +157,8 @@ def _helper(spec: JobSpec) -> str | None:
 
 def _expectation(spec: JobSpec) -> Expectation:
     """What the job says of sizes beforehand; else what is usual, and of rows what its bound allows."""
+    from mining.joint.vertical.parameters import Expectation
+
     given, usual = spec.plan, Expectation()
     return Expectation(
         parties=len(spec.job.parties),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
-from jobs.model_document import pack_model
 from jobs.result import pack
 from link.errors import MalformedMessage, ProtocolViolation
 from link.identity import Identity
@@ -25,6 +24,8 @@ _PURPOSE: Final = b"comine.release/1\0"
 def pack_outcome(outcome: Outcome) -> bytes:
     """What a party has learnt in its canonical bytes; empty where it has learnt nothing but numbers of rows."""
     if outcome.model is not None:
+        from jobs.model_document import pack_model
+
         return pack_model(outcome.model)
     return b"" if outcome.itemsets is None else pack(outcome.itemsets, outcome.rules)
 

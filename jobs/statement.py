@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jobs import model_task
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
-from mining.joint import align
+from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
-from mining.joint.models.totals import collusion as opened_sums
-from mining.joint.vertical import disclosure as vertical
 
 _MODELS: Final[Mapping[str, str]] = {
     "naive-bayes": "the naive Bayes model with all counts that it is made of",
@@ -73,11 +70,17 @@ def statement(spec: JobSpec) -> Statement:
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
     released = Learned(receivers, "result", _result(spec))
     if spec.trains:
+        from jobs import model_task
+
         declared, lines, collusion = model_task.openings(spec), model_task.learned(spec), model_task.collusion(spec)
     elif not spec.mines:
+        from mining.joint import align
+
         ids, collusion = row_alignment(spec), align.collusion(parties)
         declared, lines = align.openings(ids, parties), align.learned(ids, parties)
     elif spec.is_vertical:
+        from mining.joint.vertical import disclosure as vertical
+
         columns = vertical_mining(spec)
         declared, lines = vertical.openings(columns, parties), vertical.learned(columns, parties)
         collusion = vertical.collusion(columns, parties)

@@ -12,7 +12,6 @@ from jobs.document import software_version
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
-from jobs.report.model import model_section
 from jobs.report.tables import MOST_ROWS, most_common, top
 from jobs.statement import statement
 from protos.v1.control_pb2 import Approval, Proposal, Release
@@ -46,7 +45,11 @@ class Bar(NamedTuple):
 
 def content(result: Result, written: datetime) -> dict[str, Any]:
     """All sections of the page; see `templates/report.html.j2` for what becomes of them."""
-    spec = result.spec
+    spec, model = result.spec, None
+    if result.trained is not None:
+        from jobs.report.model import model_section
+
+        model = model_section(result.trained)
     return {
         "job": spec.job,
         "lead": _lead(result),
@@ -60,7 +63,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
         "facts": _facts(result, written),
         "itemsets": _itemsets(result),
         "rules": _rules(result),
-        "model": None if result.trained is None else model_section(result.trained),
+        "model": model,
         "costs": _costs(result),
         "assumptions": None if result.plan is None else result.plan.assumptions,
         "disclosure": _disclosure(spec),

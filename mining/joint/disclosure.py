@@ -1,12 +1,13 @@
-"""What a joint horizontal mining run opens, and what else its parties learn: as data, for exactly these parameters."""
+"""What a joint horizontal mining run opens, and what else its parties learn: as data, for exactly these parameters.
+
+A coordinator shows the statement too; so what only some jobs take is loaded for those.
+"""
 
 from __future__ import annotations
 
 from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
-from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining
-from mining.joint.shared_rules import rules_learned, rules_openings
 
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
@@ -38,8 +39,13 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     told = everyone if task.is_shared else outsiders
     if told:
         found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per batch"))
-    found += rules_openings(task, parties)
+    if task.rules is not None:
+        from mining.joint.shared_rules import rules_openings
+
+        found += rules_openings(task, parties)
     if task.hides_names:
+        from mining.joint.hidden_disclosure import hidden_openings
+
         found += hidden_openings(task, parties)
     elif task.universe != "catalogue":
         found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
@@ -65,8 +71,13 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
     ]
     if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
-    lines += rules_learned(task, parties)
+    if task.rules is not None:
+        from mining.joint.shared_rules import rules_learned
+
+        lines += rules_learned(task, parties)
     if task.hides_names:
+        from mining.joint.hidden_disclosure import hidden_learned
+
         lines += hidden_learned(task, parties)
     elif task.universe == "catalogue":
         lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and what is said above"))

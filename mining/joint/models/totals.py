@@ -77,14 +77,6 @@ async def total_counts(
     return totals.astype(np.int64)
 
 
-def collusion(parties: Sequence[str]) -> str:
-    """Which parties may work together and learn no more from sums that are opened, in words."""
-    if len(parties) == 2:
-        return "none: with two parties a sum tells each the other's value"
-    colluders = "any one party" if len(parties) == 3 else f"any {len(parties) - 2} colluders"
-    return f"the opened sums withstand {colluders}, who learn no more than the sum over the others"
-
-
 def no_rows() -> InputDataError:
     """There is nothing to learn from."""
     return InputDataError("the parties have no row to learn from; check their datasets, and how rows are aligned")
