@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := protos link crypto ldp mining jobs client party coordinator comine
+PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
 .PHONY: help setup demo test test-slow check bench bench-peers protos lock clean
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from jobs.federation import Name
+from jobs.itemsets_spec import ItemsetsSection, RulesSection
 from jobs.model_spec import (
     MODEL_TABLES,
     ColumnSection,
@@ -23,11 +22,11 @@ from jobs.model_spec import (
     check_columns,
 )
 from jobs.plan_spec import PlanSection
-from jobs.spec_values import ColumnName, Cuts, Fraction, Section, Support
+from jobs.privacy_spec import PrivacySection
+from jobs.spec_values import ColumnName, Section
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
-from mining.joint.parameters import Disclose, EngineName, Prefer
-from mining.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
+from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
@@ -44,8 +43,6 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means"]
-Pattern = Annotated[str, Field(min_length=1, max_length=200)]  # as of `fnmatch.fnmatchcase`
-Parts = Annotated[int, Field(ge=2, le=1000)]
 
 
 class JobSection(Section):
@@ -55,7 +52,7 @@ class JobSection(Section):
     task: Task
     parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
     dataset: str = Field(min_length=1)
-    partition: Literal["horizontal", "vertical"] = "horizontal"
+    partition: Literal["horizontal", "vertical", "hybrid"] = "horizontal"
     recipients: tuple[str, ...] = Field(default=("coordinator",), min_length=1)
     deadline: str = "30m"
 
@@ -83,91 +80,6 @@ class JobSection(Section):
     def deadline_s(self) -> int:
         """The deadline in seconds."""
         return int(self.deadline[:-1]) * _UNITS[self.deadline[-1]]
-
-
-class ItemsetsSection(Section):
-    """The `[itemsets]` table.
-
-    Attributes:
-        min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
-        max_length: The most items of an itemset.
-        disclose: Whose sums are opened beside which itemsets are frequent: those of all `candidates`, the `supports` of
-            the frequent ones, or none (`frequent`).
-        strategy: `level-wise`, `one-shot`, or whichever `auto` expects to suit `prefer`.
-        prefer: What `auto` values: `disclosure` says as little as possible, `speed` takes what is quickest, `balanced`
-            the least disclosure that costs little.
-        thin: Level-wise only: each level's candidates are first thinned to those that are locally frequent somewhere.
-        universe: How level 1 gets its items: `hidden-all` (pseudonyms of all items, of which only frequent items' are
-            named), `hidden` (the same of the locally frequent ones), `frequent-items` (union of the names of the
-            locally frequent ones), `all-items` (union of all), or the path of a public catalogue, one item a line.
-            `auto` takes `hidden-all` where disclosure is preferred, else `frequent-items`.
-        catalogue: The items of a public catalogue, once it has been read.
-        union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
-        lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
-        max_candidates: The most candidates of one level.
-        exclude: Patterns of items that every party removes from its rows beforehand: `*` any text, `?` any character,
-            `[…]` one of some; case matters. The rows themselves stay, empty or not.
-        engine: Vertical: how supports of itemsets that span parties are computed.
-        cuts: Vertical: by column, ascending numbers at which the column's numbers are cut into intervals.
-        quantiles: Vertical: by column, into how many intervals of about as many rows its numbers are put. Its owner
-            finds out where, and discloses it with the names of items.
-    """
-
-    min_support: Support
-    max_length: int | None = Field(default=None, ge=1)
-    disclose: Disclose = "supports"
-    strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
-    prefer: Prefer = "balanced"
-    thin: bool = False
-    universe: str = "auto"
-    catalogue: tuple[str, ...] | None = None
-    union: Literal["maximal", "all"] = "maximal"
-    lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
-    max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
-    exclude: tuple[Pattern, ...] = Field(default=(), max_length=1000)
-    engine: EngineName = "auto"
-    cuts: dict[ColumnName, Cuts] = Field(default_factory=dict, max_length=1000)
-    quantiles: dict[ColumnName, Parts] = Field(default_factory=dict, max_length=1000)
-
-    @field_validator("exclude")
-    @classmethod
-    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in value:
-            if value.count(pattern) > 1:
-                raise ValueError(f"the pattern '{pattern}' is listed twice")
-        return value
-
-    @field_validator("catalogue")
-    @classmethod
-    def _catalogued(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if value is not None and (not value or any(a >= b for a, b in pairwise(value))):
-            raise ValueError("a catalogue names items once each, in ascending order, and at least one")
-        return value
-
-    @field_validator("lambda_")
-    @classmethod
-    def _mixes(cls, value: Decimal) -> Decimal:
-        if not (value.is_finite() and 0 <= value < 1):
-            raise ValueError(f"{value} must be at least 0 and below 1")
-        return value
-
-    @field_validator("cuts")
-    @classmethod
-    def _ascending(cls, value: dict[str, tuple[Decimal, ...]]) -> dict[str, tuple[Decimal, ...]]:
-        for column, cuts in value.items():
-            if any(a >= b for a, b in pairwise(cuts)):
-                raise ValueError(f"the cuts of '{column}' must be numbers in ascending order, such as [18, 40, 65]")
-        return value
-
-    @model_validator(mode="after")
-    def _one_way(self) -> ItemsetsSection:
-        for column in (*self.cuts, *self.quantiles):
-            if "=" in column:
-                raise ValueError(f"no column of a table may be called '{column}', with an equals sign")
-        for column in self.quantiles:
-            if column in self.cuts:
-                raise ValueError(f"'{column}' is in cuts and in quantiles; choose one")
-        return self
 
 
 class AlignSection(Section):
@@ -218,31 +130,6 @@ class TrustSection(Section):
         return value
 
 
-class RulesSection(Section):
-    """The `[rules]` table, with task = "rules"."""
-
-    min_confidence: Fraction
-    consequent: Literal["any", "single"] = "any"
-    measures: tuple[str, ...] = DEFAULT_MEASURES
-
-    @field_validator("measures")
-    @classmethod
-    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if name not in MEASURE_NAMES:
-                raise ValueError(f"there is no measure '{name}'; there are {', '.join(MEASURE_NAMES)}")
-            if value.count(name) > 1:
-                raise ValueError(f"the measure '{name}' is named twice")
-        return value
-
-    @field_validator("min_confidence")
-    @classmethod
-    def _share(cls, value: Decimal) -> Decimal:
-        if not (value.is_finite() and 0 <= value <= 1):
-            raise ValueError(f"{value} must be between 0 and 1")
-        return value
-
-
 class JobSpec(Section):
     """The whole of `job.toml`."""
 
@@ -252,6 +139,7 @@ class JobSpec(Section):
     trust: TrustSection = TrustSection()
     align: AlignSection | None = None
     plan: PlanSection = PlanSection()
+    privacy_: PrivacySection | None = Field(default=None, alias="privacy")
     rules: RulesSection | None = None
     naive_bayes: NaiveBayesSection | None = None
     decision_tree: DecisionTreeSection | None = None
@@ -326,6 +214,40 @@ class JobSpec(Section):
                 raise ValueError(
                     f'{given[0]} means nothing with task = "{self.job.task}" and partition = "horizontal"; leave it out'
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _private(self) -> JobSpec:
+        """Refuses a model that does not fit the job, and parties in roles that they cannot have."""
+        given, parties = self.privacy, self.job.parties
+        if self.is_hybrid and self.privacy_ is None:
+            raise ValueError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
+        if self.is_hybrid and not self.mines:
+            raise ValueError(f'partition = "hybrid" means nothing with task = "{self.job.task}"; use "horizontal"')
+        if self.is_vertical and self.privacy_ is not None:
+            raise ValueError('a [privacy] table needs partition = "hybrid"; leave it out')
+        if given.perturbs and not self.is_hybrid:
+            raise ValueError(f'[privacy] model = "{given.model}" needs partition = "hybrid"')
+        if self.mines and given.model == "exact" and self.itemsets.min_support_ is None:
+            raise ValueError("[itemsets] min_support is missing; without noise there is no top_k alone")
+        for key, names in (
+            ("analyst", (self.analyst,)),
+            ("shufflers", self.shufflers),
+            ("opted_in", given.opted_in or ()),
+        ):
+            for name in names:
+                if name not in parties:
+                    raise ValueError(f"[privacy] {key}: '{name}' is no party of the job")
+                if names.count(name) > 1:
+                    raise ValueError(f"[privacy] {key} names '{name}' twice")
+        if given.model == "shuffle" and self.analyst in self.shufflers:
+            raise ValueError(
+                f"[privacy] '{self.analyst}' is analyst and shuffler, so it would see whose report is whose"
+            )
+        if given.colluding > len(parties) - 2:
+            raise ValueError(
+                f"[privacy] colluding = {given.colluding} leaves fewer than two honest parties of {len(parties)}"
+            )
         return self
 
     def _check_vertical(self) -> None:
@@ -442,6 +364,26 @@ class JobSpec(Section):
     def is_vertical(self) -> bool:
         """Whether parties hold columns of the same rows, in place of rows of their own."""
         return self.job.partition == "vertical"
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether parties hold whole rows, and the `[privacy]` table says under which model they are mined."""
+        return self.job.partition == "hybrid"
+
+    @property
+    def privacy(self) -> PrivacySection:
+        """Under which model the job runs; the exact one, unless said."""
+        return self.privacy_ or PrivacySection()
+
+    @property
+    def analyst(self) -> str:
+        """The party that estimates from reports."""
+        return self.privacy.analyst or self.job.parties[0]
+
+    @property
+    def shufflers(self) -> tuple[str, ...]:
+        """The parties through which reports go, the first first."""
+        return self.privacy.shufflers or tuple(p for p in self.job.parties if p != self.analyst)[-1:]
 
     @property
     def alignment(self) -> AlignSection:

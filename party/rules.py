@@ -8,7 +8,8 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.federation import Name
-from jobs.spec import Pattern, Task
+from jobs.itemsets_spec import Pattern
+from jobs.spec import Task
 from jobs.spec_values import DataName, Duration, seconds
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine

@@ -1,0 +1,1 @@
+"""Anonymisation: tables, hierarchies, privacy models, algorithms, risk and utility."""
