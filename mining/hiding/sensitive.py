@@ -1,0 +1,145 @@
+"""What is to be hidden: rules and itemsets, and what else counts as one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import ConfigurationError, InputDataError
+from mining.itemsets import Itemsets
+from mining.thresholds import minimum_count
+from mining.transactions import Transactions
+
+Scope = Literal["rule", "supersets"]
+Items = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveRule:
+    """A rule that nobody shall find; with an empty consequent, an itemset that nobody shall find frequent.
+
+    Attributes:
+        antecedent: X of X → Y.
+        consequent: Y.
+    """
+
+    antecedent: tuple[str, ...]
+    consequent: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        items = (*self.antecedent, *self.consequent)
+        if not self.antecedent or not all(items):
+            raise ConfigurationError("a sensitive rule names at least one item on its left side; none may be empty")
+        for item in items:
+            if items.count(item) > 1:
+                raise ConfigurationError(f"the sensitive rule {self} names the item '{item}' twice")
+
+    def __str__(self) -> str:
+        left = ", ".join(self.antecedent)
+        return f"{left} -> {', '.join(self.consequent)}" if self.consequent else left
+
+    @classmethod
+    def parse(cls, text: str, separator: str = ",") -> SensitiveRule:
+        """A rule from text such as `bread, milk -> beer`; without an arrow an itemset.
+
+        Raises:
+            ConfigurationError: A side is empty, or an item stands twice.
+        """
+        left, arrow, right = text.partition("->")
+        sides = [
+            tuple(item.strip() for item in side.split(separator)) for side in ((left, right) if arrow else (left,))
+        ]
+        return cls(*sides)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on somebody finds an itemset or a rule.
+
+    Attributes:
+        min_support: As in a job: a fraction of the rows, or a count.
+        min_confidence: Of rules.
+    """
+
+    min_support: int | Decimal
+    min_confidence: Decimal
+
+    def least_count(self, n_rows: int) -> int:
+        """C = ⌈min_support · n⌉ for the rows that are released, which may be fewer than there were."""
+        return minimum_count(self.min_support, n_rows)
+
+    def reaches(self, both: int, antecedent: int) -> bool:
+        """Whether a rule has the confidence, exactly."""
+        confidence = Fraction(self.min_confidence)
+        return both * confidence.denominator >= confidence.numerator * antecedent
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A sensitive rule by the item numbers of some transactions, ascending on each side."""
+
+    antecedent: Items
+    consequent: Items
+
+    @property
+    def whole(self) -> Items:
+        """All its items."""
+        return tuple(sorted((*self.antecedent, *self.consequent)))
+
+
+def numbered(rules: Iterable[SensitiveRule], data: Transactions) -> list[Hidden]:
+    """The rules by item numbers, each once.
+
+    Raises:
+        InputDataError: A rule names an item that is in no transaction.
+    """
+    number = {item: index for index, item in enumerate(data.items)}
+    found: dict[Hidden, None] = {}
+    for rule in rules:
+        for item in (*rule.antecedent, *rule.consequent):
+            if item not in number:
+                raise InputDataError(
+                    f"the sensitive rule {rule} names the item '{item}', which is in no transaction; "
+                    "check its spelling, or leave the rule out"
+                )
+        sides = (tuple(sorted(number[item] for item in side)) for side in (rule.antecedent, rule.consequent))
+        found[Hidden(*sides)] = None
+    return list(found)
+
+
+def wholes(rules: Sequence[Hidden]) -> list[Items]:
+    """The itemsets behind the rules that need support to be found, longest first, each once and none with another.
+
+    What contains a sensitive itemset is rarer than it, so only the smallest ones have to be made infrequent.
+    """
+    distinct = {rule.whole for rule in rules}
+    least = [each for each in distinct if not any(set(other) < set(each) for other in distinct)]
+    return sorted(least, key=lambda each: (-len(each), each))
+
+
+def holds_any(family: NDArray[np.int32], sensitive: Iterable[Items]) -> NDArray[np.bool_]:
+    """Which itemsets contain a sensitive one.
+
+    Args:
+        family: Shape (m, k).
+        sensitive: Itemsets.
+
+    Returns:
+        Shape (m,).
+    """
+    found = np.zeros(len(family), bool)
+    for items in sensitive:
+        if len(items) <= family.shape[1]:
+            found |= np.all([(family == item).any(axis=1) for item in items], axis=0)
+    return found
+
+
+def without(itemsets: Itemsets, sensitive: Sequence[Items]) -> Itemsets:
+    """F': those itemsets that contain no sensitive one; all that may be expected to be found still."""
+    return itemsets.filter([~holds_any(sets, sensitive) for sets, _ in itemsets.levels])
