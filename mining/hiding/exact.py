@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from mining.hiding.sensitive import Items
 from mining.hiding.workspace import Workspace
 
+Status = Literal["optimal", "time limit", "heuristic"]
 Cells = list[tuple[int, int]]
 
 
@@ -47,7 +49,7 @@ class Solved:
         seconds: Of the solver.
     """
 
-    status: str
+    status: Status
     lost: int
     deleted: int
     bound: float
@@ -106,7 +108,8 @@ def hide_exactly(
     )
     seconds = time.monotonic() - began
     bound = max(0.0, sizes[0] + found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
-    chosen, status = known, "heuristic"
+    status: Status = "heuristic"
+    chosen = known
     if found.x is not None:
         deleted = [cell for cell, stays in zip(program.cells, found.x, strict=False) if stays < 0.5]
         if _hides(work, sensitive, min_count, deleted) and _objective(work, program, kept, min_count, deleted) <= first:

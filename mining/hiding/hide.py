@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from link.errors import ConfigurationError, InternalError
 from mining.hiding.border import Border
@@ -20,6 +20,17 @@ Method = Literal["support", "confidence", "confidence-by-adding", "rows", "bba",
 METHODS: tuple[str, ...] = get_args(Method)
 
 
+def checked_method(method: str) -> Method:
+    """The method of that name.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if method not in METHODS:
+        raise ConfigurationError(f'there is no method "{method}"; there are {", ".join(METHODS)}')
+    return cast(Method, method)
+
+
 @dataclass(frozen=True, slots=True)
 class Sanitised:
     """Transactions in which sensitive rules are hidden.
@@ -29,7 +40,7 @@ class Sanitised:
         method: By which they were made.
         deleted: How many cells were deleted.
         added: How many were added.
-        removed: How many rows were taken out.
+        removed: How many rows were taken out, among them those that had lost all their items.
         cells: How many cells there were.
         itemsets: Side effects on frequent itemsets.
         rules: Side effects on rules.
@@ -77,8 +88,6 @@ def hide(
         ConfigurationError: A parameter is wrong, or hiding an itemset by confidence is asked for.
         InputDataError: A rule names an item that is in no row.
     """
-    if method not in METHODS:
-        raise ConfigurationError(f'there is no method "{method}"; there are {", ".join(METHODS)}')
     if method.startswith("confidence") and any(not rule.consequent for rule in sensitive):
         raise ConfigurationError('an itemset has no confidence; hide it by another method, such as "bba"')
     before, work = Mined(data, thresholds), Workspace(data)
@@ -86,6 +95,7 @@ def hide(
         solved, after = None, _by_confidence(work, sensitive, thresholds, scope, add=method == "confidence-by-adding")
     else:
         solved = _by_support(work, data, sensitive, thresholds, before.table, method, time_limit)
+        _settle(work, wholes(numbered(sensitive, data)), thresholds)
         after = Mined(work.result(), thresholds)
     result = work.result()
     effects = effects_on_rules(before, after, sensitive, scope)
@@ -127,6 +137,16 @@ def _by_support(
     return None
 
 
+def _settle(work: Workspace, targets: list[Items], thresholds: Thresholds) -> None:
+    """Rows that were emptied go, and the least count with them: what reaches it now is made rarer still."""
+    while True:
+        work.drop_emptied()
+        min_count = thresholds.least_count(work.n_rows) if work.n_rows else 1
+        if all(work.support(items) < min_count for items in targets):
+            return
+        reduce_support(work, targets, min_count)
+
+
 def _warm_start(data: Transactions, targets: list[Items], kept: Itemsets, min_count: int) -> Cells:
     """The best of the heuristics' solutions: fewest lost itemsets, then fewest deletions."""
     best: tuple[int, int] | None = None
@@ -155,6 +175,7 @@ def _by_confidence(
     """Rules lose confidence one after the other; hiding one may leave another, so what is found is looked at again."""
     reduce_confidence(work, numbered(sensitive, work.data), thresholds, add=add)
     while True:
+        work.drop_emptied()
         after = Mined(work.result(), thresholds)
         found = sorted(
             (named(rule, work.data.items) for rule in after.rules() if is_sensitive(rule, sensitive, scope)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,17 @@ class SensitiveRule:
         return cls(*sides)
 
 
+def checked_scope(scope: str) -> Scope:
+    """The scope of that name.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if scope not in get_args(Scope):
+        raise ConfigurationError(f'there is no scope "{scope}"; there are rule and supersets')
+    return cast(Scope, scope)
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """From where on somebody finds an itemset or a rule.
@@ -69,6 +80,26 @@ class Thresholds:
 
     min_support: int | Decimal
     min_confidence: Decimal
+
+    @classmethod
+    def parse(cls, min_support: str, min_confidence: str) -> Thresholds:
+        """From text: a whole number is a count, a decimal a fraction of the rows.
+
+        Raises:
+            ConfigurationError: One is neither, or out of range.
+        """
+        try:
+            support = int(min_support) if min_support.isdigit() else Decimal(min_support)
+            confidence = Decimal(min_confidence)
+        except InvalidOperation:
+            raise ConfigurationError(
+                f"min_support '{min_support}' and min_confidence '{min_confidence}' must be numbers such as 0.01"
+            ) from None
+        if isinstance(support, Decimal) and not (support.is_finite() and 0 < support <= 1):
+            raise ConfigurationError(f"min_support is {min_support}; give a fraction above 0, at most 1, or a count")
+        if not (confidence.is_finite() and 0 <= confidence <= 1):
+            raise ConfigurationError(f"min_confidence is {min_confidence}; it must be from 0 to 1")
+        return cls(support, confidence)
 
     def least_count(self, n_rows: int) -> int:
         """C = ⌈min_support · n⌉ for the rows that are released, which may be fewer than there were."""

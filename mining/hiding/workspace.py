@@ -89,6 +89,11 @@ class Workspace:
         for column in self._columns.values():
             column[row] = False
 
+    def drop_emptied(self) -> None:
+        """Takes out the rows that have lost all their items: files of baskets cannot hold them."""
+        for row in np.flatnonzero(self.released & (self.lengths == 0) & (self.data.lengths > 0)).tolist():
+            self.remove(row)
+
     def delete_all(self, cells: Iterable[tuple[int, int]]) -> None:
         """Takes several items out of rows that hold them."""
         for row, item in cells:
