@@ -13,8 +13,12 @@ from rich.console import Console
 
 from benchmarks import (
     accounting,
+    anonymize,
+    anonymize_clustering,
+    distributed,
     engines,
     frequency,
+    hybrid,
     job,
     ldp,
     local,
@@ -23,6 +27,7 @@ from benchmarks import (
     paillier,
     plan,
     psi,
+    rule_hiding,
     sets,
     shuffle,
     streams,
@@ -47,6 +52,8 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "frequency": frequency.run,
     "accounting": accounting.run,
     "sets": sets.run,
+    "hybrid": hybrid.run,
+    "distributed": distributed.run,
     "shuffle": shuffle.run,
     "streams": streams.run,
     "link": wide_area.run,
@@ -54,6 +61,9 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "job": job.run,
     "memory": memory.run,
     "plan": plan.run,
+    "anonymize": anonymize.run,
+    "clustering": anonymize_clustering.run,
+    "hiding": rule_hiding.run,
 }
 
 

@@ -1,0 +1,204 @@
+"""Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that tells what holds of them."""
+
+from __future__ import annotations
+
+import csv
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from anonymize.certificate import (
+    SCHEMA,
+    Certificate,
+    CertifiedColumn,
+    Claims,
+    Hashes,
+    Software,
+    sha256_of,
+)
+from anonymize.claims import claims_of
+from anonymize.columns import text_of
+from anonymize.evidence import groups_of, replacement_of, scales_of, sensitive_counts, suppression_of
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import Requirements
+from anonymize.release import Release
+from anonymize.risk.coverage import NO_HIERARCHIES
+from anonymize.tables import Table
+from anonymize.utility.summary import summary
+from anonymize.verifier import CERTIFICATE, RELEASE_CSV, RELEASE_PARQUET
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a release came from, for the hashes; all of it is optional.
+
+    Attributes:
+        input: The file that was anonymised.
+        hierarchies: By column, the file of its hierarchy.
+        configuration: The file that said how.
+        parameters: What the user asked for, as JSON values.
+    """
+
+    input: Path | None = None
+    hierarchies: Mapping[str, Path] = field(default_factory=dict)
+    configuration: Path | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+_NO_SOURCES: Final = Sources()
+_NO_PARAMETERS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def publish_folder(
+    folder: Path | str,
+    release: Release,
+    table: Table | None,
+    requirements: Requirements | None,
+    *,
+    hierarchies: Mapping[str, Hierarchy] = NO_HIERARCHIES,
+    sources: Sources = _NO_SOURCES,
+) -> Certificate:
+    """Writes a release with its certificate.
+
+    Args:
+        folder: Made if it is not there; files of these names in it are replaced.
+        release: What an algorithm returned.
+        table: The input; None of a condensed stream, whose records nobody has any more.
+        requirements: What every class meets; None where nothing is claimed.
+        hierarchies: Those that the release was generalised by.
+        sources: What is hashed besides the release.
+
+    Returns:
+        The certificate, as it was written.
+
+    Raises:
+        InputDataError: A source cannot be read.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    published = _plain(release.table)
+    _write_csv(place / RELEASE_CSV, published)
+    pyarrow.parquet.write_table(published, place / RELEASE_PARQUET, compression="zstd")
+    hashes = Hashes(
+        release={name: sha256_of(place / name) for name in (RELEASE_CSV, RELEASE_PARQUET)},
+        input=None if sources.input is None else sha256_of(sources.input),
+        hierarchies={name: sha256_of(path) for name, path in sources.hierarchies.items()},
+        configuration=None if sources.configuration is None else sha256_of(sources.configuration),
+    )
+    certificate = certify(release, table, requirements, hashes, hierarchies=hierarchies, parameters=sources.parameters)
+    certificate.write(place / CERTIFICATE)
+    return certificate
+
+
+def certify(
+    release: Release,
+    table: Table | None,
+    requirements: Requirements | None,
+    hashes: Hashes,
+    *,
+    hierarchies: Mapping[str, Hierarchy] = NO_HIERARCHIES,
+    parameters: Mapping[str, Any] = _NO_PARAMETERS,
+) -> Certificate:
+    """The certificate of a release.
+
+    Args:
+        release: What an algorithm returned.
+        table: The input; None of a condensed stream, whose records nobody has any more.
+        requirements: What every class meets; None where nothing is claimed.
+        hashes: Of the files that hold the release, and of its sources.
+        hierarchies: Those that the release was generalised by.
+        parameters: What the user asked for, as JSON values.
+    """
+    claims = claims_of(requirements, table)
+    groups = groups_of(release)
+    rows = table.n_rows if table is not None else sum(groups.sizes) if groups else 0
+    node = None if release.node is None else {name: int(level) for name, level in release.node.items()}
+    described: dict[str, Any] = {}
+    if table is not None:
+        described = {
+            "sensitive_counts": sensitive_counts(release, table, requirements),
+            "scales": scales_of(release, table, hierarchies) if release.cell_loss is not None else None,
+            "metrics": summary(release, table, hierarchies, claims.k),
+            "replacement": replacement_of(release, table),
+        }
+    certificate = Certificate(
+        schema=SCHEMA,
+        algorithm=release.algorithm,
+        model=claims,
+        columns=_columns(release, table),
+        rows=rows,
+        published=release.table.num_rows,
+        suppressed=len(release.suppressed),
+        suppression=suppression_of(release),
+        classes=None if release.classes is None else release.n_classes,
+        statement=_statement(release, claims),
+        node=node,
+        heights=None if node is None else {name: hierarchies[name].height for name in node},
+        statistics=dict(release.statistics),
+        groups=groups,
+        parameters=dict(parameters),
+        hashes=hashes,
+        software=Software(
+            comine=_version(), python=platform.python_version(), numpy=np.__version__, pyarrow=pa.__version__
+        ),
+        **described,
+    )
+    return certificate.sealed()
+
+
+def _columns(release: Release, table: Table | None) -> dict[str, CertifiedColumn]:
+    """What each column is. Insensitive columns that synthetic records do not have are left out."""
+    if table is None:
+        return {name: CertifiedColumn(role="quasi_identifiers", kind="numeric") for name in release.table.column_names}
+    return {
+        name: CertifiedColumn.model_validate({"role": table.roles.of(name), "kind": column.kind})
+        for name, column in table.columns.items()
+        if name in release.table.column_names or name in table.roles.identifiers
+    }
+
+
+def _statement(release: Release, claims: Claims) -> str:
+    if release.classes is None:
+        kind = "drawn from groups of records" if release.rows is None else "moved away from their originals"
+        return f"No equivalence classes: the published records are {kind}, and no k holds of them."
+    least = f" of at least {claims.k} rows each" if claims.k else ""
+    return f"{release.n_classes} equivalence classes{least}; each meets every condition of the model."
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The rows alone: dictionaries hold values of rows that are left out, and metadata may hold anything."""
+    columns = {
+        name: column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
+
+
+def _write_csv(path: Path, table: pa.Table) -> None:
+    """Cells as text, in quotes only where they need them."""
+    shown = [_shown(column) for column in table.columns]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.column_names)
+        writer.writerows(zip(*shown, strict=True))
+
+
+def _shown(column: pa.ChunkedArray) -> list[str]:
+    values = column.to_pylist()
+    texts = {value: "" if value is None else text_of(value) for value in set(values)}
+    return [texts[value] for value in values]
+
+
+def _version() -> str:
+    try:
+        return version("comine")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,136 @@
+"""What a certificate tells besides its claims: sensitive counts, scales of loss, groups, parameters of replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from anonymize.cells import SUPPRESSED, Interval, Members, parse
+from anonymize.certificate import Groups, Replacement, Scale
+from anonymize.columns import Column
+from anonymize.grouping import Histograms
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import Requirements
+from anonymize.release import Release
+from anonymize.tables import Table
+from anonymize.verification.losses import generalisation_loss
+from anonymize.verification.rows import text_table
+
+Suppression = Literal["drop", "blank", "keep"]
+
+
+def sensitive_counts(
+    release: Release, table: Table, requirements: Requirements | None
+) -> dict[str, dict[str, int] | None]:
+    """Rows of the input with each sensitive value, by column.
+
+    What the input has more than the release are the suppressed rows. Whoever is in no published class is one of these,
+    so that the counts disclose of them what a class discloses. They are withheld (None) unless the suppressed rows meet
+    the requirements as a class of their own; the rule is that for publishing such rows ("keep").
+
+    Args:
+        release: What an algorithm returned.
+        table: Its input.
+        requirements: What every class meets.
+
+    Returns:
+        Nothing where there are no classes: no model needs counts then.
+    """
+    if release.classes is None:
+        return {}
+    counts: dict[str, dict[str, int] | None] = {
+        column.name: dict(zip(column.texts, column.counts.tolist(), strict=True)) for column in table.sensitive
+    }
+    if not len(release.suppressed) or suppression_of(release) == "keep":
+        return counts
+    others = np.ones(table.n_rows, np.int64)
+    others[release.suppressed] = 0
+    classes = Histograms.of(others, 2, table.sensitive)
+    if requirements is not None and requirements.fitted(table).satisfied(classes)[0]:
+        return counts
+    return dict.fromkeys(counts)
+
+
+def suppression_of(release: Release) -> Suppression:
+    """What became of a release's suppressed rows."""
+    if release.rows is None or not len(release.suppressed):
+        return "drop"
+    hidden = np.isin(release.rows, release.suppressed)
+    if not hidden.any():
+        return "drop"
+    return "blank" if release.classes is not None and (release.classes[hidden] < 0).all() else "keep"
+
+
+def scales_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Scale] | None:
+    """How the published cells' loss is recomputed; None where cells do not determine it, such as centres."""
+    cells = text_table(release.table.select(list(table.roles.quasi_identifiers)))
+    scales = {}
+    for column in table.quasi_identifiers:
+        shown = cells.column(column.name).unique().to_pylist()
+        level = None if release.node is None else release.node[column.name]
+        scales[column.name] = _scale(column, shown, hierarchies.get(column.name), level)
+    assert release.cell_loss is not None
+    recomputed = generalisation_loss(cells, scales, table.n_rows)
+    same = recomputed is not None and np.isclose(recomputed, release.cell_loss.mean(), rtol=1e-9, atol=1e-12)
+    return scales if same else None
+
+
+def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level: int | None) -> Scale:
+    kinds = {type(parse(cell)) for cell in shown}
+    labels: dict[str, int] = {}
+    if hierarchy is not None:
+        levels = range(hierarchy.height + 1) if level is None else [level]
+        leaves = {
+            label: int(count)
+            for each in levels
+            for label, count in zip(hierarchy.labels[each], hierarchy.leaf_counts(each), strict=True)
+        }
+        labels = {cell: leaves[cell] for cell in shown if leaves.get(cell, 1) > 1 and cell != SUPPRESSED}
+    spanned = Interval in kinds and column.is_ordered
+    return Scale(
+        span=float(np.ptp(column.numbers)) if spanned else None,
+        order=list(column.texts) if spanned and column.kind == "ordinal" else None,
+        total=len(hierarchy.leaves) if labels and hierarchy else column.size if Members in kinds else None,
+        labels=labels,
+    )
+
+
+def groups_of(release: Release) -> Groups | None:
+    """The moments of condensed groups; None where records were not condensed."""
+    told: Mapping[str, Any] = release.details
+    if release.rows is not None or "products" not in told:
+        return None
+    columns = _listed(told["columns"])
+    return Groups(
+        columns=columns,
+        origins=_listed(told.get("origins", np.zeros(len(columns)))),
+        units=_listed(told.get("units", np.ones(len(columns)))),
+        sizes=_listed(told["sizes"]),
+        sums=_listed(told["sums"]),
+        products=_listed(told["products"]),
+        factor=told["factor"],
+    )
+
+
+def replacement_of(release: Release, table: Table) -> Replacement | None:
+    """The parameters of identity replacement; None where identities were not replaced."""
+    told: Mapping[str, Any] = release.details
+    if "ranges" not in told or release.rows is None:
+        return None
+    least, greatest = told["alpha"]
+    given = table.n_rows + table.dropped
+    return Replacement(
+        **{name: dict(told[name]) for name in ("ranges", "scales", "influences", "weights")},
+        alpha_min=least,
+        alpha_max=greatest,
+        ch_max=told["ch_max"],
+        beta=told["beta"],
+        omitted=np.setdiff1d(np.arange(given), table.kept[release.rows]).tolist(),
+        unmet=0 if told["exhausted"] == "suppress" else int(release.statistics["exhausted"]),
+    )
+
+
+def _listed(values: Any) -> list[Any]:
+    return np.asarray(values).tolist() if not isinstance(values, tuple) else list(values)

@@ -1,0 +1,76 @@
+"""Datafly: a greedy baseline that generalises the column with most distinct values until few records violate.
+
+Source: Sweeney, "Achieving k-anonymity privacy protection using generalization and suppression", 2002, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import numpy as np
+
+from anonymize.fulldomain.lattice import Node
+from anonymize.fulldomain.releasing import Suppressed, Suppression, release
+from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models.requirements import Requirements
+from anonymize.release import Release
+from anonymize.tables import Table
+
+
+def datafly(
+    table: Table,
+    hierarchies: Mapping[str, Hierarchy],
+    requirements: Requirements,
+    *,
+    max_suppression: float | Decimal | str = 0.0,
+    loss: str = "gcp",
+    suppressed: Suppressed = "drop",
+    suppression: Suppression = "row",
+) -> Release:
+    """Releases the first satisfying node on the greedy path; it need not be minimal, nor of least loss.
+
+    Args:
+        table: The input.
+        hierarchies: One for each quasi-identifier.
+        requirements: Models that every class must meet.
+        max_suppression: Share of the rows that may be suppressed.
+        loss: What the release's `details["loss"]` tells; the path does not depend on it.
+        suppressed: What becomes of suppressed rows, see `releasing.release`.
+        suppression: Of whole rows or of single cells, see `releasing.release`.
+
+    Returns:
+        The release; `details["path"]` holds the nodes passed.
+
+    Raises:
+        ConfigurationError: Even the top fails, or a parameter is wrong.
+        InputDataError: A hierarchy lacks values.
+    """
+    problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    search = problem.search(loss)
+    path = greedy_path(search)
+    return release(problem, search, path[-1], "datafly", suppressed, suppression, {"path": path})
+
+
+def greedy_path(search: Search) -> list[Node]:
+    """The nodes from the bottom to the first that satisfies, each one level higher than the last.
+
+    The column that is raised is the one with most distinct values (ties: the first) of those below their top.
+
+    Raises:
+        ConfigurationError: Even the top fails.
+    """
+    node = search.lattice.bottom
+    path = [node]
+    while not search.look(node).satisfied:
+        distinct = [
+            len(np.unique(hierarchy.maps[level][leaves])) if level < hierarchy.height else 0
+            for hierarchy, level, leaves in zip(search.hierarchies, node, search.frequency.leaves, strict=True)
+        ]
+        if not any(distinct):
+            raise no_solution(search)
+        raised = int(np.argmax(distinct))
+        node = (*node[:raised], node[raised] + 1, *node[raised + 1 :])
+        path.append(node)
+    return path

@@ -1,0 +1,80 @@
+"""Samarati's algorithm: binary search for the least height with a node that satisfies.
+
+Source: Samarati, "Protecting respondents' identities in microdata release", IEEE TKDE 13(6), 2001, section 5 (AG-TS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from anonymize.fulldomain.lattice import Node
+from anonymize.fulldomain.releasing import Suppressed, Suppression, release
+from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models.requirements import Requirements
+from anonymize.release import Release
+from anonymize.tables import Table
+
+
+def samarati(
+    table: Table,
+    hierarchies: Mapping[str, Hierarchy],
+    requirements: Requirements,
+    *,
+    max_suppression: float | Decimal | str = 0.0,
+    loss: str = "gcp",
+    suppressed: Suppressed = "drop",
+    suppression: Suppression = "row",
+) -> Release:
+    """Releases the node of least loss among the satisfying nodes of least height.
+
+    Args:
+        table: The input.
+        hierarchies: One for each quasi-identifier.
+        requirements: Models that every class must meet.
+        max_suppression: Share of the rows that may be suppressed.
+        loss: By which of those nodes is chosen, see `objectives.objective`.
+        suppressed: What becomes of suppressed rows, see `releasing.release`.
+        suppression: Of whole rows or of single cells, see `releasing.release`.
+
+    Returns:
+        The release; `details["minimal_nodes"]` holds all satisfying nodes of least height.
+
+    Raises:
+        ConfigurationError: No node satisfies, or a parameter is wrong.
+        InputDataError: A hierarchy lacks values.
+    """
+    problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    search = problem.search(loss)
+    nodes = least_height_nodes(search)
+    return release(
+        problem, search, search.least_loss(nodes), "samarati", suppressed, suppression, {"minimal_nodes": nodes}
+    )
+
+
+def least_height_nodes(search: Search) -> list[Node]:
+    """All satisfying nodes of the least height that has one, in lexicographic order.
+
+    Whether some node of a height satisfies is monotone in the height if the models are monotone. Where they are not
+    (entropy l-diversity with suppression, say), the same holds for nodes that are not hopeless: the least height with
+    one of these is found by bisection, and from there heights are searched upwards.
+
+    Raises:
+        ConfigurationError: No node satisfies.
+    """
+    lattice = search.lattice
+    if search.is_hopeless(lattice.top):
+        raise no_solution(search)
+    low, high = 0, sum(lattice.top)
+    while low < high:
+        middle = (low + high) // 2
+        if any(not search.is_hopeless(node) for node in lattice.of_height(middle)):
+            high = middle
+        else:
+            low = middle + 1
+    for height in range(low, sum(lattice.top) + 1):
+        nodes = [node for node in lattice.of_height(height) if search.satisfies(node)]
+        if nodes:
+            return nodes
+    raise no_solution(search)

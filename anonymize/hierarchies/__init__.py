@@ -1,0 +1,1 @@
+"""Generalisation hierarchies: what they are, how they are built and how they are kept in files."""

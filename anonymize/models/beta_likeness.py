@@ -1,0 +1,88 @@
+"""Basic and enhanced β-likeness (Cao and Karras 2012)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.grouping import Histograms
+from anonymize.models.model import SingleColumnModel
+from anonymize.models.rationals import TOLERANCE, Rational, at_most, exact
+from anonymize.models.reference_distribution import ReferenceDistribution
+from anonymize.tables import Table
+from link.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class BetaLikeness(SingleColumnModel):
+    """No sensitive value gains more than the relative amount β in any class: (p − q) / q ≤ β wherever p > q.
+
+    Unlike t, β bounds each value by itself, so rare values are protected too. p is the share in the class, q in the
+    whole input table.
+
+    Attributes:
+        beta: Above 0.
+        column: The sensitive column.
+        enhanced: The limit for a value is min(β, −ln q), which keeps frequent values in bounds too.
+        reference: Q; set by `fitted`.
+    """
+
+    beta: Rational
+    column: str
+    enhanced: bool = False
+    reference: ReferenceDistribution | None = field(default=None, repr=False, compare=False, kw_only=True)
+    name: ClassVar[str] = "beta-likeness"
+
+    def __post_init__(self) -> None:
+        if exact(self.beta, "beta") <= 0:
+            raise ConfigurationError(f"beta is {self.beta}; it must be above 0.")
+
+    @property
+    def least_size(self) -> int:
+        """Nothing follows from β without a look at Q."""
+        return 1
+
+    def fitted(self, table: Table) -> Self:
+        """The model with Q of an input table.
+
+        Raises:
+            ConfigurationError: The column is not there or not sensitive.
+        """
+        return self.with_reference(table.sensitive_column(self.column).counts)
+
+    def with_reference(self, counts: NDArray[np.int64]) -> Self:
+        """The model with Q as it is given, shape (m,): how many records of the input table have each value."""
+        return replace(self, reference=ReferenceDistribution(counts))
+
+    def gains(self, classes: Histograms) -> NDArray[np.float64]:
+        """Shape (c,): the largest relative gain of any value in each class; 0 where no value gains."""
+        reference, counts, sizes = self._looked_up(classes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = reference.deviations(counts, sizes) / (sizes[:, None] * reference.counts.astype(np.float64))
+        return np.asarray(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(axis=1, initial=0.0))
+
+    def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
+        """Shape (c,): in which classes no value gains too much."""
+        reference, counts, sizes = self._looked_up(classes)
+        deviations = reference.deviations(counts, sizes)
+        beta = exact(self.beta, "beta")
+        if deviations.dtype == np.int64:
+            allowed = sizes[:, None] * reference.counts
+            within = at_most(deviations, beta, allowed).all(axis=1)
+        else:
+            within = self.gains(classes) <= float(beta) + TOLERANCE
+        if self.enhanced:
+            limits = -np.log(np.maximum(reference.counts, 1) / reference.total)
+            slack = sizes[:, None] * (reference.counts * limits + TOLERANCE * reference.total)
+            within &= (deviations <= slack).all(axis=1)
+        return np.asarray(within, bool)
+
+    def _looked_up(self, classes: Histograms) -> tuple[ReferenceDistribution, NDArray[np.int64], NDArray[np.int64]]:
+        if self.reference is None:
+            raise ConfigurationError(
+                "beta-likeness must be fitted to the input table before classes are compared with it."
+            )
+        return self.reference, classes.sensitive[self.column], classes.sizes

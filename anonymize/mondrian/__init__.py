@@ -1,0 +1,1 @@
+"""Mondrian: multidimensional recoding by recursive partitioning."""

@@ -1,0 +1,1 @@
+"""Risk: what somebody who knows something about a person learns from a published table."""

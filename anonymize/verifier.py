@@ -1,0 +1,148 @@
+"""Verifies a release folder: what its certificate claims against what its files hold.
+
+The code shares nothing with the algorithms and models that made the release but the form of the certificate. It reads
+`certificate.json` and `release.csv`, `release.parquet` or both, and recomputes from the published rows: hashes,
+columns, rows, classes, every claimed privacy condition, sensitive counts and metrics. Where records were condensed
+there are no classes; then the groups' sizes and moments are checked. Where identities were replaced only the original
+shows what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from anonymize.certificate import Certificate, sha256_of
+from anonymize.verification.classes import equivalence_classes
+from anonymize.verification.condensed import condensed
+from anonymize.verification.findings import Finding, Verification
+from anonymize.verification.original import with_counts
+from anonymize.verification.replaced import replaced
+from anonymize.verification.rows import equal_columns, read_csv, read_parquet, text_table
+from link.errors import InputDataError
+
+CERTIFICATE: Final = "certificate.json"
+RELEASE_CSV: Final = "release.csv"
+RELEASE_PARQUET: Final = "release.parquet"
+
+
+def verify(folder: Path | str, original: Path | str | None = None, separator: str = ",") -> Verification:
+    """Checks a release folder.
+
+    Args:
+        folder: With `certificate.json` and `release.csv`, `release.parquet` or both.
+        original: The file that was anonymised, CSV or `.parquet`, where the verifier may see it.
+        separator: Of the original's cells, if it is CSV.
+
+    Returns:
+        All findings. Files that cannot be read are findings as well.
+    """
+    return Verification(tuple(_findings(Path(folder), Path(original) if original else None, separator)))
+
+
+def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[Finding]:
+    try:
+        certificate = Certificate.read(folder / CERTIFICATE)
+    except InputDataError as error:
+        yield Finding("certificate", "a certificate of this version", error.message, False)
+        return
+    sealed = certificate.computed_digest()
+    yield Finding("digest of the certificate", certificate.digest, sealed, certificate.digest == sealed)
+    yield from _hashes(folder, certificate)
+    try:
+        release = _release(folder)
+    except InputDataError as error:
+        yield Finding("release", "readable files", error.message, False)
+        return
+    if len(release) > 1:
+        yield _formats_agree(*release)
+    text = text_table(release[0])
+    columns = list(_columns(certificate, text))
+    yield from columns
+    if not all(finding.ok for finding in columns):  # nothing else can be looked at
+        return
+    yield from _rows(certificate, text)
+    source = None
+    if original is not None:
+        try:
+            read = read_parquet(original) if original.suffix == ".parquet" else read_csv(original, separator)
+        except InputDataError as error:
+            yield Finding("original", "a readable file", error.message, False)
+        else:
+            yield _same_original(certificate, original)
+            source = text_table(read)
+            certificate = with_counts(certificate, source)
+    if certificate.classes is None:
+        yield Finding("equivalence classes", "none", "no equivalence classes: k says nothing of published rows", True)
+        yield from condensed(certificate, text)
+        yield from replaced(certificate, text, source)
+    else:
+        yield from equivalence_classes(certificate, text, source)
+
+
+def _hashes(folder: Path, certificate: Certificate) -> Iterator[Finding]:
+    if not certificate.hashes.release:
+        yield Finding("SHA-256 of the release", "one file at least", "the certificate names none", False)
+    for name, claimed in certificate.hashes.release.items():
+        path = folder / name
+        found = sha256_of(path) if path.name == name and path.is_file() else "there is no such file in the folder"
+        yield Finding(f"SHA-256 of {name}", claimed, found, found == claimed)
+    for name in (RELEASE_CSV, RELEASE_PARQUET):
+        if (folder / name).exists() and name not in certificate.hashes.release:
+            yield Finding(f"SHA-256 of {name}", "in the certificate", "the file is there, but no hash of it", False)
+
+
+def _release(folder: Path) -> list[pa.Table]:
+    readers = {RELEASE_CSV: read_csv, RELEASE_PARQUET: read_parquet}
+    found = [read(folder / name) for name, read in readers.items() if (folder / name).exists()]
+    if not found:
+        raise InputDataError(f"{folder} holds neither {RELEASE_CSV} nor {RELEASE_PARQUET}.")
+    return found
+
+
+def _formats_agree(left: pa.Table, right: pa.Table) -> Finding:
+    same = left.column_names == right.column_names and left.num_rows == right.num_rows
+    same = same and all(equal_columns(left.column(name), right.column(name)) for name in left.column_names)
+    check = f"{RELEASE_CSV} and {RELEASE_PARQUET}"
+    return Finding(check, "the same rows", "the same rows" if same else "different rows", same)
+
+
+def _columns(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
+    expected = [name for name, column in certificate.columns.items() if column.role != "identifiers"]
+    yield Finding("columns", ", ".join(expected), ", ".join(text.column_names), text.column_names == expected)
+    if certificate.classes is None:
+        return
+    sensitive = [name for name, column in certificate.columns.items() if column.role == "sensitive"]
+    counted = list(certificate.sensitive_counts)
+    same = sorted(counted) == sorted(sensitive)
+    yield Finding("sensitive columns with counts", ", ".join(sensitive), ", ".join(counted), same)
+    model = certificate.model
+    looked_at = {name for claim in model.p for name in claim.columns}
+    for claims in (model.l, model.t, model.alpha, model.levels, model.beta, model.delta):
+        looked_at |= {claim.column for claim in claims}
+    known = looked_at <= set(sensitive)
+    yield Finding("columns of the model", "sensitive ones", ", ".join(sorted(looked_at)) or "none", known)
+
+
+def _rows(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
+    same = certificate.published == text.num_rows
+    yield Finding("published rows", str(certificate.published), str(text.num_rows), same)
+    for name, counts in certificate.sensitive_counts.items():
+        if counts is None:
+            fair = certificate.suppressed > 0 and certificate.suppression != "keep"
+            why = "they would disclose suppressed rows" if fair else "no suppressed rows that they would disclose"
+            yield Finding(f"counts of {name} withheld", "for the sake of suppressed rows", why, fair)
+        else:
+            total = sum(counts.values())
+            yield Finding(f"input's rows by {name}", str(certificate.rows), str(total), certificate.rows == total)
+
+
+def _same_original(certificate: Certificate, original: Path) -> Finding:
+    claimed = certificate.hashes.input
+    if claimed is None:
+        return Finding("SHA-256 of the original", "none in the certificate", "the input was no file", None)
+    found = sha256_of(original)
+    return Finding("SHA-256 of the original", claimed, found, found == claimed)
