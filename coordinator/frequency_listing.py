@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from coordinator.frequency_reading import collection_as_data, refused
+from coordinator.frequency_reading import collection_as_data, refused, spends
 from coordinator.frequency_service import FrequencyNode
 from jobs.collection import CollectionSpec
 from link.errors import ComineError, PolicyDenied
@@ -37,7 +37,7 @@ class Listing:
                 collection.name,
                 collection.node,
                 spec.collection.mechanism,
-                f"{float(spec.collection.epsilon):g}",
+                spends(spec),
                 "closed" if collection.state == CLOSED else "open",
                 f"{datetime.fromtimestamp(collection.created, UTC):%Y-%m-%d %H:%M}",
                 f"{collection.rounds_ended:,}",

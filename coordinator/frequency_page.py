@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from coordinator.frequency_estimates import FOUND, MEAN, Estimates, Row, largest_first, rows
-from coordinator.frequency_reading import REASONS, Reading, decides_only, refused
+from coordinator.frequency_reading import REASONS, Reading, decides_only, refused, spends
 from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
 from ldp.domain import Domain
+from ldp.streams.sampled import Sampled
 from protos.v1.frequency_pb2 import Counters
 
 MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file
@@ -77,7 +78,7 @@ def _content(reading: Reading, shown: Sequence[Row], courses: list[_Course], wri
             ("reports", text.number(head.reports)),
             ("refused", text.number(refused(head.counters))),
             ("values found" if head.kind == FOUND else "values", _size(reading)),
-            ("privacy budget ε", f"{float(reading.spec.collection.epsilon):g}"),
+            ("privacy budget ε", spends(reading.spec)),
             ("rounds ended", text.number(collection.rounds_ended)),
         ],
         "confidence": text.percent(reading.asked.confidence).replace(".0 %", " %"),
@@ -116,6 +117,12 @@ def _facts(reading: Reading) -> list[str]:
         f"A report of this round is locally differentially private with ε = {mechanism.exact_epsilon:.9g}: under "
         "any two values of its client, its probabilities differ by a factor of at most e^ε, for the node too."
     ]
+    if isinstance(mechanism, Sampled):
+        facts.append(
+            f"Each client tosses a secret coin and tells its own value with a probability of {mechanism.probability}, "
+            f"else one that it draws uniformly, both with ε = {mechanism.oracle.exact_epsilon:.9g}. Nobody sees which, "
+            "and the estimates are corrected for it."
+        )
     if spec.continual is not None:
         facts.append(
             f"Releases follow {spec.continual.method.upper()}: in any {spec.continual.w:,} steps in a row, the reports "
@@ -123,6 +130,17 @@ def _facts(reading: Reading) -> list[str]:
         )
     elif spec.collection.mechanism == "prefix-extending":
         facts.append("A client reports in one round of a search, which it draws at random, and so spends ε once.")
+    elif spec.budget is not None:
+        facts.append(
+            f"A series ({spec.budget.series}) divides ε among the rounds: a client that takes part in all spends "
+            f"{float(spec.collection.epsilon):g} together at most."
+        )
+    elif spec.memo is not None:
+        facts.append(
+            f"A client keeps its answers. In any {spec.memo.w:,} rounds in a row, those to new values spend at most "
+            f"ε = {float(spec.memo.epsilon):g}; a value beyond that waits, and the last one is reported once more. So "
+            "estimates may lag behind clients whose values change often."
+        )
     elif spec.window is not None:
         facts.append(
             "A client reports once in a round at most. Reports of different rounds add up: a client that takes part in "

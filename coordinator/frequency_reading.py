@@ -13,6 +13,7 @@ from jobs.collection import CollectionSpec
 from jobs.document import software_version
 from ldp.domain import Domain
 from ldp.mechanism import Mechanism
+from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, MalformedMessage
 from protos.v1.frequency_pb2 import Collection, Counters, FrequencyRequest, Round
 
@@ -148,6 +149,13 @@ def as_data(reading: Reading) -> dict[str, Any]:
     }
     if head.kind == COUNTS and reading.domain is not None:
         contents["d"] = reading.domain.size
+    if isinstance(reading.mechanism, Sampled):
+        inside = reading.mechanism.oracle
+        contents["sampling"] = {
+            "probability": str(reading.mechanism.probability),
+            "mechanism": inside.name,
+            "epsilon": inside.epsilon,
+        }
     if reading.processed is not None:
         contents["post_processing"] = reading.processing
         for row, count in zip(contents["estimates"], reading.processed, strict=True):
@@ -172,6 +180,20 @@ def round_as_data(estimates: Estimates) -> dict[str, Any]:
         "reports": head.reports,
         "counters": counters_as_data(head.counters),
     }
+
+
+def spends(spec: CollectionSpec) -> str:
+    """What the ε of a collection is for, in a few words: of one report where they say nothing."""
+    epsilon = f"{float(spec.collection.epsilon):g}"
+    if spec.continual is not None:
+        return f"{epsilon} in {spec.continual.w:,} windows ({spec.continual.method})"
+    if spec.budget is not None:
+        epsilon = f"{epsilon} in all ({spec.budget.series})"
+    if spec.sampling is not None:
+        epsilon = f"{epsilon}, told with {spec.sampling.probability}"
+    if spec.memo is not None:
+        epsilon = f"{epsilon}, new answers {float(spec.memo.epsilon):g} in {spec.memo.w:,} windows"
+    return epsilon
 
 
 def counters_as_data(counters: Counters) -> dict[str, int]:

@@ -119,9 +119,17 @@ class FrequencyNode:
                 return estimates
         raise self._malformed("no estimates")
 
-    async def watch(self, request: FrequencyRequest, every: float) -> AsyncGenerator[Estimates]:
-        """Estimates as they change, at most every so many seconds, until the collection is closed."""
-        call = self._service.Watch(WatchFrequencyRequest(what=request, every=every))
+    async def watch(
+        self, request: FrequencyRequest, every: float, first: int | None = None
+    ) -> AsyncGenerator[Estimates]:
+        """Estimates as they change, at most every so many seconds, until the collection is closed.
+
+        Args:
+            request: Of what.
+            every: Seconds.
+            first: The first round whose end is told, though it may be past; None: the latest that has ended.
+        """
+        call = self._service.Watch(WatchFrequencyRequest(what=request, every=every, first=first))
         async with aclosing(self._estimates(call)) as found:
             async for estimates in found:
                 yield estimates

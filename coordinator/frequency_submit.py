@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from client.connection import Connection
 from client.fleet import Fleet, FleetDelivery
 from client.gateway import GatewaySecret
-from client.outcome import Delivery, Outcome
+from client.outcome import Delivery, Outcome, Standing
 from client.reporter import FrequencyClient
 from coordinator.frequency_service import address_of, check_open
 from jobs.collection import CollectionSpec
@@ -134,7 +134,9 @@ def submit_as_gateway(
     return fleet.report(connection, name, typed(values, spec), tell=tell)
 
 
-def submit_as_device(connection: Connection, name: str, folder: Path, value: str) -> tuple[Outcome, Delivery]:
+def submit_as_device(
+    connection: Connection, name: str, folder: Path, value: str
+) -> tuple[Outcome, Delivery, Standing | None]:
     """Reports one value, and delivers all that the device's outbox holds for the node.
 
     Args:
@@ -144,7 +146,7 @@ def submit_as_device(connection: Connection, name: str, folder: Path, value: str
         value: As it stands in a file.
 
     Returns:
-        What became of the report, and of the outbox.
+        What became of the report, and of the outbox, and what the collection's ledger says, where it has one.
 
     Raises:
         PolicyDenied: The collection is closed.
@@ -155,7 +157,21 @@ def submit_as_device(connection: Connection, name: str, folder: Path, value: str
     with FrequencyClient.open(folder) as device:
         key = device.follow(connection, name)
         outcome = device.report(key, typed([value], spec)[0])
-        return outcome, device.deliver(connection)
+        standing = device.standing(key)
+        return outcome, device.deliver(connection), standing
+
+
+def ledger_sentence(standing: Standing) -> str:
+    """What a collection's ledger says, for a person."""
+    return (
+        f"its reports to the collection have spent {float(standing.spent):g} of {float(standing.epsilon):g} within "
+        f"{standing.steps:,} windows"
+    )
+
+
+def ledger_as_data(standing: Standing) -> dict[str, Any]:
+    """The same for programs."""
+    return {"spent": float(standing.spent), "epsilon": float(standing.epsilon), "windows": standing.steps}
 
 
 def check_taken(node: str, refused: int, of: int, sentences: Sequence[str]) -> None:

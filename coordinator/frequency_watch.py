@@ -66,12 +66,13 @@ async def changes(
 async def _estimates(
     node: FrequencyNode, request: FrequencyRequest, every: float, away: Callable[[bool], None]
 ) -> AsyncGenerator[Estimates]:
-    """The estimates over as many connections as it takes; what a new one begins with is told if it is news."""
+    """The estimates over as many connections as it takes; none that ended meanwhile is missed."""
     lost_at: float | None = None
     seen: tuple[int, int, bool] | None = None
     while True:
         try:
-            async with aclosing(node.watch(request, every)) as found:
+            first = None if seen is None else seen[0] + seen[2]
+            async with aclosing(node.watch(request, every, first)) as found:
                 async for estimates in found:
                     if lost_at is not None:
                         lost_at = None

@@ -16,6 +16,7 @@ from crypto.protocols import joint_prf
 from jobs.plan import Plan
 from jobs.plan.estimate import estimate
 from jobs.plan.expected import total_rows
+from jobs.plan.privacy import is_amount
 from jobs.spec import JobSpec
 from link.errors import MalformedMessage
 from link.identity import Identity
@@ -91,6 +92,7 @@ def _sensible(answer: PartyEstimate, party: str) -> bool:
         and all(math.isfinite(each) and 0 <= each <= _MOST_S for each in seconds)
         and all(len(told) <= _MOST_LENGTHS for told in (sizes.candidates, sizes.frequent, sizes.rules, sizes.levels))
         and all(number <= _MOST_ROWS for number in (*sizes.candidates, *sizes.frequent, *sizes.rules))
+        and all(map(is_amount, (answer.left.local_epsilon, answer.left.epsilon, answer.left.delta)))
         and sizes.held_rung <= joint_prf.rung(joint_prf.MAX_ELEMENTS)
         and _possible_columns(sizes.columns)
         and _possible((sizes.items, sizes.held, sizes.itemsets, sizes.closure, *sizes.levels))

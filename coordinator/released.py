@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.store import Record
 from jobs.findings import Receipt, Result
+from jobs.hybrid_parameters import is_estimated
 from jobs.release import rows_of, verify
 from jobs.result import digest, unpack
 from jobs.spec import JobSpec
@@ -21,6 +22,7 @@ from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
     from jobs.trained import Model
+    from mining.joint.estimated import Estimated
 
 
 def assemble(
@@ -58,7 +60,7 @@ def assemble(
     n_rows, positions = rows_of(agreed)
     if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
         raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
-    found = decided = trained = None
+    found = decided = trained = estimated = None
     if source is not None:
         packed = released[source][1]
         if digest(packed) != agreed.result_digest:
@@ -70,13 +72,18 @@ def assemble(
                 from jobs.model_document import unpack_model
 
                 trained = unpack_model(packed)
+            elif is_estimated(spec):
+                from mining.joint.estimated import unpack_estimates
+
+                estimated = unpack_estimates(packed)
+                found = estimated.itemsets.rounded()
             else:
                 found, decided = unpack(packed)
         except ValueError as error:
             raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
         if not any(each is not None and each.n_rows == agreed.n_rows for each in (trained, found)):
             raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
-        if not _is_asked_for(spec, trained, found, decided):
+        if not _is_asked_for(spec, trained, found, decided, estimated):
             raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
     return Result(
         spec=spec,
@@ -96,6 +103,7 @@ def assemble(
         found=found,
         decided=decided,
         trained=trained,
+        estimated=estimated,
     )
 
 
@@ -130,8 +138,17 @@ def _is_union(spec: JobSpec) -> bool:
     return spec.job.task == "align" and spec.alignment.mode == "union"
 
 
-def _is_asked_for(spec: JobSpec, trained: Model | None, found: Itemsets | None, decided: Rules | None) -> bool:
+def _is_asked_for(
+    spec: JobSpec,
+    trained: Model | None,
+    found: Itemsets | None,
+    decided: Rules | None,
+    estimated: Estimated | None,
+) -> bool:
     """Whether a result is of the kind that the job asks for."""
+    if estimated is not None:
+        rules = estimated.rules is not None
+        return estimated.spent.model == spec.privacy.model and rules == (spec.rules is not None)
     if trained is not None:
         from jobs.model_parameters import model_parameters
 

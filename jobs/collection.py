@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from jobs.collection_budget import BudgetSection, MemoSection, SamplingSection
 from jobs.federation import Name
 from jobs.spec_values import DataName, Duration, Fraction, Section, exact_decimal, seconds
 from jobs.toml import read_toml, validate
@@ -30,7 +31,8 @@ _SHOWN: Final = 40  # characters of a label in an error
 MAX_GRACES: Final = 7  # windows: so many rounds beside the current one take late reports at most
 
 OPEN_DOMAINS: Final = ("sfp", "prefix-extending")
-MEMOISED: Final = ("l-grr", "l-osue", "dbitflip", "1bit-mean", "rappor")
+SLIDING: Final = ("l-grr", "l-osue", "dbitflip", "1bit-mean")  # whose answers a `[memo]` table may let wait
+MEMOISED: Final = (*SLIDING, "rappor")
 MECHANISMS: Final = ("auto", *ORACLES, "dbitflip", "1bit-mean", "rappor", *OPEN_DOMAINS)
 Method = Literal["lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa"]
 
@@ -60,7 +62,8 @@ class CollectionSection(Section):
     Attributes:
         name: Of the collection, unique at its node.
         mechanism: One of `MECHANISMS`; `auto` lets comine choose a frequency oracle by domain and ε.
-        epsilon: ε of one report; under continual release, of all reports of a client within w steps.
+        epsilon: ε of one report; under continual release, of all reports of a client within w steps; with a `[budget]`
+            table, of all its reports together.
         domain: The file of the values that clients may have, one a line; once it is read, `size` and `labelled` stand
             for it.
         size: How many values the domain has; without labels they are numbers from 0 on.
@@ -221,6 +224,9 @@ class CollectionSpec(Section):
     window: WindowSection | None = None
     access: AccessSection = AccessSection()
     continual: ContinualSection | None = None
+    budget: BudgetSection | None = None
+    sampling: SamplingSection | None = None
+    memo: MemoSection | None = None
 
     @model_validator(mode="after")
     def _in_rounds(self) -> CollectionSpec:
@@ -249,6 +255,26 @@ class CollectionSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _shares_budget(self) -> CollectionSpec:
+        mechanism = self.collection.mechanism
+        for name in ("budget", "sampling"):
+            if getattr(self, name) is not None and (
+                self.continual is not None or mechanism in MEMOISED or mechanism == "prefix-extending"
+            ):
+                with_what = "[continual]" if self.continual is not None else f'mechanism = "{mechanism}"'
+                raise ValueError(f"[{name}] cannot go with {with_what}, which divides the budget by itself")
+        if self.sampling is not None and mechanism in OPEN_DOMAINS:
+            raise ValueError("[sampling] needs a known domain, of which a value can be drawn; give domain or size")
+        if self.memo is not None and mechanism not in SLIDING:
+            raise ValueError(f'[memo] cannot go with mechanism = "{mechanism}"; take one of {", ".join(SLIDING)}')
+        for name in ("budget", "memo"):
+            if getattr(self, name) is not None and self.window is None:
+                raise ValueError(f"[window] length: [{name}] needs one, the length of a round")
+        if self.budget is not None and self.budget.series == "uniform" and self.window and self.window.periods is None:
+            raise ValueError('[window] periods: series = "uniform" needs them, the number of windows')
+        return self
+
+    @model_validator(mode="after")
     def _has_mechanism(self) -> CollectionSpec:
         if self.collection.domain is not None:
             return self  # its size is not known yet
@@ -257,7 +283,8 @@ class CollectionSpec(Section):
         try:
             check_mechanism(self)
         except ConfigurationError as error:
-            raise ValueError(f"[collection] {error.message}") from None
+            table = "" if error.message.startswith("[") else "[collection] "
+            raise ValueError(f"{table}{error.message}") from None
         return self
 
     @classmethod
@@ -301,8 +328,15 @@ class CollectionSpec(Section):
         return spec
 
     def canonical(self) -> bytes:
-        """The specification as JSON, keys sorted, no blanks; decimals are strings, so that none is rounded."""
+        """The specification as JSON, keys sorted, no blanks; decimals are strings, so that none is rounded.
+
+        Tables that few collections have are left out where they are absent: collections that were created before there
+        were such tables keep their form.
+        """
         plain = self.model_dump(mode="json")
+        for name in ("budget", "sampling", "memo"):
+            if plain[name] is None:
+                del plain[name]
         return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
     @property

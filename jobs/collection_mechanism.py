@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from importlib import import_module
 from itertools import pairwise
 from math import prod
@@ -17,11 +18,14 @@ from ldp.documents import COLLECTED
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending
-from ldp.longitudinal.memoised import permanent_budget
+from ldp.longitudinal.memoised import MemoisedMechanism, permanent_budget
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
+from ldp.streams.allocation import budgets
 from ldp.streams.method import StreamMethod
 from ldp.streams.methods import stream_method
+from ldp.streams.sampled import Sampled
+from ldp.streams.sliding_memo import SlidingMemo
 from link.errors import ConfigurationError
 
 MAX_REPORT_BYTES: Final = 1 << 20
@@ -33,7 +37,7 @@ _CALLED: Final = {bool: "true or false", int: "a whole number", Decimal: "a numb
 _GIVEN: Final = frozenset({"self", "domain", "epsilon", "strings", "k"})  # which the specification has elsewhere
 
 
-def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism[Any]:
+def mechanism_of_round(spec: CollectionSpec, domain: Domain | None, number: int = 0) -> Mechanism[Any]:
     """The mechanism of a round, of the first one where later ones follow from it.
 
     What follows is decided by `search_of` and `stream_of`.
@@ -41,12 +45,13 @@ def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism
     Args:
         spec: The collection's.
         domain: As `CollectionSpec.domain` gives it.
+        number: The round, where a series gives each its own budget.
 
     Raises:
         ConfigurationError: A parameter is unknown or wrong, or reports or their sums would be too large.
     """
-    section = spec.collection
-    budget = check_epsilon(float_below(section.epsilon))
+    section, series = spec.collection, budgets_of(spec)
+    budget = check_epsilon(float_below(section.epsilon)) if series is None else float(series[number])
     if section.mechanism == "prefix-extending":
         return search_of(spec).oracle(0)
     if section.mechanism in OPEN_DOMAINS:
@@ -65,10 +70,42 @@ def mechanism_of_round(spec: CollectionSpec, domain: Domain | None) -> Mechanism
         phase = stream.plan(1)  # all of them ask at their first step
         assert phase is not None
         return stream.mechanism(phase.epsilon)
+    if spec.sampling is not None:
+        _check_parameters(section, choose if section.mechanism == "auto" else _kind(section.mechanism))
+        return Sampled.for_budget(section.mechanism, domain, budget, spec.sampling.exact, **_plain(section))
     if section.mechanism == "auto":
         _check_parameters(section, choose)
         return choose(domain, budget, **_plain(section)).oracle
     return _made(section, _kind(section.mechanism), domain, budget)
+
+
+def budgets_of(spec: CollectionSpec) -> tuple[Fraction, ...] | None:
+    """ε of a report in each window, where a series gives them; None where all have the same.
+
+    Raises:
+        ConfigurationError: The series does not fit the collection's ε and windows.
+    """
+    if spec.budget is None:
+        return None
+    assert spec.window is not None
+    section = spec.budget
+    try:
+        return budgets(
+            section.series,
+            float_below(spec.collection.epsilon),
+            spec.window.periods,
+            ratio=None if section.ratio is None else float(section.ratio),
+            exponent=None if section.exponent is None else float(section.exponent),
+            errors=tuple(map(float, section.errors or ())),
+        )
+    except ConfigurationError as error:
+        raise ConfigurationError(f"[budget] each window is a query: {error.message}") from None
+
+
+def report_epsilon(spec: CollectionSpec) -> Decimal:
+    """The largest ε of a report that the collection may ask for."""
+    series = budgets_of(spec)
+    return spec.collection.epsilon if series is None else Decimal(float(max(series)))
 
 
 def search_of(spec: CollectionSpec) -> PrefixExtending:
@@ -113,7 +150,20 @@ def check_mechanism(spec: CollectionSpec) -> None:
     if spec.collection.mechanism == "prefix-extending":
         _check_search(search_of(spec))
     size = spec.collection.size
-    found = mechanism_of_round(spec, None if size is None else Domain(size))
+    domain, series = None if size is None else Domain(size), budgets_of(spec)
+    # Between the least and the largest budget lie all others.
+    for number in {0} if series is None else {series.index(min(series)), series.index(max(series))}:
+        _check_size(mechanism_of_round(spec, domain, number))
+    if spec.memo is not None:
+        found = mechanism_of_round(spec, domain)
+        assert isinstance(found, MemoisedMechanism)
+        try:
+            SlidingMemo.drawn(found, spec.memo.w, float_below(spec.memo.epsilon))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"[memo] of {spec.memo.w:,} windows together: {error.message}") from None
+
+
+def _check_size(found: Mechanism[Any]) -> None:
     if found.report_bytes > MAX_REPORT_BYTES:
         raise ConfigurationError(
             f"reports of {found.name} would take {found.report_bytes:,} bytes, more than {MAX_REPORT_BYTES:,}; take a "

@@ -6,6 +6,7 @@ import base64
 import math
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -78,6 +79,21 @@ class ComparedCosts(_Part):
     seconds: Compared
 
 
+class Privacy(_Part):
+    """What the job has cost each record."""
+
+    model: str = Field(description="local, shuffle, distributed or blended.")
+    local_epsilon: float | None = Field(
+        ge=0, description="Of the record's report, towards whoever sees it alone; null where there are no reports."
+    )
+    epsilon: float = Field(ge=0, description="Towards whoever sees the result.")
+    delta: float = Field(ge=0, description="The probability with which that epsilon may be exceeded.")
+    n: int | None = Field(
+        ge=1, description="Reports of others than colluders that hide the record's; null where only noise hides it."
+    )
+    bound: str = Field(description="The theorem by which this holds.")
+
+
 class Software(_Part):
     """What the coordinator ran."""
 
@@ -110,8 +126,9 @@ class ResultDocument(_Part):
         "n_rows is told.",
     )
     strategy: str = Field(
-        description="The strategy that the parties took, level-wise or one-shot; of task align its mode; of a model "
-        "what its numbers are made of: sums, products or distances."
+        description="The strategy that the parties took, level-wise or one-shot; svim, svsm or ldp-miner where "
+        "perturbed records were searched; of task align its mode; of a model what its numbers are made of: sums, "
+        "products or distances."
     )
     engine_reason: str | None = Field(
         default=None, description="Of a vertical job that mines: why it took its engine; null for other jobs."
@@ -125,6 +142,12 @@ class ResultDocument(_Part):
         description="Whether counts, supports and measures are in the tables; null where the coordinator is not a "
         "recipient.",
     )
+    estimated: bool | None = Field(
+        default=None,
+        description="Whether counts are estimates, so that the tables have deviation, low and high: 95 % intervals, of "
+        "supports, and in the table of rules of confidences. Null where the coordinator is not a recipient.",
+    )
+    privacy: Privacy | None = Field(default=None, description="Null where the job adds no noise or is not told here.")
     parties: dict[str, PartyCosts]
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
     parameters: dict[str, Any] = Field(description="The job specification in canonical form.")
@@ -158,6 +181,8 @@ def document(result: Result) -> dict[str, Any]:
         n_itemsets=None if itemsets is None else len(itemsets),
         n_rules=None if rules is None else len(rules),
         counted=None if result.found is None else result.found.counted,
+        estimated=None if result.found is None else result.estimated is not None,
+        privacy=None if result.estimated is None else Privacy(**asdict(result.estimated.spent)),
         parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},
         disclosure=result.disclosure,
         parameters=result.spec.model_dump(mode="json", by_alias=True),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobs.plan import Plan
     from jobs.trained import Model
     from mining.itemsets import Itemsets
+    from mining.joint.estimated import Estimated
     from mining.rules import Rules
     from protos.v1.control_pb2 import SignedApproval, SignedProposal
 
@@ -52,7 +53,8 @@ class Result:
         strategy: The strategy that the parties took.
         parties: What the job cost each party.
         receipts: What each party signed.
-        found: The frequent itemsets in canonical order; None where the coordinator is no recipient.
+        found: The frequent itemsets in canonical order; None where the coordinator is no recipient. Of estimates, these
+            with whole counts.
         decided: The rules that hold, where the parties decided on them and opened no support; otherwise they follow
             from `found`.
         seed: The seed of a simulation with repeatable draws.
@@ -62,6 +64,7 @@ class Result:
         plan: What was expected of the job before it ran; None where nobody planned it.
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
         trained: The model; None where the coordinator is no recipient or the task learns none.
+        estimated: The estimates, of a job that gives such, with what each record has spent.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
     """
@@ -82,6 +85,7 @@ class Result:
     plan: Plan | None = None
     positions: int | None = None
     trained: Model | None = None
+    estimated: Estimated | None = None
     alignments: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def of_simulation(self, seed: int | None) -> Result:
@@ -92,19 +96,24 @@ class Result:
     def itemsets_table(self) -> pa.Table | None:
         """Columns itemset, length, count, support in the contract's order; None where there is no result here.
 
-        Count and support are null where the job opened no support.
+        Count and support are null where the job opened no support. Estimates have deviation, low and high besides.
         """
+        if self.estimated is not None:
+            return self.estimated.itemsets.to_arrow()
         return None if self.found is None else self.found.to_arrow()
 
     @cached_property
     def rules_table(self) -> pa.Table | None:
         """The rules with their measures; None where the task has none or there is no result here.
 
-        All numbers are null where the job opened no support.
+        All numbers are null where the job opened no support. Rules over estimates have low and high of their confidence
+        besides.
         """
         asked = self.spec.rules
         if asked is None or self.found is None:
             return None
+        if self.estimated is not None:
+            return None if self.estimated.rules is None else self.estimated.rules.to_arrow(asked.measures)
         if self.decided is not None:
             return replace(self.decided, measures=asked.measures).to_arrow()
         from mining.rules import association_rules

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from jobs.document import document
 from jobs.tables import csv_chunks
-from jobs.target import ALIGNMENT, PARTIES, beside, check_target, writing
+from jobs.target import ALIGNMENT, ESTIMATES_FILE, PARTIES, beside, check_target, writing
 
 if TYPE_CHECKING:
     from jobs.findings import Result
@@ -73,6 +73,10 @@ def _fill(draft: Path, result: Result) -> None:
             from jobs.model_document import MODEL_FILE, model_document
 
             write_json(draft / MODEL_FILE, model_document(result.trained))
+        if result.estimated is not None:
+            from mining.joint.estimated import pack_estimates
+
+            (draft / ESTIMATES_FILE).write_bytes(pack_estimates(result.estimated))
         _write_account(draft, result)
     for writer in writers:
         writer.result()

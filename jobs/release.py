@@ -27,6 +27,11 @@ def pack_outcome(outcome: Outcome) -> bytes:
         from jobs.model_document import pack_model
 
         return pack_model(outcome.model)
+    if outcome.estimated is not None:
+        from mining.joint.estimated import Estimated, pack_estimates
+
+        assert outcome.spent is not None
+        return pack_estimates(Estimated(outcome.estimated, outcome.spent, outcome.estimated_rules))
     return b"" if outcome.itemsets is None else pack(outcome.itemsets, outcome.rules)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jobs.distributed_parameters import distributed_mining, is_noisy
+from jobs.hybrid_parameters import hybrid_mining, is_reported
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
@@ -78,6 +80,18 @@ def statement(spec: JobSpec) -> Statement:
 
         ids, collusion = row_alignment(spec), align.collusion(parties)
         declared, lines = align.openings(ids, parties), align.learned(ids, parties)
+    elif is_reported(spec):
+        from mining.joint.hybrid import disclosure as hybrid
+
+        reported = hybrid_mining(spec)
+        declared, lines = hybrid.openings(reported, parties), hybrid.learned(reported, parties)
+        collusion = hybrid.collusion(reported)
+    elif is_noisy(spec):
+        from mining.joint.distributed import disclosure as distributed
+
+        noisy = distributed_mining(spec)
+        declared, lines = distributed.openings(noisy, parties), distributed.learned(noisy, parties)
+        collusion = distributed.collusion(noisy, parties)
     elif spec.is_vertical:
         from mining.joint.vertical import disclosure as vertical
 
@@ -115,6 +129,18 @@ def _progress(spec: JobSpec) -> Learned:
         what = f"{result}the steps of the job or why it failed, and each party's bytes, rounds and seconds"
         return Learned(("coordinator",), "size", what)
     n_rows = "" if spec.to_coordinator else "N, "
+    if is_reported(spec):
+        what = (
+            f"{n_rows}the search taken, the steps of the job or why it failed, and each party's bytes, rounds and "
+            "seconds, which tell the parties' numbers of records and the number of candidates"
+        )
+        return Learned(("coordinator",), "size", what)
+    if is_noisy(spec):
+        what = (
+            f"{n_rows}the steps of the job or why it failed, and each party's bytes, rounds and seconds, which tell "
+            "the number of candidates; all of these follow from what is opened with noise"
+        )
+        return Learned(("coordinator",), "size", what)
     what = (
         f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
         "seconds, which tell the number of candidates and the greatest length of a frequent itemset"
@@ -141,6 +167,12 @@ def _result(spec: JobSpec) -> str:
         union = spec.alignment.mode == "union"
         return "the number of positions of rows" if union else "the number N of rows that all parties have"
     rules = spec.job.task == "rules"
+    if is_reported(spec):
+        found = "the itemsets that seem most frequent with estimated supports"
+        return f"{found}{' and association rules with estimated confidences' if rules else ''}, and N"
+    if is_noisy(spec):
+        found = "the itemsets whose noisy supports are large enough, with these"
+        return f"{found}{' and association rules with estimated confidences' if rules else ''}, and N with noise"
     if spec.itemsets.disclose == "frequent":
         return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
     found = "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")

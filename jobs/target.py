@@ -10,8 +10,13 @@ from typing import Final
 
 from link.errors import ConfigurationError, ResourceError
 
+ESTIMATES_FILE: Final = "estimates.json"  # the very bytes that the parties signed, of a job that gives estimates
+
 FILES: Final = frozenset(
-    {"itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "model.json", "result.json", "report.html"}
+    {
+        *("itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "model.json", ESTIMATES_FILE),
+        *("result.json", "report.html"),
+    }
 )
 
 PARTIES: Final = "parties"  # of a simulated alignment: a folder for each party with what its node would keep

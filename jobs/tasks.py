@@ -9,18 +9,24 @@ import pyarrow as pa
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, table_of, transactions_of
+from jobs.distributed_parameters import distributed_mining, is_noisy
+from jobs.hybrid_parameters import hybrid_mining, is_reported
 from jobs.model_task import how, learn_model
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from jobs.trained import Model
 from link.session import Session
+from mining.estimated_rules import EstimatedRules
+from mining.estimates import EstimatedItemsets
 from mining.itemsets import Itemsets
 from mining.joint import horizontal
 from mining.joint.align import align, positions_of
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
+from mining.joint.spent import Spent
 from mining.joint.vertical import mine as vertical
 from mining.rules import Rules
 from mining.tables import Table
+from mining.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class Outcome:
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
         alignment: This party's own rows by their ids, and their positions; for its own use alone.
         model: What has been learnt, at a party that learns it.
+        estimated: The itemsets with estimated counts, at a party that learns them, in place of `itemsets`.
+        estimated_rules: The rules over these that were asked for.
+        spent: What that has cost each record.
     """
 
     n_rows: int | None
@@ -45,6 +54,9 @@ class Outcome:
     positions: int | None = None
     alignment: pa.Table | None = None
     model: Model | None = None
+    estimated: EstimatedItemsets | None = None
+    estimated_rules: EstimatedRules | None = None
+    spent: Spent | None = None
 
 
 async def run_task(
@@ -75,8 +87,39 @@ async def run_task(
     transactions = transactions_of(spec, data, session.me)
     if spec.itemsets.exclude:
         transactions = await session.compute(transactions.without, spec.itemsets.exclude)
+    if is_reported(spec):
+        return await _estimate(session, spec, transactions, least_count)
+    if is_noisy(spec):
+        return await _add_noise(session, spec, transactions, least_count)
     found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
     return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
+
+
+async def _estimate(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:
+    from mining.joint.hybrid.mine import mine  # with the mechanisms, which other jobs do without
+
+    task = hybrid_mining(spec)
+    found = await mine(session, transactions, task, least_count)
+    if found.estimated is None:
+        return Outcome(found.n_rows, None, task.search, spent=found.spent)
+    return Outcome(
+        found.n_rows,
+        None,
+        task.search,
+        estimated=found.estimated.itemsets,
+        estimated_rules=found.estimated.rules,
+        spent=found.spent,
+    )
+
+
+async def _add_noise(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:
+    from mining.joint.distributed.budget import spent  # with the accounting, which other jobs do without
+    from mining.joint.distributed.mine import mine
+
+    task = distributed_mining(spec)
+    found = await mine(session, transactions, task, least_count)
+    cost = spent(task, len(session.parties))
+    return Outcome(found.n_rows, None, "level-wise", estimated=found.itemsets, estimated_rules=found.rules, spent=cost)
 
 
 async def _align(session: Session, spec: JobSpec, table: Table) -> Outcome:

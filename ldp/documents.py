@@ -29,15 +29,14 @@ COLLECTED: Final = {
     "privset": "sets.privset:PrivSet",
     "wheel": "sets.wheel:Wheel",
     "two-stage": "blending.two_stages:TwoStageEncoding",
+    "sampled": "streams.sampled:Sampled",
 }
 """The mechanisms that a service collects by, and where they live, relative to this package."""
 
 
 def document(mechanism: Mechanism[Any]) -> bytes:
     """A mechanism with all its parameters as canonical JSON, but for the labels of its domain."""
-    parameters = {name: _written(value) for name, value in mechanism.get_params().items()}
-    content = {"mechanism": mechanism.name, "parameters": parameters}
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(_content(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
@@ -51,14 +50,22 @@ def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
         InputDataError: The document is malformed, or of a mechanism that this version does not know.
     """
     try:
-        content = json.loads(data)
-        module, kind = COLLECTED[content["mechanism"]].split(":")
-        parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
-        found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
+        return _made(json.loads(data), domain)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         raise InputDataError("this is no document of a mechanism that this version of comine knows") from None
     except ConfigurationError as error:
         raise InputDataError(f"the document's mechanism is wrong: {error.message}") from None
+
+
+def _content(mechanism: Mechanism[Any]) -> dict[str, object]:
+    parameters = {name: _written(value) for name, value in mechanism.get_params().items()}
+    return {"mechanism": mechanism.name, "parameters": parameters}
+
+
+def _made(content: Mapping[str, Any], domain: Domain | None) -> Mechanism[Any]:
+    module, kind = COLLECTED[content["mechanism"]].split(":")
+    parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
+    found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
     assert isinstance(found, Mechanism)
     return found
 
@@ -75,6 +82,8 @@ def _written(value: object) -> object:
             return {"fraction": str(value)}
         case tuple():
             return {"tuple": [_written(each) for each in value]}
+        case Mechanism():
+            return {"behind": _content(value)}
         case bool() | int() | float() | str() | None:
             return value
     raise ConfigurationError(f"a parameter of type {type(value).__name__} cannot be told to clients")
@@ -86,11 +95,12 @@ def _read(value: object, domain: Domain | None) -> object:
     if "domain" in value:
         return _domain(value["domain"], value["labelled"], domain)
     ((kind, content),) = value.items()
-    readers: dict[str, Callable[[Any], Strings | Fraction | tuple[object, ...]]] = {
+    readers: dict[str, Callable[[Any], Strings | Fraction | Mechanism[Any] | tuple[object, ...]]] = {
         "texts": Texts,
         "integers": Integers,
         "fraction": _fraction,
         "tuple": lambda parts: tuple(_read(part, domain) for part in parts),
+        "behind": lambda content: _made(content, domain),
     }
     return readers[kind](content)
 

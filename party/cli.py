@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from party.check import check
-from party.inbox_cli import approve, deny, inbox, show
+from party.inbox_cli import approve, budget, deny, inbox, show
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
 
@@ -35,6 +35,7 @@ app.command()(inbox)
 app.command()(show)
 app.command()(approve)
 app.command()(deny)
+app.command()(budget)
 
 
 @app.command()

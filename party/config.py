@@ -14,6 +14,7 @@ from jobs.spec_values import DataName
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.frequency.policy import FrequencySection
+from party.privacy_budget import DatasetBudget
 from party.rules import PolicySection, Rules
 from party.shuffler.policy import ShufflerSection
 
@@ -75,6 +76,7 @@ class DatasetSection(_Section):
             Where absent, rounded for jobs that the policy approves by itself, and not at all for those that a person
             decides.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
+        privacy: What jobs may cost its records in all; without it nothing limits that.
     """
 
     name: DataName
@@ -87,6 +89,7 @@ class DatasetSection(_Section):
     item: str = Field(default="item", min_length=1)
     rows_public: Literal["exact", "rounded", "hidden"] | None = None
     policy: Rules | None = None
+    privacy: DatasetBudget | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:

@@ -112,7 +112,7 @@ class Consent:
             coordinator=coordinator,
             dataset=spec.job.dataset,
             parties=spec.job.parties,
-            min_support=str(spec.itemsets.min_support) if spec.mines else "",
+            min_support=_floor(spec),
             expiry=proposal.expiry,
             received=now,
             state=AWAITING_APPROVAL,
@@ -194,6 +194,14 @@ class Consent:
 
     def _twice(self) -> UnexpectedMessage:
         return UnexpectedMessage(f"{self._me} has received this very proposal before; make a new one", party=self._me)
+
+
+def _floor(spec: JobSpec) -> str:
+    """The support that a job asks for, or how many itemsets it wants whatever their support."""
+    if not spec.mines:
+        return ""
+    asked = spec.itemsets.min_support_
+    return f"top {spec.itemsets.top_k}" if asked is None else str(asked)
 
 
 def _denial(error: ComineError, by: str, now: float, me: str) -> dict[str, Any]:

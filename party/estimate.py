@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from jobs.audit.events import PlanAsked
 from jobs.data import Data, kind_of
+from jobs.distributed_parameters import is_noisy
 from jobs.kinds import check_kind
 from jobs.parameters import horizontal_mining, itemisation
 from jobs.plan import Plan
@@ -33,6 +34,7 @@ from link.identity import Identity
 from mining.item_columns import item_columns
 from mining.joint.local_sizes import LocalSizes as LocallyExpected
 from mining.joint.local_sizes import local_sizes
+from mining.joint.parameters import HorizontalMining
 from mining.joint.vertical.local_columns import local_columns
 from mining.tables import Table
 from mining.thresholds import minimum_count
@@ -41,9 +43,10 @@ from party.config import PartyConfig
 from party.judge import Judge
 from party.node_audit import NodeAudit
 from party.policy import Approval
+from party.privacy_budget import told
 from party.rules import PolicySection
 from party.sources import Sources
-from protos.v1.plan_pb2 import EstimateRequest, LocalSizes, PartyEstimate
+from protos.v1.plan_pb2 import EstimateRequest, LocalSizes, PartyEstimate, PrivacyLeft
 
 T = TypeVar("T")
 
@@ -93,7 +96,8 @@ class Estimates:
         approval = self._judge.decide(spec, coordinator)
         policy = self._judge.policy_of(spec)
         # To plan a job must not disclose what a person has yet to agree to.
-        unsaid: RowsPublic = "rounded" if approval == "auto" else "hidden"
+        # Nor what a job would not tell once it ran: under distributed noise no number of it is exact.
+        unsaid: RowsPublic = "rounded" if approval == "auto" and not is_noisy(spec) else "hidden"
         rows_public = self._config.datasets[spec.job.dataset].rows_public or unsaid
         data = await self._sources.load(spec.job.dataset)
         check_kind(spec, kind_of(data), me)
@@ -104,13 +108,15 @@ class Estimates:
             n_rows=published_rows(data.n_rows, rows_public),
             certificate_bytes=len(self._identity.certificate_pem),
         )
+        if approval == "auto" and (left := self._judge.left(spec)):
+            answer.left.CopyFrom(PrivacyLeft(**told(left).model_dump(exclude_none=True)))
         if not request.HasField("n_rows"):
             answer.speed.CopyFrom(told_speed(await self._measured(answer)))
-        elif rows_public != "hidden" and spec.mines:
+        elif rows_public != "hidden" and _has_sizes(spec):
             # Of a table the common rows count, which are at most its own, whatever a coordinator claims.
             claimed = data.n_rows if spec.is_vertical else request.n_rows
             n_rows = _checked_rows(policy, spec, claimed, data.n_rows, me)
-            told_too = [] if spec.is_vertical else self._told_too(spec, coordinator, approval)
+            told_too = self._told_too(spec, coordinator, approval) if _varies(spec) else []
             answer.sizes.CopyFrom(await self._sized(spec, told_too, data, n_rows, rows_public))
         return answer
 
@@ -171,7 +177,28 @@ def sizes_of(spec: JobSpec, data: Transactions, n_rows: int, told_too: Sequence[
     if spec.itemsets.exclude:
         data = data.without(spec.itemsets.exclude)
     others = [horizontal_mining(other) for other in told_too]
-    return local_sizes(data, horizontal_mining(spec), len(spec.job.parties), n_rows, others)
+    return local_sizes(data, _mined_as(spec), len(spec.job.parties), n_rows, others)
+
+
+def _mined_as(spec: JobSpec) -> HorizontalMining:
+    """How the rows are mined for a plan: a job under noise as if it had none."""
+    if not is_noisy(spec):
+        return horizontal_mining(spec)
+    from jobs.plan.distributed import exact_counterpart
+
+    task = exact_counterpart(spec)
+    assert task is not None  # as `_has_sizes` says
+    return task
+
+
+def _has_sizes(spec: JobSpec) -> bool:
+    """Whether what a job costs hangs on more of the rows than their number, and they tell it beforehand."""
+    return spec.mines and not spec.privacy.perturbs and spec.itemsets.min_support_ is not None
+
+
+def _varies(spec: JobSpec) -> bool:
+    """Whether a plan shows variants of the job beside it."""
+    return spec.mines and not spec.is_vertical and spec.privacy.model == "exact"
 
 
 def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
@@ -193,9 +220,9 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
         data = await Sources(config.dataset, executor).load(spec.job.dataset)
         check_kind(spec, kind_of(data), me)
         n_rows = data.n_rows * len(spec.job.parties)
-        told_too = [] if spec.is_vertical or not spec.mines else [variant.spec for variant in variants(spec)]
+        told_too = [variant.spec for variant in variants(spec)] if _varies(spec) else []
         found = None
-        if spec.mines:
+        if _has_sizes(spec):
             found = await _aside(executor, lambda: _published(spec, told_too, data, n_rows, "exact"))
         speed = told_speed(await measure(executor, data.n_rows))
         certificate_bytes = config.tls.certificate.stat().st_size

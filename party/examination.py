@@ -21,6 +21,7 @@ from link.identity import Identity
 from party.config import PartyConfig
 from party.dataset_check import DatasetCheck, check_dataset
 from party.identity import check_identity
+from party.privacy_budget import NAMES, short
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -32,7 +33,7 @@ class Finding:
     """What was found out about one thing that the node needs.
 
     Attributes:
-        subject: The thing: configuration, federation, certificate, port, state.
+        subject: The thing: configuration, federation, certificate, port, state, privacy.
         status: `ok`; `warning`, which lets the node start; or `problem`.
         sentence: What was found, and for other than `ok` what to do.
     """
@@ -88,7 +89,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         findings += _certificate(identity)
     except ComineError as error:
         findings.append(Finding("certificate", "problem", _bare(error)))
-    findings += [_port(config, party_toml), _state(config.party.state_dir)]
+    findings += [_port(config, party_toml), _state(config.party.state_dir), *_privacy(config)]
     datasets = (check_dataset(dataset, show_items=show_items) for dataset in config.dataset)
     return Examination(config.party.name, tuple(findings), tuple(datasets))
 
@@ -152,6 +153,25 @@ def _port(config: PartyConfig, party_toml: Path) -> Finding:
             return Finding("port", "ok", f"{name} is running already, at {listen}")
         return Finding("port", "problem", f"another process holds {listen}; stop that process or change [party] listen")
     return Finding("port", "ok", f"{listen} is free")
+
+
+def _privacy(config: PartyConfig) -> Iterator[Finding]:
+    """What `[dataset.privacy]` allows, and whether jobs that it cannot bound may run beside it."""
+    for dataset in config.dataset:
+        if (table := dataset.privacy) is None:
+            continue
+        written = [(name, total) for key, name in NAMES.items() if (total := getattr(table, key)) is not None]
+        within = "" if table.period is None else f" within {table.period}"
+        allowed = ", ".join(f"{name} {short(total)}" for name, total in written) or "any epsilon"
+        yield Finding("privacy", "ok", f"{dataset.name} allows {allowed} for all jobs{within}")
+        models = config.policy_of(dataset.name).models
+        if written and "exact" not in table.model_fields_set and (models is None or "exact" in models):
+            yield Finding(
+                "privacy",
+                "warning",
+                f"jobs without noise may run on {dataset.name}, and no epsilon bounds what they tell; write exact = "
+                '"refuse" or "allow" under [dataset.privacy]',
+            )
 
 
 def _answers(party_toml: Path) -> bool:

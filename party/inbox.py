@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.diff import diff
+from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, UsageError
+from party.case import Verdict
 from party.consent import proposal_of, spec_of
 from party.judge import Judge
-from party.policy import Verdict
+from party.privacy_budget import told, told_of
 from party.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState
 
@@ -102,7 +104,7 @@ def shown(
         ConfigurationError: The record cannot be read by this version, or was changed.
     """
     spec = spec_of(record)
-    told = statement(spec)
+    declared = statement(spec)
     return {
         "schema": "comine.proposal/1",
         "party": party,
@@ -112,8 +114,13 @@ def shown(
         "started": clock(record.started),
         "ended": clock(record.ended),
         "error": _error(record),
-        "disclosure": told.as_data(),
-        "statement": told.prose(),
+        "disclosure": declared.as_data(),
+        "statement": declared.prose(),
+        "privacy": {
+            "model": spec.privacy.model,
+            "charge": told_of(charge(spec)).model_dump(),
+            "left": told(judge.left(spec, record.job_id)).model_dump(),
+        },
         "policy": _policy(record, spec, judge),
         "plan": plan,
         "alignment": None if alignment is None else str(alignment),

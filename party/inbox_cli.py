@@ -1,7 +1,8 @@
-"""`comine party inbox|show|approve|deny`: a person's consent, beside the node, whether or not it runs."""
+"""`comine party inbox|show|approve|deny|budget`: a person's part, beside the node, whether or not it runs."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,23 @@ def deny(
     _decide(party_toml, job, by, yes, as_json, reason)
 
 
+def budget(
+    party_toml: File,
+    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Only this dataset.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what jobs may have cost the records of each dataset, and what is left of its privacy budget."""
+    from party.budget import budget, budget_text
+    from party.config import PartyConfig
+    from party.ledger import Ledger
+    from party.node_database import FILE
+
+    config = PartyConfig.load(party_toml)
+    with contextlib.closing(Ledger.open(config.party.state_dir / FILE)) as ledger:
+        told = budget(config, ledger, dataset, time.time())
+    _write(told.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(told))
+
+
 def _decide(party_toml: Path, job: str, by: str | None, yes: bool, as_json: bool, reason: str | None) -> None:
     from link.errors import JobCancelled
     from party.inbox import find, listed
@@ -101,16 +119,17 @@ def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     from jobs.federation import Federation
     from party.config import PartyConfig
     from party.judge import Judge
-    from party.store import FILE, Store
+    from party.ledger import Ledger
+    from party.node_database import FILE
+    from party.store import Store
 
     config = PartyConfig.load(party_toml)
     federation = Federation.load(config.party.federation)
     config.check_federation(federation)
-    store = Store.open(config.party.state_dir / FILE)
-    try:
-        yield config, store, Judge(config, tuple(federation.addresses), store)
-    finally:
-        store.close()
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(contextlib.closing(Store.open(config.party.state_dir / FILE)))
+        ledger = stack.enter_context(contextlib.closing(Ledger.open(config.party.state_dir / FILE)))
+        yield config, store, Judge(config, tuple(federation.addresses), store, ledger)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
         return "".join("\t".join(map(harmless, row)) + "\n" for row in (heads, *rows))
     if not rows:
         return f"no job awaits a decision of {contents['party']}; --all lists those that were decided\n"
-    return _lines(_columns([heads, *rows]))
+    return _lines(columns([heads, *rows]))
 
 
 def show_text(contents: dict[str, Any], party_toml: str) -> str:
@@ -59,11 +59,12 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
         yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
     if contents["alignment"] is not None:
         yield f"the positions of this party's rows are in {contents['alignment']}"
-    yield from _titled("The job", _columns(_parameters(contents["job"])))
+    yield from _titled("The job", columns(_parameters(contents["job"])))
     yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
+    yield from _titled("What it may cost each record", _privacy(contents["privacy"]))
     policy = contents["policy"]
     rules = [(rule["rule"], rule["says"], rule["allowed"]) for rule in policy["rules"]]
-    yield from _titled(f"What the policy says now: {_DECISIONS[policy['decision']]}", _columns(rules))
+    yield from _titled(f"What the policy says now: {_DECISIONS[policy['decision']]}", columns(rules))
     if policy["refusal"]:
         yield f"  {policy['refusal']}"
     if contents["plan"] is not None:
@@ -74,13 +75,13 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
     else:
         title = f"Changes since job {changes['since'][:SHORT]}, approved on {_time(changes['decided'])} UTC"
         rows = [(c["key"], _value(c["before"]), "->", _value(c["after"])) for c in changes["changes"]]
-        yield from _titled(title, _columns(rows) if rows else ["none"])
+        yield from _titled(title, columns(rows) if rows else ["none"])
     earlier = [
         (_time(job["started"]), job["job_id"][:SHORT], job["state"], ",".join(job["parties"]), job["min_support"])
         for job in contents["earlier"]
     ]
     title = f"Earlier jobs on {contents['dataset']}"
-    yield from _titled(title, _columns(earlier) if earlier else ["none"])
+    yield from _titled(title, columns(earlier) if earlier else ["none"])
     if contents["state"] == "awaiting approval":
         yield ""
         for verb, more in (("approve", ""), ("deny", ' --reason "..."')):
@@ -95,6 +96,19 @@ def _parameters(job: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield f"{table}.{key}", f"{len(value)} items"
             elif value not in (None, [], ""):
                 yield f"{table}.{key}", _value(value)
+
+
+def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
+    """The charge of the job, and what is left of the dataset's totals before it."""
+    cost, rest = privacy["charge"], privacy["left"]
+    if cost["epsilon"] is None:
+        yield "nothing bounds what its result tells of a record: it adds no noise"
+    else:
+        told = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards whoever sees the result"
+        local = cost["local_epsilon"]
+        yield told if local is None else f"{told}, epsilon {local} towards whoever sees its report as it leaves"
+    kept = [f"{name.replace('_', ' ')} {amount}" for name, amount in rest.items() if amount is not None]
+    yield f"left for all jobs on the dataset: {', '.join(kept)}" if kept else "no total is set for the dataset"
 
 
 def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
@@ -134,7 +148,7 @@ def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _columns(rows: Iterable[Sequence[str]]) -> list[str]:
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
     """Rows with their columns under each other; the last one is as long as it is."""
     table = [tuple(map(harmless, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]

@@ -46,6 +46,13 @@ kind = {kind}
 {source}
 # rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden";
                                 # unsaid, nothing of jobs that a person has yet to decide
+# [dataset.privacy]             # what jobs that add noise may cost each row in all; comine party budget tells the rest
+# epsilon = 5.0                 # towards whoever sees their results
+# delta = 1e-5
+# local_epsilon = 40.0          # towards whoever sees the row's perturbed reports as they leave
+# period = "365d"               # only jobs count that were started within it; all, without this line
+# composition = "basic"         # how jobs add up
+# exact = "refuse"              # no job without noise; "allow" leaves those to the rules below
 
 # What may be computed here. Every rule that is written is enforced; a job that breaks one is refused, and its
 # coordinator is told which. The same keys under [dataset.policy] hold for one dataset alone.
@@ -70,6 +77,12 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden
 # engines = ["ot", "paillier"]  # how jobs on columns may compute: "replicated" needs a helper
 # helpers = []                  # who may help them: parties or "coordinator", who with one more could read your columns
+# models = ["distributed", "shuffle"]  # how results are protected; also "exact", "local", "blended"
+# max_epsilon = 2.0             # the most that a job may cost a row, towards whoever sees its result,
+# max_delta = 1e-5              # and with what probability more
+# max_local_epsilon = 8.0       # the most that a row's report may cost it as it leaves
+# analysts = ["south"]          # parties that may see reports
+# shufflers = ["east"]          # parties that may shuffle them
 # max_candidates = 1000000      # the most candidates that a job may ask for
 # max_deadline = "2h"           # the longest that a job may take
 # max_union_bound = 100000      # the most fakes that a job may ask for

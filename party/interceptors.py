@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -27,6 +27,8 @@ from link.errors import (
 )
 from link.identity import Identity, Role, check_peer, peer_of
 from party.logs import Log
+
+T = TypeVar("T")
 
 MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are limited
 
@@ -121,9 +123,11 @@ class Gate(grpc.aio.ServerInterceptor):
             "response_serializer": handler.response_serializer,
         }
         if handler.request_streaming and not handler.response_streaming:
-            return grpc.stream_unary_rpc_method_handler(self._unary(call, allowed, handler.stream_unary), **wire)
+            unary = self._watched(handler.stream_unary)
+            return grpc.stream_unary_rpc_method_handler(self._unary(call, allowed, unary), **wire)
         if handler.request_streaming:
-            return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, handler.stream_stream), **wire)
+            stream = self._watched(handler.stream_stream)
+            return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, stream), **wire)
         if handler.response_streaming:
             return grpc.unary_stream_rpc_method_handler(self._stream(call, allowed, handler.unary_stream), **wire)
         return grpc.unary_unary_rpc_method_handler(self._unary(call, allowed, handler.unary_unary), **wire)
@@ -151,6 +155,17 @@ class Gate(grpc.aio.ServerInterceptor):
 
     def _admit(self, allowed: frozenset[Role], context: Context) -> None:
         _check_role(allowed, *check_peer(self._trust, context.auth_context()), self._me)
+
+    def _watched(self, method: Callable[..., T]) -> Callable[..., T]:
+        """The method, of a stream of requests that ends when the certificate of its sender is revoked."""
+
+        async def admitted(messages: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
+            caller = context.auth_context()
+            async for message in messages:
+                check_peer(self._trust, caller)
+                yield message
+
+        return lambda messages, context: method(admitted(messages, context), context)
 
     @asynccontextmanager
     async def _translated(self, call: str, context: Context) -> AsyncIterator[None]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from decimal import Decimal
 
 from jobs.kinds import check_kind
 from jobs.spec import JobSpec
+from jobs.spec_values import seconds
+from party.case import Case, Earlier, Verdict
 from party.config import PartyConfig
-from party.policy import Approval, Case, Earlier, Verdict, check_fit, check_new_rows, check_rows, decide, verdicts
+from party.ledger import Ledger, charges
+from party.policy import Approval, check_fit, check_new_rows, check_rows, decide, verdicts
+from party.privacy_budget import left, totals
 from party.rules import PolicySection
 from party.store import Store
 
@@ -20,6 +25,7 @@ class Judge:
         config: The node's file.
         federation: All parties of its federation file.
         store: Its jobs.
+        ledger: What jobs have cost the records of its datasets.
         now: Unix seconds.
     """
 
@@ -28,29 +34,34 @@ class Judge:
         config: PartyConfig,
         federation: Collection[str],
         store: Store,
+        ledger: Ledger,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._config, self._federation, self._store, self._now = config, federation, store, now
+        self._ledger = ledger
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
         return self._config.policy_of(spec.job.dataset)
 
-    def decide(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"", expiry: int | None = None) -> Approval:
+    def decide(
+        self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"", attempt: int = 1, expiry: int | None = None
+    ) -> Approval:
         """How the policy has a job approved, were it proposed or started now.
 
         Args:
             spec: The job.
             coordinator: Who proposes it.
             job_id: Its id, where it has one: a job is not judged by itself.
+            attempt: Of its starts that which is judged; earlier ones have cost what they have cost.
             expiry: When the proposal ends, where one has just come.
 
         Raises:
             ConfigurationError: The job does not fit this node or the kind of its dataset.
             PolicyDenied: A rule refuses it.
         """
-        return decide(self.policy_of(spec), self._case(spec, coordinator, job_id, expiry))
+        return decide(self.policy_of(spec), self._case(spec, coordinator, job_id, attempt, expiry))
 
     def verdicts(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"") -> tuple[Verdict, ...]:
         """What each rule of the policy says to a job now.
@@ -58,7 +69,7 @@ class Judge:
         Raises:
             ConfigurationError: The job does not fit this node.
         """
-        case = self._case(spec, coordinator, job_id, None)
+        case = self._case(spec, coordinator, job_id, 1, None)
         check_fit(case)
         return verdicts(self.policy_of(spec), case)
 
@@ -80,12 +91,19 @@ class Judge:
         last = counted[-1] if counted else None
         check_new_rows(policy, me=me, n_rows=n_rows, data_digest=data_digest, last=last)
 
+    def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
+        """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
+        case = self._case(spec, "", job_id, 1, None)
+        return {} if case.budget is None else left(case.budget, totals(case.charged, case.budget))
+
     def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
         """The other jobs that were started on a job's dataset, first the first."""
         return [job for job in self._store.earlier(spec.job.dataset) if job.job_id != job_id]
 
-    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, expiry: int | None) -> Case:
-        dataset = self._config.datasets.get(spec.job.dataset)
+    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
+        dataset, now = self._config.datasets.get(spec.job.dataset), self._now()
+        budget = None if dataset is None else dataset.privacy
+        since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:
             check_kind(spec, dataset.kind, self._config.party.name)
         return Case(
@@ -94,7 +112,9 @@ class Judge:
             me=self._config.party.name,
             federation=self._federation,
             datasets=self._config.datasets.keys(),
-            now=self._now(),
+            now=now,
             expiry=expiry,
             earlier=self.earlier(spec, job_id),
+            budget=budget,
+            charged=charges(self._ledger.entries(spec.job.dataset, since), without=(job_id, attempt)),
         )

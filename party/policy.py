@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -21,80 +20,18 @@ from jobs.spec import JobSpec
 from jobs.spec_values import seconds
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.disclosure import openings
+from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.transactions import matching
+from party.case import Case, Earlier, Verdict, listed
+from party.privacy_rules import PRIVACY_RULES, budget_verdicts
 from party.rules import ApprovalRule, PolicySection
 
 Approval = Literal["auto", "manual"]
 
 DEFAULT_PERIOD: Final = "30d"
 CLOCK_SLACK_S: Final = 300  # by which a coordinator's clock may be ahead of this one
+_TOP: Final = "; without a floor only where noise protects each record"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which a union is opened
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """A job that was started at this party before.
-
-    Attributes:
-        job_id: The job.
-        started: Unix seconds.
-        parties: All its parties.
-        min_support: As in its specification.
-        state: How far it came.
-        n_rows: Rows that its dataset had here; None where it did not come so far.
-        data_digest: Of the dataset's content; kept at this party only.
-    """
-
-    job_id: bytes
-    started: float
-    parties: tuple[str, ...]
-    min_support: str
-    state: str
-    n_rows: int | None = None
-    data_digest: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is judged.
-
-    Attributes:
-        spec: What is proposed.
-        coordinator: Who proposes it.
-        me: This party.
-        federation: All parties of its federation file.
-        datasets: The names of its datasets.
-        now: Unix seconds.
-        expiry: When the proposal ends, Unix seconds; None where nothing is proposed yet.
-        earlier: The jobs that were started on the dataset, first the first.
-    """
-
-    spec: JobSpec
-    coordinator: str
-    me: str
-    federation: Collection[str]
-    datasets: Collection[str]
-    now: float
-    expiry: int | None = None
-    earlier: Sequence[Earlier] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one rule says to a job.
-
-    Attributes:
-        rule: Its key in the policy.
-        allows: What it allows, in words.
-        refusal: Why it refuses the job: the end of a sentence that begins with "the policy of NAME"; None where it
-            does not.
-        later: Whether it is decided only once the rows are counted.
-    """
-
-    rule: str
-    allows: str
-    refusal: str | None = None
-    later: bool = False
 
 
 def decide(policy: PolicySection, case: Case) -> Approval:
@@ -120,7 +57,8 @@ def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     spec = case.spec
     silent = _OF_ITEMSETS - (_OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else frozenset())
     judged = (rule(policy, case) for rule in _RULES if rule not in silent)
-    return tuple(verdict for verdict in judged if verdict is not None)
+    *found, how = (verdict for verdict in judged if verdict is not None)
+    return (*found, *budget_verdicts(case), how)
 
 
 def check_fit(case: Case) -> None:
@@ -153,10 +91,8 @@ def check_rows(policy: PolicySection, spec: JobSpec, *, me: str, n_rows: int) ->
     Raises:
         PolicyDenied: The count is too low.
     """
-    if not spec.mines:
-        return
-    count = spec.itemsets.min_support
-    if isinstance(count, Decimal) or policy.min_support is None or policy.min_count is not None:
+    count = spec.itemsets.min_support_ if spec.mines else None
+    if count is None or isinstance(count, Decimal) or policy.min_support is None or policy.min_count is not None:
         return
     if count < policy.min_support * n_rows:
         raise _denied(me, f"asks for a support of at least {policy.min_support}, and a count of {count} is below it")
@@ -194,7 +130,7 @@ def _coordinators(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     refusal = None
     if case.coordinator not in policy.coordinators:
-        refusal = f"takes no jobs of '{case.coordinator}', only of {_listed(policy.coordinators)} (rule coordinators)"
+        refusal = f"takes no jobs of '{case.coordinator}', only of {listed(policy.coordinators)} (rule coordinators)"
     return Verdict("coordinators", ", ".join(policy.coordinators), refusal)
 
 
@@ -204,7 +140,7 @@ def _peers(policy: PolicySection, case: Case) -> Verdict | None:
     others = [name for name in case.spec.job.parties if name not in (case.me, *policy.peers)]
     refusal = None
     if others:
-        refusal = f"does not allow jobs together with '{others[0]}', only with {_listed(policy.peers)} (rule peers)"
+        refusal = f"does not allow jobs together with '{others[0]}', only with {listed(policy.peers)} (rule peers)"
     return Verdict("peers", ", ".join(policy.peers), refusal)
 
 
@@ -221,7 +157,7 @@ def _min_parties(policy: PolicySection, case: Case) -> Verdict | None:
 def _tasks(policy: PolicySection, case: Case) -> Verdict:
     task, refusal = case.spec.job.task, None
     if task not in policy.tasks:
-        refusal = f"allows only {_listed(policy.tasks)}, not the task '{task}' (rule tasks)"
+        refusal = f"allows only {listed(policy.tasks)}, not the task '{task}' (rule tasks)"
     return Verdict("tasks", ", ".join(policy.tasks), refusal)
 
 
@@ -231,15 +167,17 @@ def _datasets(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     refusal = None
     if dataset not in policy.datasets:
-        refusal = f"does not open the dataset '{dataset}' to jobs, only {_listed(policy.datasets)} (rule datasets)"
+        refusal = f"does not open the dataset '{dataset}' to jobs, only {listed(policy.datasets)} (rule datasets)"
     return Verdict("datasets", ", ".join(policy.datasets), refusal)
 
 
 def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
-    least, asked = policy.min_support, case.spec.itemsets.min_support
+    least, asked = policy.min_support, case.spec.itemsets.min_support_
     if least is None:
         return None
     allows, refusal = f"at least {least}", None
+    if asked is None:
+        return Verdict("min_support", f"{allows}{_TOP}")
     if isinstance(asked, int):
         if policy.min_count is not None:
             return Verdict("min_support", f"{allows}, or a count that min_count allows")
@@ -255,8 +193,10 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     if case.spec.trains:
         return _min_count_of_model(least, case)
-    asked = case.spec.itemsets.min_support
+    asked = case.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", None
+    if asked is None:
+        return Verdict("min_count", f"{allows}{_TOP}")
     if isinstance(asked, Decimal):
         if policy.min_support is not None:
             return Verdict("min_count", f"{allows} of all parties", later=True)
@@ -294,12 +234,19 @@ def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
     if missing and (given.catalogue is None or matching(given.catalogue, missing)):
         line = json.dumps([*given.exclude, *missing], ensure_ascii=False)
         refusal = f"withholds items (rule withhold); add to the job's [itemsets]: exclude = {line}"
-    return Verdict("withhold", f"jobs that exclude {_listed(policy.withhold)}", refusal)
+    return Verdict("withhold", f"jobs that exclude {listed(policy.withhold)}", refusal)
 
 
 def _max_candidates(policy: PolicySection, case: Case) -> Verdict | None:
-    asked = case.spec.itemsets.max_candidates
+    asked = _candidates(case.spec)
     return _at_most("max_candidates", policy.max_candidates, asked, str(asked))
+
+
+def _candidates(spec: JobSpec) -> int:
+    """What a job says of its candidates; where records are perturbed, what they are asked about at once."""
+    if not spec.privacy.perturbs:
+        return spec.itemsets.max_candidates
+    return max(len(spec.itemsets.catalogue or ()), 2 * (spec.itemsets.top_k or DEFAULT_K))
 
 
 def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
@@ -307,7 +254,7 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.disclose is None:
         return None
     if asked not in policy.disclose:
-        refusal = f"allows disclose = {_listed(policy.disclose)} only, and the job has '{asked}' (rule disclose)"
+        refusal = f"allows disclose = {listed(policy.disclose)} only, and the job has '{asked}' (rule disclose)"
     return Verdict("disclose", ", ".join(policy.disclose), refusal)
 
 
@@ -319,7 +266,7 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
     if others:
         refusal = (
-            f"does not trust '{others[0]}' to be a computing party, only {_listed(policy.compute)} (rule compute); "
+            f"does not trust '{others[0]}' to be a computing party, only {listed(policy.compute)} (rule compute); "
             "set [trust] compute in the job"
         )
     return Verdict("compute", ", ".join(policy.compute), refusal)
@@ -327,6 +274,8 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
 
 def _shares(spec: JobSpec) -> bool:
     """Whether the computing parties hold shares of something."""
+    if spec.privacy.model != "exact":
+        return False
     if spec.trains:
         return spec.k_means is not None and spec.is_vertical
     return spec.itemsets.disclose != "candidates" or engine_of(spec) == "replicated"
@@ -337,7 +286,7 @@ def _engines(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.engines is None or asked is None:
         return None
     if asked not in policy.engines:
-        refusal = f"allows engine = {_listed(policy.engines)} only, and the job takes '{asked}' (rule engines)"
+        refusal = f"allows engine = {listed(policy.engines)} only, and the job takes '{asked}' (rule engines)"
     return Verdict("engines", ", ".join(policy.engines), refusal)
 
 
@@ -346,7 +295,7 @@ def _helpers(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.helpers is None or not case.spec.is_vertical:
         return None
     if helper is not None and helper not in (case.me, *policy.helpers):
-        trusted = f"only {_listed(policy.helpers)}" if policy.helpers else "nobody"
+        trusted = f"only {listed(policy.helpers)}" if policy.helpers else "nobody"
         refusal = f"lets {trusted} help the computing parties, and in this job '{helper}' does (rule helpers)"
     return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
 
@@ -366,7 +315,7 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
     spec = case.spec
     if spec.is_vertical:
         asked, key = spec.alignment.bound, "[align] bound"
-    elif spec.trains:
+    elif spec.trains or spec.privacy.model != "exact":
         return None  # there is no union
     else:
         labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
@@ -445,6 +394,7 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _compute,
     _engines,
     _helpers,
+    *PRIVACY_RULES,
     _max_deadline,
     _max_union_bound,
     _max_expiry,
@@ -495,7 +445,3 @@ def _at_most(rule: str, most: int | None, asked: int | None, told: str, what: st
 
 def _denied(me: str, what: str) -> PolicyDenied:
     return PolicyDenied(f"the policy of {me} {what}", party=me)
-
-
-def _listed(names: Collection[str]) -> str:
-    return " and ".join(f"'{name}'" for name in names)

@@ -15,6 +15,7 @@ from jobs.release import pack_outcome, release_of, sign
 from jobs.result import digest
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError
+from mining.joint.estimated import unpack_estimates
 from party.job import Job
 from party.room import Room
 from protos.v1.control_pb2 import ResultHeader
@@ -52,6 +53,10 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     if found is not None:
         found = await _aside(room, found.canonical)
     table = await _aside(room, lambda: pack_outcome(run.outcome))
+    estimated = None
+    if run.outcome.estimated is not None:
+        estimated = unpack_estimates(table)
+        found = estimated.itemsets.rounded()
     signed = digest(table) if table else b""
     header = _signed(room, job, run, signed)
     events: list[Event] = []
@@ -75,6 +80,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             run.outcome.rules,
             positions=run.outcome.positions,
             trained=run.outcome.model,
+            estimated=estimated,
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))

@@ -11,6 +11,7 @@ from link.grpc_transport import NodeLink
 from link.identity import Identity
 from party.alignments import Alignments
 from party.consent import Consent
+from party.ledger import Ledger
 from party.logs import Log
 from party.node_audit import NodeAudit
 from party.ot_stock import StockFile
@@ -27,6 +28,7 @@ class Room:
         identity: This party.
         consent: Its answers to proposals.
         store: Its jobs, on disk.
+        ledger: What jobs have cost the records of its datasets, on disk.
         audit: Its audit log.
         audit_key: Keys the MACs in it.
         sources: Its data.
@@ -43,6 +45,7 @@ class Room:
     identity: Identity
     consent: Consent
     store: Store
+    ledger: Ledger
     audit: NodeAudit
     audit_key: AuditKey
     sources: Sources

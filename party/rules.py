@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from jobs.federation import Name
 from jobs.itemsets_spec import Pattern
+from jobs.privacy_spec import Delta, Epsilon, PrivacyModel
 from jobs.spec import Task
 from jobs.spec_values import DataName, Duration, seconds
 from mining.joint.parameters import Disclose
@@ -95,6 +96,12 @@ class Rules(_Section):
         compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.
         engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`.
         helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
+        models: Privacy models that a job may have; all, where absent.
+        max_epsilon: The largest ε of a job towards whoever sees its result; says nothing to jobs without noise.
+        max_delta: The largest δ of a job, the same.
+        max_local_epsilon: The largest ε of a report towards whoever sees it as it leaves this party.
+        analysts: Parties that may see reports; any, where absent.
+        shufflers: Parties that may shuffle reports; any, where absent.
         max_deadline: The longest deadline of a job.
         max_union_bound: The highest bound of a union or of an alignment; a job with one must set a bound no higher.
         max_expiry: How far ahead a proposal may expire; 7 days, where absent.
@@ -119,6 +126,12 @@ class Rules(_Section):
     compute: Annotated[tuple[Name, ...] | None, Some] = None
     engines: Annotated[tuple[ChosenEngine, ...] | None, Some] = None
     helpers: tuple[Name | Literal["coordinator"], ...] | None = None
+    models: Annotated[tuple[PrivacyModel, ...] | None, Some] = None
+    max_epsilon: Epsilon | None = None
+    max_delta: Delta | None = None
+    max_local_epsilon: Epsilon | None = None
+    analysts: Annotated[tuple[Name, ...] | None, Some] = None
+    shufflers: Annotated[tuple[Name, ...] | None, Some] = None
     max_deadline: Duration | None = None
     max_union_bound: Count | None = None
     max_expiry: Annotated[Duration, AfterValidator(_expiry)] = "7d"

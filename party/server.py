@@ -34,9 +34,11 @@ from party.frequency.service import FrequencyService
 from party.identity import check_identity
 from party.interceptors import Gate
 from party.judge import Judge
+from party.ledger import Ledger
 from party.logs import LibraryLines, Log, open_log
 from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
+from party.node_database import FILE
 from party.ot_stock import STOCK_FILE, StockFile
 from party.room import Room
 from party.service import ControlService
@@ -44,7 +46,7 @@ from party.session_host import SessionHost
 from party.shuffler.service import SERVICE as SHUFFLER_SERVICE
 from party.shuffler.service import ShufflerService
 from party.sources import Sources
-from party.store import FILE, Store
+from party.store import Store
 from party.tables import ReleasedTables
 from protos.v1 import control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
 
@@ -79,16 +81,18 @@ class Node:
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._store = Store.open(state / FILE)
+        self._ledger = Ledger.open(state / FILE)
         self._stock = StockFile.open(state / STOCK_FILE, log)
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
         self._audit.party, self._audit.log = self.name, log
         members = tuple(federation.addresses)
-        judge = Judge(config, members, self._store)
+        judge = Judge(config, members, self._store, self._ledger)
         self.host = SessionHost(
             Room(
                 identity=identity,
                 consent=Consent(judge, identity, self._store, self._audit),
                 store=self._store,
+                ledger=self._ledger,
                 audit=self._audit,
                 audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self._sources,
@@ -106,7 +110,7 @@ class Node:
         estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
-        self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, log)
+        self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
@@ -166,6 +170,7 @@ class Node:
             self._log.info("stopped")
         self._executor.close()
         self._store.close()
+        self._ledger.close()
         self._stock.close()
         self._frequency.close()
         self._shuffler.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from crypto.primitives.randomness import Randomness
-from jobs.audit.events import Ended, Started
+from jobs.audit.events import Ended, Event, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.parameters import coordinator_deals
@@ -27,6 +27,7 @@ from link.errors import (
     UnexpectedMessage,
     from_code,
 )
+from party.charging import charge_start, charged
 from party.consent import spec_of
 from party.dealing import CoordinatorDealings
 from party.job import Job
@@ -93,7 +94,7 @@ class SessionHost:
             error = PeerError(
                 f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
             )
-            await self._end_record(record, FAILED, error)
+            await self._end_record(record, FAILED, error, *charged(self._room.ledger, record.job_id, record.attempt))
         self._forget_stale()
         for record in store.within((FAILED, CANCELLED)):
             if record.expiry > self._now() and lost(record.error_code):
@@ -176,7 +177,8 @@ class SessionHost:
         if self._closing or self.running >= self._room.max_running:
             why = "is stopping" if self._closing else f"runs {self.running} jobs, the most that its max_running allows"
             raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
-        self._room.consent.judge.decide(job.spec, job.coordinator, job_id=job.id)
+        self._room.consent.judge.decide(job.spec, job.coordinator, job_id=job.id, attempt=attempt)
+        charge_start(self._room.ledger, job, attempt, self._now())
         if coordinator_deals(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, lambda: job.watched)
         job.attempt = attempt
@@ -337,7 +339,8 @@ class SessionHost:
         room = self._room
         policy = room.consent.judge.policy_of(job.spec)
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            started = asyncio.create_task(room.audit.record(Started.of(job.id, attempt, approvals)))
+            events = (Started.of(job.id, attempt, approvals), *charged(room.ledger, job.id, attempt))
+            started = asyncio.create_task(room.audit.record(*events))
             try:
                 data = await transport.before_session(self._load(job))
             finally:
@@ -464,9 +467,9 @@ class SessionHost:
         cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
         self._room.log.warning(f"job {_WORDS[state]}", job=job.id.hex(), error=cause)
 
-    async def _end_record(self, record: Record, state: JobState.ValueType, told: ComineError) -> None:
-        """Ends a job that is not in memory."""
-        await self._room.audit.record(Ended.by(record.job_id, _WORDS[state], told))
+    async def _end_record(self, record: Record, state: JobState.ValueType, told: ComineError, *before: Event) -> None:
+        """Ends a job that is not in memory, once `before` is told."""
+        await self._room.audit.record(*before, Ended.by(record.job_id, _WORDS[state], told))
         self._room.store.move(record.job_id, record.state, state, _ended(self._now(), told, self._me))
         self._room.log.warning(f"job {_WORDS[state]}", job=record.job_id.hex(), error=told)
 

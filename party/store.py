@@ -1,6 +1,6 @@
-"""`node.db`: every job that this party was asked for, what it answered, and how far the job came.
+"""The jobs in `node.db`: every one that this party was asked for, what it answered, and how far the job came.
 
-One SQLite table that the node and the command line use at the same time. A state is written before it is told to
+The node and the command line use the table at the same time. A state is written before it is told to
 anybody, and a move between states is made only from the state that the mover believes in; so of two processes that
 decide at once one is refused, and a job begins once in the life of the database.
 """
@@ -10,62 +10,17 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from link.errors import ConfigurationError
-from party.database import alone, connect, make_private, told
+from party.case import Earlier
 from party.job import MOVES
-from party.policy import Earlier
+from party.node_database import open_database, translated
 from protos.v1.control_pb2 import DENIED, JobState, SignedProposal
 
-FILE: Final = "node.db"
-VERSION: Final = 2
 MOST_REFUSED: Final = 1000
-BUSY_S: Final = 5.0  # for which another process may hold the database
-_APPLICATION: Final = 0x636F6D69  # "comi"
-_SECOND: Final = """
-ALTER TABLE jobs ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
-CREATE TABLE levels (
-    job_id BLOB NOT NULL,
-    length INTEGER NOT NULL,
-    version TEXT NOT NULL,
-    level BLOB NOT NULL,
-    PRIMARY KEY (job_id, length)
-) WITHOUT ROWID;
-UPDATE jobs SET attempt = 1 WHERE started IS NOT NULL;
-PRAGMA user_version = 2;
-"""  # what the second version has beyond the first
-_SCHEMA: Final = f"""
-CREATE TABLE jobs (
-    job_id BLOB PRIMARY KEY,
-    proposal BLOB NOT NULL,
-    coordinator TEXT NOT NULL,
-    dataset TEXT NOT NULL,
-    parties TEXT NOT NULL,
-    min_support TEXT NOT NULL,
-    expiry INTEGER NOT NULL,
-    received REAL NOT NULL,
-    state TEXT NOT NULL,
-    decided REAL,
-    decided_by TEXT NOT NULL DEFAULT '',
-    reason TEXT NOT NULL DEFAULT '',
-    approval BLOB NOT NULL DEFAULT x'',
-    started REAL,
-    n_rows INTEGER,
-    data_digest BLOB,
-    ended REAL,
-    error_code TEXT NOT NULL DEFAULT '',
-    error_message TEXT NOT NULL DEFAULT '',
-    error_party TEXT NOT NULL DEFAULT '',
-    release BLOB NOT NULL DEFAULT x''
-) WITHOUT ROWID;
-CREATE INDEX jobs_by_state ON jobs (state);
-CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
-PRAGMA application_id = {_APPLICATION};
-{_SECOND}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +106,7 @@ class Store:
             ConfigurationError: The file is no such database, damaged, or of a newer version.
             ResourceError: It cannot be read or written.
         """
-        make_private(path, folder=True)
-        with _told(path):
-            connection = connect(path, BUSY_S, "synchronous = NORMAL")
-            try:
-                _prepare(connection, path)
-                return cls(path, connection)
-            except BaseException:
-                connection.close()
-                raise
+        return cls(path, open_database(path, "NORMAL"))
 
     def close(self) -> None:
         """Ends the connection."""
@@ -186,7 +133,7 @@ class Store:
 
     def earlier(self, dataset: str) -> list[Earlier]:
         """The jobs that were started on a dataset, first the first."""
-        with self._lock, _told(self._path):
+        with self._lock, translated(self._path):
             rows = self._connection.execute(
                 "SELECT job_id, started, parties, min_support, state, n_rows, data_digest FROM jobs "
                 "WHERE dataset = ? AND started IS NOT NULL ORDER BY started, job_id",
@@ -269,7 +216,7 @@ class Store:
     def levels(self, job_id: bytes, version: str) -> list[tuple[int, bytes]]:
         """What one version of the software has kept of a job: lengths, ascending, and results."""
         where = "WHERE job_id = ? AND version = ? ORDER BY length"
-        with self._lock, _told(self._path):
+        with self._lock, translated(self._path):
             return list(self._connection.execute(f"SELECT length, level FROM levels {where}", (job_id, version)))  # noqa: S608
 
     def keep_levels_of(self, states: Collection[JobState.ValueType], now: float) -> None:
@@ -296,11 +243,11 @@ class Store:
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
     def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        with self._lock, _told(self._path):
+        with self._lock, translated(self._path):
             return self._connection.execute(statement, values)
 
     def _select(self, where: str, *values: Any) -> list[Record]:
-        with self._lock, _told(self._path):
+        with self._lock, translated(self._path):
             return [_record(row) for row in self._connection.execute(f"{_ALL} {where}", values)]
 
     def _data_version(self) -> int:
@@ -311,31 +258,6 @@ class Store:
         for name in changes:
             if name not in _COLUMNS:
                 raise RuntimeError(f"there is no column {name}")
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a new database into being, and an old one up to date; two processes may do so at once."""
-    with alone(connection):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (application, version, tables) == (0, 0, 0):
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-        elif application != _APPLICATION:
-            raise ConfigurationError(f"{path} is not the job database of a party; move it away or change state_dir")
-        elif version == 1:
-            for statement in _SECOND.split(";"):
-                connection.execute(statement)
-        elif version != VERSION:
-            raise ConfigurationError(
-                f"{path} was written by another version of comine (its schema is {version}, this version has "
-                f"{VERSION}); bring comine to that version"
-            )
-
-
-def _told(path: Path) -> AbstractContextManager[None]:
-    return told(path, "job", "move it away, or bring it back from a copy")
 
 
 def _name(state: JobState.ValueType) -> str:

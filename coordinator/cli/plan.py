@@ -63,6 +63,7 @@ def show_plan(plan: Plan) -> None:
     )
     for title, sentences in (
         ("Who learns what", plan.prose),
+        ("What it costs each record", cost_of_records(plan)),
         ("To be thought of", plan.advice),
         ("The figures rest on this", plan.assumptions),
     ):
@@ -72,6 +73,18 @@ def show_plan(plan: Plan) -> None:
             write(f"  - {sentence}\n")
     show_engines(plan)
     show_alternatives(plan)
+
+
+def cost_of_records(plan: Plan) -> list[str]:
+    """What a job under a privacy model spends, is charged, and leaves at each party that tells."""
+    if plan.privacy is None:
+        return []
+    lines = plan.privacy.prose()
+    for name, party in plan.parties.items():
+        if party.left is not None:
+            left = [f"{key.replace('_', ' ')} {rest}" for key, rest in party.left.model_dump().items() if rest]
+            lines.append(f"{name} has {', '.join(left)} left before the job.")
+    return lines
 
 
 def show_engines(plan: Plan) -> None:

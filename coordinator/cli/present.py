@@ -95,9 +95,11 @@ def _summary(result: Result, out: Path | None) -> str:
     if itemsets is None:
         account = f"; the account is written to {out}" if out is not None else ""
         return f"mined {over}; the result is at {', '.join(result.spec.job.recipients)}{account}"
-    found = f"{len(itemsets):,} frequent itemsets"
+    found = f"{len(itemsets):,} {'itemsets' if result.estimated is not None else 'frequent itemsets'}"
     if rules is not None:
         found += f" and {len(rules):,} rules"
     if result.found is not None and not result.found.counted:
         found += ", supports not disclosed,"
+    if result.estimated is not None:
+        found += ", estimated with 95 % intervals,"
     return f"{found} of {over}" + (f"; written to {out}" if out is not None else "")

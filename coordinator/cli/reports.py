@@ -66,6 +66,8 @@ def submit(
         check_taken,
         connection_to,
         files_of,
+        ledger_as_data,
+        ledger_sentence,
         submit_as_device,
         submit_as_gateway,
     )
@@ -93,10 +95,14 @@ def submit(
                 raise InputDataError(
                     f"{values} has {len(given):,} lines, and a device has one value; send for many with --gateway"
                 )
-            outcome, delivery = submit_as_device(connection, name, client_folder, given[0])
+            outcome, delivery, standing = submit_as_device(connection, name, client_folder, given[0])
             contents = {"report": outcome.status.value, "sentence": outcome.sentence, **asdict(delivery)}
+            if standing is not None:
+                contents["ledger"] = ledger_as_data(standing)
             acknowledged = delivery.counted + delivery.duplicate
             note(outcome.sentence)
+            if standing is not None:
+                note(ledger_sentence(standing))
             note(f"{acknowledged} of the reports in its outbox are counted, {delivery.waiting} wait")
             refused, sentences = delivery.refused, delivery.sentences
             of = refused + acknowledged + delivery.late + delivery.waiting

@@ -21,6 +21,7 @@ from protos.v1.link_pb2 import SignedReceipt
 
 if TYPE_CHECKING:
     from jobs.audit.key import AuditKey
+    from jobs.privacy_account import Charge
     from link.disclosure import Opened
 
 
@@ -176,6 +177,31 @@ class Started(JobEvent):
         return cls(job=job_id, attempt=attempt, approvals=tuple(map(_bytes, approvals)))
 
 
+class Charged(JobEvent):
+    """The privacy ledger was charged for a start; told again where the node died before this entry was on disk."""
+
+    event = "charged"
+    attempt: int = Field(ge=1)
+    dataset: str
+    model: str
+    local_epsilon: str | None = Field(description="Decimal; null where no report of a record leaves.")
+    epsilon: str = Field(description="Decimal.")
+    delta: str = Field(description="Decimal.")
+
+    @classmethod
+    def of(cls, job_id: bytes, attempt: int, dataset: str, cost: Charge) -> Charged:
+        """From what a job under a model that adds noise may cost."""
+        return cls(
+            job=job_id,
+            attempt=attempt,
+            dataset=dataset,
+            model=cost.model,
+            local_epsilon=None if cost.local_epsilon is None else str(cost.local_epsilon),
+            epsilon=str(cost.epsilon),
+            delta=str(cost.delta),
+        )
+
+
 # -- the session -----------------------------------------------------------------------------------------------------
 class SessionBegan(JobEvent):
     """The parties have greeted each other; no frame of a protocol has left yet."""
@@ -328,6 +354,49 @@ class EstimatesRead(CollectionEvent):
     reports: int = Field(ge=0, description="How many they were made of.")
 
 
+# -- the shuffler ----------------------------------------------------------------------------------------------------
+class RouteEvent(Event):
+    """Something in the life of one route of reports. None tells a report, or who sent one, or when."""
+
+    route: str
+
+
+class RouteCreated(RouteEvent):
+    """A coordinator created a route."""
+
+    event = "route-created"
+    coordinator: str
+    document_digest: Id
+
+
+class BatchClosed(RouteEvent):
+    """A batch took no more reports and was put into its new order; told again where the node died before that."""
+
+    event = "batch-closed"
+    batch: int = Field(ge=1)
+    received: int = Field(ge=0, description="Reports that came.")
+    dropped: int = Field(ge=0, description="Of these that were broken, there before, or beyond a sender's share.")
+    withheld: int = Field(ge=0, description="Of these that were discarded, since too few were left to hide among.")
+    forwarded: int = Field(ge=0, description="Of these that leave.")
+
+
+class BatchForwarded(RouteEvent):
+    """A closed batch is at its next place, and its reports were deleted here; told again where the node died."""
+
+    event = "batch-forwarded"
+    batch: int = Field(ge=1)
+    to: str = Field(description="The next shuffler, or the member that collects.")
+    reports: int = Field(ge=0)
+
+
+class RouteRetired(RouteEvent):
+    """A route takes no more reports."""
+
+    event = "route-retired"
+    by: str = Field(description="The coordinator that had created it.")
+    discarded: int = Field(ge=0, description="Reports that waited, too few for a batch.")
+
+
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
     for model in (
@@ -342,6 +411,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         Approved,
         Refused,
         Started,
+        Charged,
         SessionBegan,
         ValuesOpened,
         Transcript,
@@ -352,6 +422,10 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         CollectionDeleted,
         RoundEnded,
         EstimatesRead,
+        RouteCreated,
+        BatchClosed,
+        BatchForwarded,
+        RouteRetired,
     )
 }
 

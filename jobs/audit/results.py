@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import DecodeError
@@ -25,8 +27,11 @@ from jobs.document import Consents, ResultDocument, SignedRelease
 from jobs.model_document import MODEL_FILE, model_document, pack_model, read_model
 from jobs.release import rows_of, verify
 from jobs.result import digest
+from jobs.tables import csv_chunks
+from jobs.target import ESTIMATES_FILE
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
+from mining.joint.estimated import unpack_estimates
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 
@@ -138,7 +143,10 @@ class _Check:
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
             yield f"{party} signed other costs than it tells"
         if release.result_digest:
-            yield from self._model(release) if _trains(result) else self._tables(release)
+            if _trains(result):
+                yield from self._model(release)
+            else:
+                yield from self._estimates(release) if result.estimated else self._tables(release)
 
     def _told(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
         """When a release was signed, and whether its party's log tells of it."""
@@ -161,6 +169,36 @@ class _Check:
             return
         if not written or digest(pack_model(model)) != release.result_digest:
             yield f"{MODEL_FILE} does not hold the model that {release.party} signed"
+
+    def _estimates(self, release: Release) -> Iterator[str]:
+        try:
+            packed = (self.folder / ESTIMATES_FILE).read_bytes()
+            estimated = unpack_estimates(packed)
+        except (OSError, ValueError) as error:
+            yield f"{ESTIMATES_FILE} cannot be read ({error}), and {release.party} signed what is in it"
+            return
+        if digest(packed) != release.result_digest:
+            yield f"{ESTIMATES_FILE} does not hold the estimates that {release.party} signed"
+            return
+        measures = (self.result.parameters.get("rules") or {}).get("measures", ())
+        tables = {"itemsets": estimated.itemsets.to_arrow()}
+        if estimated.rules is not None:
+            tables["rules"] = estimated.rules.to_arrow(measures)
+        for name, table in tables.items():
+            yield from self._same(name, table, release)
+
+    def _same(self, name: str, table: pa.Table, release: Release) -> Iterator[str]:
+        """Whether the files of a table hold what follows from the estimates."""
+        path = self.folder / name
+        try:
+            as_text = path.with_suffix(".csv").read_bytes() == b"".join(csv_chunks(table))
+            as_columns = pq.read_table(path.with_suffix(".parquet")).equals(table)
+        except (OSError, pa.ArrowException) as error:
+            yield f"{name}.csv or {name}.parquet cannot be read ({type(error).__name__})"
+            return
+        for ending, same in (("csv", as_text), ("parquet", as_columns)):
+            if not same:
+                yield f"{name}.{ending} does not follow from the estimates that {release.party} signed"
 
     def _tables(self, release: Release) -> Iterator[str]:
         asked = self.result.parameters.get("itemsets")

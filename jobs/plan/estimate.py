@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from jobs.distributed_parameters import is_noisy
+from jobs.hybrid_parameters import is_reported
 from jobs.parameters import horizontal_mining
 from jobs.plan.alternatives import alternatives
 from jobs.plan.assumptions import advice, assumptions
@@ -33,6 +35,14 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         return estimate_model(spec, answers, latency_s, *others)
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others)
+    if is_reported(spec):
+        from jobs.plan.hybrid import estimate_reported  # with what other jobs do without
+
+        return estimate_reported(spec, answers, latency_s, *others)
+    if is_noisy(spec):
+        from jobs.plan.distributed import estimate_noisy
+
+        return estimate_noisy(spec, answers, latency_s, *others)
     task, parties = horizontal_mining(spec), spec.job.parties
     answers = {name: answers[name] for name in parties}
     figures = Figures.of(task, answers, latency_s, spec.plan.bytes_per_s)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from jobs.budget_document import Amounts
+from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError
 
@@ -35,6 +37,9 @@ class PartyPlan(_Part):
     bytes_received_at_most: int | None = Field(default=None, ge=0, description="The same of what it gets.")
     seconds: float = Field(ge=0, description="From the greeting of its peers to the result.")
     memory_bytes: int = Field(ge=0, description="Memory of its node at the most.")
+    left: Amounts | None = Field(
+        default=None, description="What is left of its totals for the privacy of records; null where it does not tell."
+    )
 
 
 class Batch(_Part):
@@ -88,6 +93,9 @@ class Plan(_Part):
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
     prose: list[str] = Field(description="The statement in sentences.")
     assumptions: list[str] = Field(description="On what the figures rest.")
+    privacy: Privacy | None = Field(
+        default=None, description="What the job costs each record; null of a job without noise, which nothing bounds."
+    )
     advice: list[str] = Field(default=[], description="What whoever runs the job should think of.")
     alternatives: list[Alternative] = Field(
         default=[], description="Other ways to do the job, each beside the job as written."

@@ -37,7 +37,7 @@ _STREAMS: Final = 150_000  # random transfers that the streams of a comparison c
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
 NODE_BYTES: Final = 160 << 20  # of a node that runs no job
-_ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
+ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
 POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
 _COPIES_OF_SUMS: Final = 3
 _BLOCK_BYTES: Final = 50 << 20  # that a block of comparisons keeps, of which two are on their way
@@ -78,7 +78,7 @@ def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_
             (number for step in taken for number, _ in _comparisons(step, task, n_parties, sizes.n_rows)), default=0
         )
         blocks = _BLOCK_BYTES * min(2 * BLOCK, compared) // BLOCK
-    return NODE_BYTES + answer.n_rows * _ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
+    return NODE_BYTES + answer.n_rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
 
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:

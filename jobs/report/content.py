@@ -12,13 +12,14 @@ from jobs.document import software_version
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
-from jobs.report.tables import MOST_ROWS, most_common, top
+from jobs.report.tables import MOST_ROWS, most_common, top, with_intervals
 from jobs.statement import statement
 from protos.v1.control_pb2 import Approval, Proposal, Release
 
 if TYPE_CHECKING:
     from jobs.findings import Result
     from jobs.spec import JobSpec
+    from mining.joint.spent import Spent
 
 _TOP: Final = 25
 _UNPLANNED: Final[Mapping[str, float | None]] = {"predicted": None, "ratio": None}
@@ -85,7 +86,8 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
 def figures(result: Result) -> list[tuple[str, str]]:
     """The key figures: what they count, and the number."""
     shown = [_size(result), ("parties", str(len(result.spec.job.parties)))]
-    for name, table in (("frequent itemsets", result.itemsets_table), ("rules", result.rules_table)):
+    itemsets = "frequent itemsets" if result.estimated is None else "itemsets, estimated"
+    for name, table in ((itemsets, result.itemsets_table), ("rules", result.rules_table)):
         if table is not None:
             shown.append((name, text.number(len(table))))
     sent = sum(costs.bytes_sent for costs in result.parties.values())
@@ -149,9 +151,7 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
         ("dataset", text.visible(spec.job.dataset)),
     ]
     if spec.mines:
-        support = spec.itemsets.min_support
-        threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
-        facts.append(("minimum support", threshold))
+        facts += _asked(spec)
     if spec.rules is not None:
         facts.append(("minimum confidence", str(spec.rules.min_confidence)))
     if result.found is not None and not result.found.counted:
@@ -160,6 +160,8 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
         facts.append(("alignment", spec.alignment.mode))
     elif not spec.trains:
         facts.append(("strategy" if spec.mines else "mode", result.strategy))
+    if result.estimated is not None:
+        facts += _cost(result.estimated.spent)
     if result.simulated:
         kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
         facts.append(("run", f"simulated, all parties in one process{kept}"))
@@ -167,6 +169,28 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
     if agreed:
         facts.append(("agreed", text.unix(max(agreed))))
     return [*facts, ("written", text.moment(written))]
+
+
+def _asked(spec: JobSpec) -> list[tuple[str, str]]:
+    """Which itemsets are asked for."""
+    facts, support = [], spec.itemsets.min_support_
+    if support is not None:
+        threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
+        facts.append(("minimum support", threshold))
+    if spec.itemsets.top_k is not None:
+        facts.append(("most frequent", f"the first {spec.itemsets.top_k:,}"))
+    return facts
+
+
+def _cost(spent: Spent) -> list[tuple[str, str]]:
+    """What the job has cost each record."""
+    delta = f" and δ = {spent.delta:g}" if spent.delta else ""
+    facts = [("privacy of a record", f"ε = {spent.epsilon:.4g}{delta} towards whoever sees the result")]
+    if spent.local_epsilon is not None and spent.n is not None:
+        facts.append(
+            ("of its report alone", f"ε = {spent.local_epsilon:.4g}; hidden among {spent.n:,} others' reports")
+        )
+    return [*facts, ("holds by", spent.bound)]
 
 
 def _itemsets(result: Result) -> dict[str, Any] | None:
@@ -177,6 +201,7 @@ def _itemsets(result: Result) -> dict[str, Any] | None:
     counted = result.found.counted
     return {
         "counted": counted,
+        "estimated": result.estimated is not None,
         "total": len(table),
         "shown": min(len(table), MOST_ROWS),
         "lengths": _with_shares(sorted(numbers)),
@@ -190,10 +215,12 @@ def _rules(result: Result) -> dict[str, Any] | None:
     if table is None or result.found is None:
         return None
     counted = result.found.counted
+    table = with_intervals(table)
     measures = list(table.column_names[6:]) if counted else []
     by = "lift" if "lift" in measures else "count"
     return {
         "counted": counted,
+        "estimated": result.estimated is not None,
         "total": len(table),
         "shown": min(len(table), MOST_ROWS),
         "measures": measures,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
 _SCRIPTS: Final = ("vendor/libraries.min.js",)
-_OF_JOBS: Final = ("itemsets", "table", "theme", "scatter", "pairs", "main")
+_OF_JOBS: Final = ("itemsets", "table", "theme", "estimates", "intervals", "scatter", "pairs", "main")
 
 
 class _Block(NamedTuple):

@@ -27,8 +27,10 @@ def tables(result: Result) -> dict[str, Any] | None:
     """What the page's scripts show; None where there is no result here.
 
     Lists of items are given by their lengths and, one after the other, positions in `items`. Numbers that JSON cannot
-    say are null, which stands for infinity. Where supports are not disclosed all counts are null, and there are no
-    measures. Columns of numbers are Arrow arrays, which `embedded` writes without a Python object for each.
+    say are null, which stands for infinity, in measures of rules over estimates for what is not known. Estimated
+    supports have the ends of their intervals beside them, as shares. Where supports are not disclosed all counts are
+    null, and there are no measures. Columns of numbers are Arrow arrays, which `embedded` writes without a Python
+    object for each.
     """
     found, rules = result.itemsets_table, result.rules_table
     if result.found is None or found is None:
@@ -37,12 +39,13 @@ def tables(result: Result) -> dict[str, Any] | None:
     data: dict[str, Any] = {
         "rows": result.n_rows,
         "counted": result.found.counted,
+        "estimated": result.estimated is not None,
         "items": [visible(item) for item in result.found.items],
         "itemsets": _itemsets(_most_frequent(_numbered(found, names), MOST_ROWS)),
         "rules": None,
     }
     if rules is not None:
-        data["rules"] = _rules(_most_frequent(_numbered(rules, names), MOST_ROWS))
+        data["rules"] = _rules(_most_frequent(_numbered(with_intervals(rules), names), MOST_ROWS))
     return data
 
 
@@ -80,6 +83,12 @@ def most_common(column: pa.ChunkedArray, number: int) -> list[tuple[str, int]]:
     return sorted(counted, key=lambda entry: (-entry[1], entry[0]))[:number]
 
 
+def with_intervals(rules: pa.Table) -> pa.Table:
+    """Rules whose intervals, if they have any, are called by what they are of."""
+    names = {"low": "confidence_low", "high": "confidence_high"}
+    return rules.rename_columns([names.get(name, name) for name in rules.column_names])
+
+
 def _numbered(table: pa.Table, names: pa.Array) -> pa.Table:
     """The table with each item replaced by its position in `names`, by which lists are quicker to choose and write."""
     for place, column in enumerate(table.columns):
@@ -102,7 +111,10 @@ def _most_frequent(table: pa.Table, number: int) -> pa.Table:
 
 
 def _itemsets(table: pa.Table) -> dict[str, Any]:
-    return {**_lists(table["itemset"]), "count": _counts(table["count"])}
+    found = {**_lists(table["itemset"]), "count": _counts(table["count"])}
+    if "low" in table.column_names:
+        found |= {name: _rounded(table[name].to_numpy()) for name in ("support", "low", "high")}
+    return found
 
 
 def _rules(table: pa.Table) -> dict[str, Any]:
@@ -111,7 +123,7 @@ def _rules(table: pa.Table) -> dict[str, Any]:
         "consequent": _lists(table["consequent"]),
         "count": _counts(table["count"]),
         "antecedentCount": _counts(table["antecedent_count"]),
-        "consequentCount": _counts(table["consequent_count"]),
+        "consequentCount": None if table["count"].null_count else table["consequent_count"].combine_chunks(),
         "measures": _measures(table),
     }
 

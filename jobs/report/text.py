@@ -25,8 +25,10 @@ def number(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < _STEP else f"{value:,.0f}"
 
 
-def measure(value: float) -> str:
-    """A rule's measure, four significant digits."""
+def measure(value: float | None) -> str:
+    """A rule's measure, four significant digits; a dash for one that is not known."""
+    if value is None:
+        return "—"
     if not math.isfinite(value):
         return "∞"
     return f"{value:#.4g}" if abs(value) < _STEP else f"{value:,.0f}"

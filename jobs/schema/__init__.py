@@ -21,8 +21,14 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "job-status": ("jobs.standing", "JobDocument"),
     "jobs": ("jobs.standing", "JobList"),
     "frequency": ("jobs.frequency_document", "FrequencyDocument"),
+    "budget": ("jobs.budget_document", "BudgetDocument"),
     "audit": ("jobs.audit.reading", "LogDocument"),
     "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
+    "anonymization": ("jobs.anonymization.spec", "AnonymizationSpec"),
+    "anonymization-certificate": ("anonymize.certificate", "Certificate"),
+    "anonymization-risk": ("jobs.anonymization.risk_document", "RiskDocument"),
+    "anonymization-frontier": ("jobs.anonymization.frontier_document", "FrontierDocument"),
+    "hiding": ("jobs.hiding_document", "HidingDocument"),
 }
 NAMES: Final = tuple(MODELS)
 

@@ -20,8 +20,9 @@ from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.dyadic import PRECISE_BITS, Dyadic
+from ldp.estimate import Estimate
 from ldp.hadamard import parity, walsh_hadamard
-from ldp.mechanism import Channel, Tally
+from ldp.mechanism import Channel, Tally, some
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
 from ldp.sampling import Bits, coin_flips
@@ -106,14 +107,34 @@ class HadamardResponse(FrequencyOracle):
         excess: Floats = sums[self._block, self._row].astype(np.float64)
         return excess / float(shape.excess)
 
+    def estimate(self, tally: Tally, n: int) -> Estimate:
+        """Unbiased counts, and variances by how many reports lie in each block.
+
+        They tell how many users have a value of the block. The sum of its estimates, cut at 0, would tell far more
+        where there are more values than reports.
+        """
+        some(n)
+        counts, shape = self.unbiased(tally, n), self._shape
+        reports = tally.reshape(shape.blocks, shape.block).sum(axis=1)
+        own, other = shape.half * (shape.inside + shape.outside), 2 * shape.half * shape.outside
+        users = np.full(shape.blocks, float(n))
+        if shape.blocks > 1:
+            users = np.clip((reports - n * float(other)) / float(own - other), 0.0, n)
+        return Estimate(self.domain, n, counts, self._variance(np.clip(counts, 0, n), users, n))
+
     def variance(self, counts: Floats, n: int) -> Floats:
         """By where a user's own value lies: in another block, in the same one, or it is the value itself."""
+        users: Floats = np.bincount(self._block, weights=counts, minlength=self._shape.blocks).astype(np.float64)
+        return self._variance(np.asarray(counts, dtype=np.float64), users, n)
+
+    def _variance(self, counts: Floats, users: Floats, n: int) -> Floats:
+        """As `variance`, for so many users whose values are in each block."""
         shape = self._shape
         square = shape.excess**2
         near = float(shape.half * (shape.inside + shape.outside) / square)
         far = float(2 * shape.half * shape.outside / square)
-        in_block = np.bincount(self._block, weights=counts, minlength=shape.blocks)[self._block]
-        return np.asarray(far * (n - in_block) + near * in_block - counts, dtype=np.float64)
+        in_block = users[self._block]
+        return np.maximum(far * (n - in_block) + near * in_block - counts, 0)
 
     def channel(self) -> Channel:
         """Over all K numbers."""

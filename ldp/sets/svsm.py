@@ -42,6 +42,8 @@ class ItemsetMining(MiningPlan):
         k: How many itemsets, single items among them, are sought; at least 3.
         item_share: The share of users who are asked about single items.
         treatment: How the estimated sizes are taken, one of `ldp.sets.size_histogram.TREATMENTS`.
+        largest: The most items of an itemset that is sought, at least 2; without it as many as one of the k most
+            frequent can have.
 
     Attributes:
         items: The plan of the first three phases.
@@ -57,6 +59,7 @@ class ItemsetMining(MiningPlan):
         k: int,
         item_share: Fraction | float = Fraction(7, 10),
         treatment: str = "shrunken",
+        largest: int | None = None,
     ) -> None:
         super().__init__(domain, epsilon, k)
         if self.domain.size < 3:
@@ -66,7 +69,10 @@ class ItemsetMining(MiningPlan):
         share = Fraction(item_share).limit_denominator(1000)
         if not 0 < share < 1:
             raise ConfigurationError(f"a share of users lies between 0 and 1, not at {item_share}")
+        if largest is not None and largest < 2:
+            raise ConfigurationError(f"itemsets have two items or more, not {largest}; single items are found by SVIM")
         self.item_share, self.treatment = share, treatment
+        self.largest = min(largest_itemset(k), k if largest is None else largest)
         self.items = ItemMining(self.domain, epsilon, min(k, self.domain.size), treatment)
         rest = 1 - share
         self.shares = (*(share * each for each in self.items.shares), rest * SIZES_SHARE, rest * (1 - SIZES_SHARE))
@@ -116,4 +122,4 @@ class ItemsetMining(MiningPlan):
         frequencies = {
             item: max(frequency, least) for (item,), frequency in zip(items.itemsets, items.frequencies, strict=True)
         }
-        return best_itemsets(frequencies, 2 * self.k, largest_itemset(self.k))
+        return best_itemsets(frequencies, 2 * self.k, self.largest)

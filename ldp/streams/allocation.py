@@ -4,28 +4,115 @@ Every series adds up to ε at most, in exact arithmetic, however far it is follo
 grid of `ldp.streams.composition`, and cut to what the terms before have left. Infinite ones serve streams whose length
 nobody knows; their terms fall below what a mechanism can use sooner or later, geometric ones first. For streams without
 an end take the methods of `ldp.streams.methods`.
+
+All is computed in decimals and fractions, so that a service and its clients get the same terms on any machine.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
-from itertools import count
+from functools import lru_cache
+from itertools import count, islice, takewhile
 from typing import Any, Final
 
-import numpy as np
-from scipy import special
-
-from ldp.budget import check_epsilon, exp_below
+from ldp.budget import LEAST_EPSILON, check_epsilon, exp_below
 from ldp.domain import Domain, DomainLike
 from ldp.registry import oracle
 from ldp.streams.composition import exact, rounded_down
 from ldp.streams.dissimilarity import mean_variance
 from link.errors import ConfigurationError
 
-# Of a weight that was computed in floats, far more than their error; `_within` makes sure of the rest.
-_FLOAT_SLACK: Final = 1 - Fraction(1, 1 << 40)
+SERIES: Final = ("uniform", "geometric", "taylor", "p-series", "telescoping", "by-error")
+
+_DECIMALS: Final = Context(prec=40)
+_SLACK: Final = 1 - Fraction(1, 10**15)  # far more than the error of a weight in decimals, that of ζ included
+_PLACES: Final = 30
+_DIRECT: Final = 20  # terms of ζ that are added up one by one
+_BERNOULLI: Final = tuple(map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510")))
+
+
+def budgets(
+    series: str,
+    epsilon: float,
+    queries: int | None = None,
+    *,
+    ratio: float | None = None,
+    exponent: float | None = None,
+    errors: Sequence[float] = (),
+) -> tuple[Fraction, ...]:
+    """The budgets of queries one after the other, each at least the least that a mechanism works with.
+
+    Args:
+        series: One of `SERIES`.
+        epsilon: ε of all queries together.
+        queries: How many; `uniform` needs it, and of an infinite series there are by default as many as have terms that
+            are large enough.
+        ratio: Of `geometric`.
+        exponent: Of `p-series`.
+        errors: Of `by-error`, one for each query.
+
+    Raises:
+        ConfigurationError: There is no such series, a parameter is wrong or not of this series, or a query would get
+            too little.
+    """
+    if series not in SERIES:
+        raise ConfigurationError(f"there is no series '{series[:40]}' of budgets; take one of {', '.join(SERIES)}")
+    own = {"geometric": "ratio", "p-series": "exponent", "by-error": "errors"}.get(series)
+    for name, given in (("ratio", ratio is not None), ("exponent", exponent is not None), ("errors", bool(errors))):
+        if given and name != own:
+            raise ConfigurationError(f"the series '{series}' has no {name}; leave it out")
+    return _budgets(series, epsilon, queries, ratio, exponent, tuple(errors))
+
+
+@lru_cache(maxsize=16)
+def _budgets(
+    series: str,
+    epsilon: float,
+    queries: int | None,
+    ratio: float | None,
+    exponent: float | None,
+    errors: tuple[float, ...],
+) -> tuple[Fraction, ...]:
+    terms: Iterable[Fraction]
+    match series:
+        case "uniform":
+            if queries is None:
+                raise ConfigurationError("a uniform series divides the budget among a number of queries; name it")
+            _check_number(series, epsilon, queries)
+            terms = uniform(epsilon, queries)
+        case "by-error":
+            if queries not in (None, len(errors)):
+                raise ConfigurationError(f"{len(errors)} errors are of as many queries, and there are {queries:,}")
+            _check_number(series, epsilon, len(errors))
+            terms = by_error(epsilon, errors)
+        case "geometric":
+            terms = geometric(epsilon) if ratio is None else geometric(epsilon, ratio)
+        case "p-series":
+            terms = p_series(epsilon) if exponent is None else p_series(epsilon, exponent)
+        case _:
+            terms = {"taylor": taylor, "telescoping": telescoping}[series](epsilon)
+    found = tuple(islice(takewhile(lambda term: term >= LEAST_EPSILON, terms), queries))
+    wanted = len(errors) if series == "by-error" else queries
+    if len(found) < (1 if wanted is None else wanted):
+        raise _too_little(series, len(found))
+    return found
+
+
+def _check_number(series: str, epsilon: float, queries: int) -> None:
+    """Refuses more queries than any series has enough for, before their terms are computed."""
+    if queries * LEAST_EPSILON > check_epsilon(epsilon):
+        raise _too_little(series, math.floor(epsilon / LEAST_EPSILON))
+
+
+def _too_little(series: str, enough: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"the series '{series}' leaves less than {LEAST_EPSILON:g} for query {enough + 1:,}; take fewer queries, more "
+        "budget, or another series"
+    )
 
 
 def uniform(epsilon: float, queries: int) -> tuple[Fraction, ...]:
@@ -49,11 +136,14 @@ def by_error(epsilon: float, errors: Sequence[float]) -> tuple[Fraction, ...]:
     Raises:
         ConfigurationError: The budget is out of range, there is no query, or an a_i is not positive.
     """
-    array = np.asarray(errors, dtype=np.float64)
-    if not array.size or not np.isfinite(array).all() or array.min() <= 0:
+    if not errors or not all(math.isfinite(each) and each > 0 for each in errors):
         raise ConfigurationError("a budget is divided among one query or more, each with a positive finite error")
-    roots = [Fraction(float(root)) for root in np.cbrt(array)]
-    return tuple(_within(epsilon, (root / sum(roots) for root in roots)))
+    third = _DECIMALS.divide(Decimal(1), Decimal(3))
+    roots = [_DECIMALS.power(Decimal(float(each)), third) for each in errors]
+    largest = max(roots)
+    parts = [int(_DECIMALS.divide(root, largest).scaleb(_PLACES)) for root in roots]  # of one unit, so that sums are quick
+    total = sum(parts)
+    return tuple(_within(epsilon, (Fraction(part, total) for part in parts)))
 
 
 def geometric(epsilon: float, ratio: float = 0.5) -> Iterator[Fraction]:
@@ -106,8 +196,21 @@ def p_series(epsilon: float, p: float = 2.0) -> Iterator[Fraction]:
     """
     if exact(p) <= 1:
         raise ConfigurationError(f"a p-series has a sum for exponents above 1 only, not for {p:g}")
-    total = float(special.zeta(p))
-    return _within(epsilon, (Fraction(float(i) ** -p / total) * _FLOAT_SLACK for i in count(1)))
+    power, total = Decimal(-float(p)), _zeta(float(p))
+    return _within(epsilon, (Fraction(_DECIMALS.power(Decimal(i), power)) / total * _SLACK for i in count(1)))
+
+
+def _zeta(p: float) -> Fraction:
+    """ζ(p) to 20 digits: the first terms, and the Euler–Maclaurin formula for the rest."""
+    exponent, power = Fraction(p), Decimal(-p)
+    total = sum(Fraction(_DECIMALS.power(Decimal(i), power)) for i in range(1, _DIRECT))
+    last = Fraction(_DECIMALS.power(Decimal(_DIRECT), power))
+    total += last * (_DIRECT / (exponent - 1) + Fraction(1, 2))
+    factor = last * exponent / _DIRECT
+    for k, number in enumerate(_BERNOULLI, start=1):
+        total += number / math.factorial(2 * k) * factor
+        factor *= (exponent + 2 * k - 1) * (exponent + 2 * k) / _DIRECT**2
+    return total
 
 
 def telescoping(epsilon: float) -> Iterator[Fraction]:

@@ -79,6 +79,39 @@ def before_sampling(epsilon: float, rate: float | Fraction) -> float:
     return max(-log_above(1 / ratio), 0.0)
 
 
+def covered(epsilon: float, rate: float | Fraction, values: int) -> float:
+    """What a report of ε spends if it is of the user's value with probability g only, and of a uniform one otherwise.
+
+    ln(1 + g·x/(1 + (1 − g)·x/d)) with x = e^ε − 1, rounded up; `amplified` is its limit for many values. It holds
+    against whoever sees the report: if y is x' + 1 ≤ e^ε times as likely from some value as from the one from which it
+    is least likely, a uniform value yields it 1 + x'/d times as likely as the latter, at least.
+
+    Args:
+        epsilon: ε of the report.
+        rate: g, the secret probability with which it is of the user's value.
+        values: d, the number of values.
+
+    Raises:
+        ConfigurationError: The budget is no finite number, or the rate is not above 0 and at most 1.
+    """
+    grown, g = exp_below(exact(epsilon)) / _EXP_SLACK - 1, _rate(rate)
+    return log_above(1 + g * grown / (1 + (1 - g) * grown / values))
+
+
+def before_covering(epsilon: float, rate: float | Fraction, values: int) -> float:
+    """The ε that a covered report may have so that it spends `epsilon` at most: the inverse of `covered`.
+
+    ln(1 + y/(g − (1 − g)·y/d)) with y = e^ε − 1, rounded down; infinite where the coin alone hides the value well
+    enough.
+
+    Raises:
+        ConfigurationError: The budget is no finite number, or the rate is not above 0 and at most 1.
+    """
+    wanted, g = exp_below(exact(epsilon)) - 1, _rate(rate)
+    left = g - (1 - g) * wanted / values
+    return max(-log_above(1 / (1 + wanted / left)), 0.0) if left > 0 else math.inf
+
+
 def _rate(rate: float | Fraction) -> Fraction:
     if isinstance(rate, bool) or not isinstance(rate, int | float | Fraction) or not 0 < rate <= 1:
         raise ConfigurationError(f"a sampling rate lies above 0 and is 1 at most; {rate!r} does not")

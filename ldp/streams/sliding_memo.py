@@ -19,7 +19,7 @@ from crypto.primitives.randomness import Randomness
 from ldp.longitudinal.memoised import Memo, MemoisedMechanism
 from ldp.reports import Reports
 from ldp.streams.ledger import WindowLedger
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError, InputDataError, PolicyDenied
 
 _MAGIC: Final = b"LDPS\x01"
 _HEADER: Final = struct.Struct("<5sQQ")
@@ -67,16 +67,26 @@ class SlidingMemo:
         """What all reports so far, and all later ones of the same values, spend at most: ε∞ for each value."""
         return self.memo.spent
 
-    def report(self, step: int, value: str | int | float, rng: Randomness | None = None) -> Reports:
+    def report(
+        self, step: int, value: str | int | float, rng: Randomness | None = None, *, anew: bool = True
+    ) -> Reports:
         """The report of a step: about the value, or about the last one while the budget does not allow a new answer.
+
+        Args:
+            step: Its number.
+            value: The user's.
+            rng: The source of randomness.
+            anew: Whether anything but the window's budget allows a new answer.
 
         Raises:
             InputDataError: The value is outside the domain, or the step lies before the last new answer.
+            PolicyDenied: No new answer is allowed, and there is no last one.
         """
         left = self.ledger.left(step)
         if not self._is_kept(value):
-            if left < self._price:
-                assert self.reported is not None  # a window without any answer pays for one
+            if not anew or left < self._price:
+                if self.reported is None:  # never for want of the window's budget, which pays for one answer
+                    raise PolicyDenied("a user who has answered nothing yet needs budget for a first answer")
                 return self.memo.report(self.reported, rng)
             self.ledger.spend(step, self._price)
         self.reported = value.item() if isinstance(value, np.generic) else value

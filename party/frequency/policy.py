@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from jobs.collection import MECHANISMS, CollectionSpec
+from jobs.collection_mechanism import report_epsilon
 from jobs.federation import Name
 from jobs.spec_values import Duration, Fraction, seconds
 from ldp.domain import LARGEST_DOMAIN
@@ -78,11 +79,9 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
     if policy.create is not None and coordinator not in policy.create:
         allowed = ", ".join(policy.create) or "nobody"
         return f"lets {allowed} create collections, and not '{coordinator}' (rule create)"
-    if section.epsilon > policy.max_epsilon:
-        return (
-            f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and the collection asks for "
-            f"{section.epsilon}"
-        )
+    asked = report_epsilon(spec)
+    if asked > policy.max_epsilon:
+        return f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and the collection asks for {asked:.6g}"
     if policy.mechanisms is not None and section.mechanism not in policy.mechanisms:
         allowed = ", ".join(policy.mechanisms) or "none"
         return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"

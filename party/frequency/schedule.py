@@ -5,7 +5,8 @@ or written. A state goes to the disk together with the round that it opened or e
 twice, whatever happens to the node; rounds that fell into a time in which it did not run are left out.
 
     once        one round, from the creation of the collection to its closing
-    windows     round n from start + n·length on; it takes reports for its grace longer, while the next one is open
+    windows     round n from start + n·length on; it takes reports for its grace longer, while the next one is open;
+                with a series of budgets, each has a mechanism of its own
     search      rounds of one length, one after the other; g of them are one search by prefixes, and one period
     continual   a step in each window, which asks in no, one or two rounds; of two, each has half of the window
 
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.collection import CollectionSpec, WindowSection
-from jobs.collection_mechanism import mechanism_of_round, search_of, stream_of
+from jobs.collection_mechanism import budgets_of, mechanism_of_round, search_of, stream_of
 from ldp.aggregator import Aggregator
 from ldp.domain import Domain
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
@@ -214,7 +215,12 @@ class _Windowed(Schedule):
 
 
 class Windows(_Windowed):
-    """Rounds by the clock alone, which overlap by their grace."""
+    """Rounds by the clock alone, which overlap by their grace; a series of budgets ends with its last term."""
+
+    def __init__(self, spec: CollectionSpec, domain: Domain | None, created: float) -> None:
+        super().__init__(spec, domain, created)
+        series = budgets_of(spec)
+        self._most = math.inf if series is None else len(series)
 
     @property
     def initial(self) -> bytes:
@@ -226,7 +232,7 @@ class Windows(_Windowed):
         number = self._first(state, now)
         if self.opens(number) > now or not self._allowed(number):
             return None
-        mechanism = mechanism_of_round(self.spec, self.domain)
+        mechanism = mechanism_of_round(self.spec, self.domain, number)
         times = self.opens(number), self._closes(number)
         return Plan(number, number, number, *times, mechanism, "publication", "", _written(next=number + 1))
 
@@ -253,6 +259,9 @@ class Windows(_Windowed):
 
     def _closes(self, number: int) -> float:
         return self.opens(number + 1) + self.window.grace_s
+
+    def _allowed(self, periods: int) -> bool:
+        return periods < self._most and super()._allowed(periods)
 
 
 class _OneByOne(_Windowed):

@@ -156,6 +156,9 @@ class FrequencyService(FrequencyEstimationServicer):
             # What ended before the watch began is not news, but for the latest, and for the latest with reports.
             known = (collection.latest_ended, await self._latest(collection))
             final = min((each for each in known if each is not None), default=0) - 1
+            if request.HasField("first"):  # a later one may stem from another collection that had the name before
+                ended = -1 if collection.latest_ended is None else collection.latest_ended
+                final = min(int(request.first) - 1, ended)
             while True:
                 version, closed = collection.changes.version, collection.closed
                 async for snapshot in self._news(collection, chosen, final):
@@ -384,6 +387,7 @@ class FrequencyService(FrequencyEstimationServicer):
             rounds_ended=collection.ended,
             domain_digest=collection.domain_digest,
             node=self._me,
+            now=self._now(),
         )
         if reader:
             told.counters.CopyFrom(_counters(await collection.counters()))

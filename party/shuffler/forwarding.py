@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import grpc
 
+from jobs.audit.events import BatchForwarded
 from link.errors import ComineError, ConfigurationError
 from link.grpc_channel import dial
 from link.grpc_errors import explained
 from link.identity import Identity
 from party.logs import Log
-from party.shuffler.pool import Disk, Pool
+from party.shuffler.pool import Disk, Pool, Recorder
 from party.shuffler.store import ShufflerStore
 from protos.v1.shuffle_pb2 import BatchPart, ForwardReceipt
 from protos.v1.shuffle_pb2_grpc import ShufflerStub
@@ -31,13 +32,21 @@ class Forwarder:
         addresses: HOST:PORT of each party.
         store: Where batches are kept.
         disk: Through which the store is used.
+        audit: The node's audit log.
         log: The node's log.
     """
 
     def __init__(
-        self, identity: Identity, addresses: Mapping[str, str], store: ShufflerStore, disk: Disk, log: Log
+        self,
+        identity: Identity,
+        addresses: Mapping[str, str],
+        store: ShufflerStore,
+        disk: Disk,
+        audit: Recorder,
+        log: Log,
     ) -> None:
         self._identity, self._addresses, self._store, self._disk, self._log = identity, addresses, store, disk, log
+        self._audit = audit
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, pool: Pool) -> None:
@@ -66,6 +75,7 @@ class Forwarder:
         while True:
             try:
                 await self._try(stub, pool, peer, batch)
+                await self._audit.record(await arrived(pool, self._store, self._disk, batch, peer))
             except (grpc.RpcError, ComineError) as error:
                 told = error if isinstance(error, ComineError) else self._explained(error, peer)
                 self._log.warning("batch not forwarded", route=route, batch=batch, peer=peer, error=told)
@@ -86,6 +96,13 @@ class Forwarder:
 
     def _explained(self, error: grpc.RpcError, peer: str) -> ComineError:
         return explained(error, peer, self._addresses[peer], "party")
+
+
+async def arrived(pool: Pool, store: ShufflerStore, disk: Disk, batch: int, to: str) -> BatchForwarded:
+    """What the audit log is told of a closed batch that is at its next place."""
+    head = await disk(store.head, pool.stored.row, batch)
+    assert head is not None
+    return BatchForwarded(route=pool.route.name, batch=batch, to=to, reports=head.reports)
 
 
 async def parts(pool: Pool, store: ShufflerStore, disk: Disk, batch: int) -> AsyncIterator[BatchPart]:

@@ -20,6 +20,7 @@ class ShufflerSection(BaseModel):
         max_routes: That are open at once.
         max_size: Bytes that a route's reports may have.
         max_batch: The largest maximum that a route may have.
+        max_disk: Bytes that all routes together may take; beyond, no report, no batch and no route is taken.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +31,7 @@ class ShufflerSection(BaseModel):
     max_routes: int = Field(default=100, ge=1, le=10_000)
     max_size: int = Field(default=4096, ge=1, le=MAX_REPORT_BYTES)
     max_batch: int = Field(default=1 << 20, ge=2, le=1 << 24)
+    max_disk: int = Field(default=10 << 30, ge=1 << 20)
 
 
 def check_route(policy: ShufflerSection, route: Route, coordinator: str, me: str, *, running: int) -> None:

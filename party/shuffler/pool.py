@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import Rows, public_key_of
+from jobs.audit.events import BatchClosed, Event
 from ldp.shuffling.batch import Tags, digest, first_seen, shuffled, tags_of
 from ldp.shuffling.route import route_of
 from ldp.shuffling.statement import DROPPED, check_chain, sign_key, sign_statement
@@ -51,6 +52,13 @@ class Disk(Protocol):
         """What `work` returns."""
 
 
+class Recorder(Protocol):
+    """Takes events for the audit log, on disk when it returns."""
+
+    async def record(self, *events: Event) -> None:
+        """Writes them."""
+
+
 @dataclass(eq=False)
 class _Submission:
     """Readable reports of one message, which wait for their commit."""
@@ -70,14 +78,22 @@ class Pool:
         identity: This node's.
         executor: Workers that open reports.
         disk: Through which the store is used.
+        audit: The node's audit log, which is told of batches.
     """
 
     def __init__(
-        self, stored: StoredRoute, store: ShufflerStore, identity: Identity, executor: Executor, disk: Disk
+        self,
+        stored: StoredRoute,
+        store: ShufflerStore,
+        identity: Identity,
+        executor: Executor,
+        disk: Disk,
+        audit: Recorder,
     ) -> None:
         self.stored, self.route = stored, route_of(stored.document)
         self.hop = self.route.shufflers.index(identity.name)
         self._store, self._identity, self._executor, self._disk = store, identity, executor, disk
+        self._audit = audit
         self.batch, self.retired = stored.batch, stored.retired is not None
         self._tags, self._now = TagSet(), Waiting(Counter(), Counter())
         self._submissions: list[_Submission] = []
@@ -130,11 +146,12 @@ class Pool:
         Raises:
             ConfigurationError: Another node takes reports for this route, or the route is retired.
             PolicyDenied: The sender may not report to this route.
-            ResourceError: The batch is full, or the disk; nothing was taken.
+            ResourceError: The batch is full, or the disk, or what the routes may take of it; nothing was taken.
         """
         share = self._check_sender(sender)
         if self.waiting >= self.route.maximum:
             raise self._full()
+        self._check_room()
         fates = np.full(len(reports), pb.WRONG_SIZE, np.uint8)
         size = self.width
         right = np.array([i for i, report in enumerate(reports) if len(report) == size], np.int64)
@@ -166,6 +183,10 @@ class Pool:
         if not share:
             raise PolicyDenied(f"'{sender}' may not report to the route '{name}'", party=me)
         return share
+
+    def _check_room(self) -> None:
+        if self._store.is_full:
+            raise no_room(self._identity.name)
 
     def _is_retired(self, what: str) -> ConfigurationError:
         return ConfigurationError(
@@ -243,6 +264,7 @@ class Pool:
         )
         for reason in DROPPED:
             setattr(statement, reason, drops[reason])
+        await self._tell(statement, senders.total())
         await self._disk(self._close_batch, statement)
         self._has_departed()
         return True
@@ -280,6 +302,7 @@ class Pool:
             ConfigurationError: The route is retired.
             ProtocolViolation: The batch is not the next one, not that which came before under this number, or
                 statements, counts and reports do not agree.
+            ResourceError: The routes take as much of the disk as they may; the sender tries again.
         """
         await self._whole(partial(self._relay, head, reports, sender))
 
@@ -295,6 +318,7 @@ class Pool:
                 f"{sender} sent batch {head.batch} of the route '{self.route.name}', and batch {self.batch} is next",
                 party=sender,
             )
+        self._check_room()
         if len(head.statements) != self.hop:
             raise ProtocolViolation(
                 f"{sender} sent a batch of the route '{self.route.name}' without all statements", party=sender
@@ -314,6 +338,7 @@ class Pool:
         inner, tags = inner[readable], tags[new][readable]
         if len(inner) < self.route.minimum:
             statement.withheld, inner = len(inner), inner[:0]
+        await self._tell(statement, len(inner))
         await self._disk(self._send_off, statement, head.statements, inner, tags)
         self._tags.add(tags)
         self._has_departed()
@@ -353,6 +378,20 @@ class Pool:
         head = pb.BatchHead(route=self.route.digest, batch=self.batch, reports=len(leaving), statements=signed)
         self._store.depart(self.stored.row, head, leaving, tags)
 
+    async def _tell(self, statement: pb.BatchStatement, forwarded: int) -> None:
+        """Tells the audit log of a batch before it is closed."""
+        dropped = sum(getattr(statement, reason) for reason in DROPPED)
+        await self._audit.record(
+            BatchClosed(
+                route=self.route.name,
+                batch=self.batch,
+                received=statement.received,
+                dropped=dropped,
+                withheld=statement.withheld,
+                forwarded=forwarded,
+            )
+        )
+
     def _has_departed(self) -> None:
         self.batch += 1
         self._now = Waiting(Counter(), Counter())
@@ -374,6 +413,15 @@ class Pool:
         """Returns when nothing is under way."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def no_room(me: str) -> ResourceError:
+    """What is said where the routes of a node take as much of its disk as they may."""
+    return ResourceError(
+        f"the routes of {me} take as much of the disk as its policy allows (rule max_disk); retire some that are done, "
+        "or have their batches collected",
+        party=me,
+    )
 
 
 def _fail(group: Sequence[_Submission], error: Exception) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key
+from jobs.audit.events import RouteCreated, RouteRetired
 from ldp.shuffling.batch import TAG_KEY_BYTES
 from ldp.shuffling.route import Route, route_of
 from link.errors import (
@@ -30,9 +31,9 @@ from link.process_executor import ProcessExecutor
 from party.frequency.limits import Room, Streams
 from party.interceptors import coordinator_of
 from party.logs import Log
-from party.shuffler.forwarding import Forwarder, parts
+from party.shuffler.forwarding import Forwarder, arrived, parts
 from party.shuffler.policy import ShufflerSection, check_route
-from party.shuffler.pool import Pool
+from party.shuffler.pool import Pool, Recorder, no_room
 from party.shuffler.store import FILE, ShufflerStore, StoredRoute
 from party.shuffler.streaming import answered
 from protos.v1 import shuffle_pb2 as pb
@@ -59,6 +60,7 @@ class ShufflerService(ShufflerServicer):
         state: The node's state folder.
         identity: This node's.
         addresses: HOST:PORT of each party.
+        audit: The node's audit log.
         log: The node's log.
 
     Raises:
@@ -67,14 +69,20 @@ class ShufflerService(ShufflerServicer):
     """
 
     def __init__(
-        self, policy: ShufflerSection | None, state: Path, identity: Identity, addresses: Mapping[str, str], log: Log
+        self,
+        policy: ShufflerSection | None,
+        state: Path,
+        identity: Identity,
+        addresses: Mapping[str, str],
+        audit: Recorder,
+        log: Log,
     ) -> None:
         self._me, self._addresses = identity.name, addresses
         self._running: _Running | None = None
         self._submitting = Streams(MAX_STREAMS, self._me)
         self._room = Room(ROOM_BYTES)
         if policy is not None:
-            self._running = _Running(policy, state, identity, addresses, log)
+            self._running = _Running(policy, state, identity, addresses, audit, log)
 
     async def start(self) -> None:
         """Takes up the routes that there are, and sends the batches that have not arrived."""
@@ -195,7 +203,11 @@ class ShufflerService(ShufflerServicer):
         if pool.hop + 1 < len(pool.route.shufflers):
             last = pool.route.shufflers[-1]
             raise ConfigurationError(f"the route '{pool.route.name}' is collected at {last}", party=self._me)
-        await running.disk(running.store.sent, pool.stored.row, min(request.after, pool.batch - 1), time.time())
+        kept = min(request.after, pool.batch - 1)
+        for batch in [batch for batch in await pool.unsent() if batch <= kept]:
+            to = pool.route.collector
+            await running.audit.record(await arrived(pool, running.store, running.disk, batch, to))
+        await running.disk(running.store.sent, pool.stored.row, kept, time.time())
         for batch in await pool.unsent():
             async for part in parts(pool, running.store, running.disk, batch):
                 yield part
@@ -240,14 +252,20 @@ class _Running:
     """What there is where the service is on."""
 
     def __init__(
-        self, policy: ShufflerSection, state: Path, identity: Identity, addresses: Mapping[str, str], log: Log
+        self,
+        policy: ShufflerSection,
+        state: Path,
+        identity: Identity,
+        addresses: Mapping[str, str],
+        audit: Recorder,
+        log: Log,
     ) -> None:
         self._policy, self._identity, self._log = policy, identity, log
-        self.stopping = False
-        self.store = ShufflerStore.open(state / FILE)
+        self.audit, self.stopping = audit, False
+        self.store = ShufflerStore.open(state / FILE, policy.max_disk)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="shuffler-disk")
         self._executor = ProcessExecutor()
-        self._forwarder = Forwarder(identity, addresses, self.store, self.disk, log)
+        self._forwarder = Forwarder(identity, addresses, self.store, self.disk, audit, log)
         self._pools: dict[str, Pool] = {}
         self._creating = asyncio.Lock()
         self._timers: list[asyncio.Task[None]] = []
@@ -302,6 +320,10 @@ class _Running:
                 return found
             running = sum(not pool.retired for pool in self._pools.values())
             check_route(self._policy, route, coordinator, self._identity.name, running=running)
+            if self.store.is_full:
+                raise no_room(self._identity.name)
+            created = RouteCreated(route=route.name, coordinator=coordinator, document_digest=route.digest)
+            await self.audit.record(created)
             random = Randomness.from_os()
             key, tag_key = new_private_key(random), random.bytes(TAG_KEY_BYTES)
             new = StoredRoute(route.name, document, key, tag_key, coordinator, time.time())
@@ -311,11 +333,14 @@ class _Running:
 
     async def retire(self, pool: Pool) -> None:
         """Ends a route."""
+        if pool.retired:
+            return
         left = await pool.retire(time.time())
+        await self.audit.record(RouteRetired(route=pool.route.name, by=pool.stored.creator, discarded=left))
         self._log.info("route retired", route=pool.route.name, too_few=left)
 
     async def _take_up(self, stored: StoredRoute) -> Pool:
-        pool = Pool(stored, self.store, self._identity, self._executor, self.disk)
+        pool = Pool(stored, self.store, self._identity, self._executor, self.disk, self.audit)
         await pool.recover()
         self._pools[stored.name] = pool
         self._forwarder.begin(pool)

@@ -6,6 +6,7 @@ time. A backup of this file can hold the keys of routes that are open, but a bat
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -85,24 +86,36 @@ class ShufflerStore:
     Args:
         path: The database.
         opened: It, open.
+        most_bytes: That it may take; then it `is_full`.
     """
 
-    def __init__(self, path: Path, opened: Opened) -> None:
+    def __init__(self, path: Path, opened: Opened, most_bytes: float = math.inf) -> None:
         self._path, self._opened, self._connection = path, opened, opened.connection
+        self._most_bytes, self._used_bytes = most_bytes, 0
+        self._measure()
 
     @classmethod
-    def open(cls, path: Path) -> ShufflerStore:
+    def open(cls, path: Path, most_bytes: float = math.inf) -> ShufflerStore:
         """Opens the database, and makes it where there is none.
+
+        Args:
+            path: The file.
+            most_bytes: That it may take.
 
         Raises:
             ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
             ResourceError: It cannot be read or written.
         """
-        return cls(path, open_database(path))
+        return cls(path, open_database(path), most_bytes)
 
     def close(self) -> None:
         """Ends the connection."""
         self._opened.close()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes as much as it may: then no report, no batch and no route is taken. What leaves, leaves."""
+        return self._used_bytes >= self._most_bytes
 
     # -- routes ------------------------------------------------------------------------------------------------------
     def add(self, route: StoredRoute) -> StoredRoute:
@@ -247,6 +260,15 @@ class ShufflerStore:
     def _write(self, work: Callable[[], None]) -> None:
         with translated(self._path), alone(self._connection):
             work()
+        self._measure()
+
+    def _measure(self) -> None:
+        with translated(self._path):
+            pages, unused, size = (
+                int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        self._used_bytes = (pages - unused) * size
 
     def _empty_log(self) -> None:
         with suppress(sqlite3.Error):  # it is emptied the next time

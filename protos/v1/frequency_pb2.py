@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/frequency.proto\x12\tcomine.v1\"7\n\x17\x43reateCollectionRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\x0e\n\x06labels\x18\x02 \x01(\x0c\"\x18\n\x16ListCollectionsRequest\"9\n\x0b\x43ollections\x12*\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x15.comine.v1.Collection\"/\n\x19\x44\x65scribeCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x85\x02\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x0c\x12\x0c\n\x04spec\x18\x03 \x01(\x0c\x12)\n\x05state\x18\x04 \x01(\x0e\x32\x1a.comine.v1.CollectionState\x12\x0f\n\x07\x63reator\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x01\x12 \n\x06rounds\x18\x07 \x03(\x0b\x32\x10.comine.v1.Round\x12\x14\n\x0crounds_ended\x18\x08 \x01(\x04\x12%\n\x08\x63ounters\x18\t \x01(\x0b\x32\x13.comine.v1.Counters\x12\x15\n\rdomain_digest\x18\n \x01(\x0c\x12\x0c\n\x04node\x18\x0b \x01(\t\"\x9c\x01\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06period\x18\x02 \x01(\x04\x12\x0c\n\x04step\x18\x03 \x01(\x04\x12\r\n\x05opens\x18\x04 \x01(\x01\x12\x0e\n\x06\x63loses\x18\x05 \x01(\x01\x12\x11\n\tmechanism\x18\x06 \x01(\x0c\x12\x13\n\x0b\x66ingerprint\x18\x07 \x01(\x0c\x12\r\n\x05share\x18\x08 \x01(\t\x12\x0f\n\x07purpose\x18\t \x01(\t\"\x83\x01\n\x08\x43ounters\x12\x0f\n\x07\x63ounted\x18\x01 \x01(\x04\x12\x11\n\tduplicate\x18\x02 \x01(\x04\x12\x11\n\tmalformed\x18\x03 \x01(\x04\x12\x0f\n\x07\x66oreign\x18\x04 \x01(\x04\x12\x0c\n\x04late\x18\x05 \x01(\x04\x12\r\n\x05\x65\x61rly\x18\x06 \x01(\x04\x12\x12\n\nover_quota\x18\x07 \x01(\x04\"#\n\rDomainRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x1c\n\nDomainPart\x12\x0e\n\x06labels\x18\x01 \x01(\x0c\"g\n\x0bReportBatch\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\r\n\x05round\x18\x03 \x01(\x04\x12\x12\n\npseudonyms\x18\x04 \x01(\x0c\x12\x0f\n\x07reports\x18\x05 \x01(\x0c\"}\n\x0c\x42\x61tchReceipt\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.comine.v1.ReportStatus\x12\x10\n\x08statuses\x18\x03 \x01(\x0c\x12\x0f\n\x07\x63ounted\x18\x04 \x01(\x04\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x7f\n\x10\x46requencyRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x12\n\x05round\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x0c\n\x04most\x18\x03 \x01(\x04\x12\x17\n\x0fpost_processing\x18\x04 \x01(\t\x12\x12\n\ncandidates\x18\x05 \x01(\x0c\x42\x08\n\x06_round\"Q\n\x15WatchFrequencyRequest\x12)\n\x04what\x18\x01 \x01(\x0b\x32\x1b.comine.v1.FrequencyRequest\x12\r\n\x05\x65very\x18\x02 \x01(\x01\"\x96\x01\n\x0c\x45stimatePart\x12%\n\x04head\x18\x01 \x01(\x0b\x32\x17.comine.v1.EstimateHead\x12\r\n\x05\x63odes\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ounts\x18\x03 \x01(\x0c\x12\x11\n\tvariances\x18\x04 \x01(\x0c\x12\x1f\n\x05\x66ound\x18\x05 \x03(\x0b\x32\x10.comine.v1.Found\x12\x0c\n\x04last\x18\x06 \x01(\x08\"\xc3\x01\n\x0c\x45stimateHead\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x1f\n\x05round\x18\x02 \x01(\x0b\x32\x10.comine.v1.Round\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x0e\n\x06values\x18\x04 \x01(\x04\x12\r\n\x05\x66inal\x18\x05 \x01(\x08\x12\n\n\x02\x61t\x18\x06 \x01(\x01\x12%\n\x08\x63ounters\x18\x07 \x01(\x0b\x32\x13.comine.v1.Counters\x12\r\n\x05\x66resh\x18\x08 \x01(\x08\x12\x0c\n\x04kind\x18\t \x01(\t\"<\n\x05\x46ound\x12\r\n\x05value\x18\x01 \x01(\t\x12\x11\n\tfrequency\x18\x02 \x01(\x01\x12\x11\n\tdeviation\x18\x03 \x01(\x01\"3\n\rExportRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x0e\n\x06states\x18\x02 \x01(\x08\"(\n\nExportPart\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\",\n\x16\x43loseCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"-\n\x17\x44\x65leteCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteCollectionReply*I\n\x0f\x43ollectionState\x12 \n\x1c\x43OLLECTION_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\n\n\x06\x43LOSED\x10\x02*x\n\x0cReportStatus\x12\x0b\n\x07\x43OUNTED\x10\x00\x12\r\n\tDUPLICATE\x10\x01\x12\r\n\tMALFORMED\x10\x02\x12\x0e\n\nOVER_QUOTA\x10\x03\x12\x08\n\x04LATE\x10\x04\x12\t\n\x05\x45\x41RLY\x10\x05\x12\x0b\n\x07\x46OREIGN\x10\x06\x12\x0b\n\x07REFUSED\x10\x07\x32\xbe\x05\n\x13\x46requencyEstimation\x12\x45\n\x06\x43reate\x12\".comine.v1.CreateCollectionRequest\x1a\x15.comine.v1.Collection(\x01\x12\x41\n\x04List\x12!.comine.v1.ListCollectionsRequest\x1a\x16.comine.v1.Collections\x12G\n\x08\x44\x65scribe\x12$.comine.v1.DescribeCollectionRequest\x1a\x15.comine.v1.Collection\x12;\n\x06\x44omain\x12\x18.comine.v1.DomainRequest\x1a\x15.comine.v1.DomainPart0\x01\x12=\n\x06Submit\x12\x16.comine.v1.ReportBatch\x1a\x17.comine.v1.BatchReceipt(\x01\x30\x01\x12\x42\n\x08\x45stimate\x12\x1b.comine.v1.FrequencyRequest\x1a\x17.comine.v1.EstimatePart0\x01\x12\x44\n\x05Watch\x12 .comine.v1.WatchFrequencyRequest\x1a\x17.comine.v1.EstimatePart0\x01\x12;\n\x06\x45xport\x12\x18.comine.v1.ExportRequest\x1a\x15.comine.v1.ExportPart0\x01\x12\x41\n\x05\x43lose\x12!.comine.v1.CloseCollectionRequest\x1a\x15.comine.v1.Collection\x12N\n\x06\x44\x65lete\x12\".comine.v1.DeleteCollectionRequest\x1a .comine.v1.DeleteCollectionReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/frequency.proto\x12\tcomine.v1\"7\n\x17\x43reateCollectionRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\x0e\n\x06labels\x18\x02 \x01(\x0c\"\x18\n\x16ListCollectionsRequest\"9\n\x0b\x43ollections\x12*\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x15.comine.v1.Collection\"/\n\x19\x44\x65scribeCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x92\x02\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x0c\x12\x0c\n\x04spec\x18\x03 \x01(\x0c\x12)\n\x05state\x18\x04 \x01(\x0e\x32\x1a.comine.v1.CollectionState\x12\x0f\n\x07\x63reator\x18\x05 \x01(\t\x12\x0f\n\x07\x63reated\x18\x06 \x01(\x01\x12 \n\x06rounds\x18\x07 \x03(\x0b\x32\x10.comine.v1.Round\x12\x14\n\x0crounds_ended\x18\x08 \x01(\x04\x12%\n\x08\x63ounters\x18\t \x01(\x0b\x32\x13.comine.v1.Counters\x12\x15\n\rdomain_digest\x18\n \x01(\x0c\x12\x0c\n\x04node\x18\x0b \x01(\t\x12\x0b\n\x03now\x18\x0c \x01(\x01\"\x9c\x01\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06period\x18\x02 \x01(\x04\x12\x0c\n\x04step\x18\x03 \x01(\x04\x12\r\n\x05opens\x18\x04 \x01(\x01\x12\x0e\n\x06\x63loses\x18\x05 \x01(\x01\x12\x11\n\tmechanism\x18\x06 \x01(\x0c\x12\x13\n\x0b\x66ingerprint\x18\x07 \x01(\x0c\x12\r\n\x05share\x18\x08 \x01(\t\x12\x0f\n\x07purpose\x18\t \x01(\t\"\x83\x01\n\x08\x43ounters\x12\x0f\n\x07\x63ounted\x18\x01 \x01(\x04\x12\x11\n\tduplicate\x18\x02 \x01(\x04\x12\x11\n\tmalformed\x18\x03 \x01(\x04\x12\x0f\n\x07\x66oreign\x18\x04 \x01(\x04\x12\x0c\n\x04late\x18\x05 \x01(\x04\x12\r\n\x05\x65\x61rly\x18\x06 \x01(\x04\x12\x12\n\nover_quota\x18\x07 \x01(\x04\"#\n\rDomainRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x1c\n\nDomainPart\x12\x0e\n\x06labels\x18\x01 \x01(\x0c\"g\n\x0bReportBatch\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\r\n\x05round\x18\x03 \x01(\x04\x12\x12\n\npseudonyms\x18\x04 \x01(\x0c\x12\x0f\n\x07reports\x18\x05 \x01(\x0c\"}\n\x0c\x42\x61tchReceipt\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.comine.v1.ReportStatus\x12\x10\n\x08statuses\x18\x03 \x01(\x0c\x12\x0f\n\x07\x63ounted\x18\x04 \x01(\x04\x12\x0f\n\x07message\x18\x05 \x01(\t\"\x7f\n\x10\x46requencyRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x12\n\x05round\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12\x0c\n\x04most\x18\x03 \x01(\x04\x12\x17\n\x0fpost_processing\x18\x04 \x01(\t\x12\x12\n\ncandidates\x18\x05 \x01(\x0c\x42\x08\n\x06_round\"o\n\x15WatchFrequencyRequest\x12)\n\x04what\x18\x01 \x01(\x0b\x32\x1b.comine.v1.FrequencyRequest\x12\r\n\x05\x65very\x18\x02 \x01(\x01\x12\x12\n\x05\x66irst\x18\x03 \x01(\x04H\x00\x88\x01\x01\x42\x08\n\x06_first\"\x96\x01\n\x0c\x45stimatePart\x12%\n\x04head\x18\x01 \x01(\x0b\x32\x17.comine.v1.EstimateHead\x12\r\n\x05\x63odes\x18\x02 \x01(\x0c\x12\x0e\n\x06\x63ounts\x18\x03 \x01(\x0c\x12\x11\n\tvariances\x18\x04 \x01(\x0c\x12\x1f\n\x05\x66ound\x18\x05 \x03(\x0b\x32\x10.comine.v1.Found\x12\x0c\n\x04last\x18\x06 \x01(\x08\"\xc3\x01\n\x0c\x45stimateHead\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x1f\n\x05round\x18\x02 \x01(\x0b\x32\x10.comine.v1.Round\x12\x0f\n\x07reports\x18\x03 \x01(\x04\x12\x0e\n\x06values\x18\x04 \x01(\x04\x12\r\n\x05\x66inal\x18\x05 \x01(\x08\x12\n\n\x02\x61t\x18\x06 \x01(\x01\x12%\n\x08\x63ounters\x18\x07 \x01(\x0b\x32\x13.comine.v1.Counters\x12\r\n\x05\x66resh\x18\x08 \x01(\x08\x12\x0c\n\x04kind\x18\t \x01(\t\"<\n\x05\x46ound\x12\r\n\x05value\x18\x01 \x01(\t\x12\x11\n\tfrequency\x18\x02 \x01(\x01\x12\x11\n\tdeviation\x18\x03 \x01(\x01\"3\n\rExportRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x0e\n\x06states\x18\x02 \x01(\x08\"(\n\nExportPart\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\",\n\x16\x43loseCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"-\n\x17\x44\x65leteCollectionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteCollectionReply*I\n\x0f\x43ollectionState\x12 \n\x1c\x43OLLECTION_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\n\n\x06\x43LOSED\x10\x02*x\n\x0cReportStatus\x12\x0b\n\x07\x43OUNTED\x10\x00\x12\r\n\tDUPLICATE\x10\x01\x12\r\n\tMALFORMED\x10\x02\x12\x0e\n\nOVER_QUOTA\x10\x03\x12\x08\n\x04LATE\x10\x04\x12\t\n\x05\x45\x41RLY\x10\x05\x12\x0b\n\x07\x46OREIGN\x10\x06\x12\x0b\n\x07REFUSED\x10\x07\x32\xbe\x05\n\x13\x46requencyEstimation\x12\x45\n\x06\x43reate\x12\".comine.v1.CreateCollectionRequest\x1a\x15.comine.v1.Collection(\x01\x12\x41\n\x04List\x12!.comine.v1.ListCollectionsRequest\x1a\x16.comine.v1.Collections\x12G\n\x08\x44\x65scribe\x12$.comine.v1.DescribeCollectionRequest\x1a\x15.comine.v1.Collection\x12;\n\x06\x44omain\x12\x18.comine.v1.DomainRequest\x1a\x15.comine.v1.DomainPart0\x01\x12=\n\x06Submit\x12\x16.comine.v1.ReportBatch\x1a\x17.comine.v1.BatchReceipt(\x01\x30\x01\x12\x42\n\x08\x45stimate\x12\x1b.comine.v1.FrequencyRequest\x1a\x17.comine.v1.EstimatePart0\x01\x12\x44\n\x05Watch\x12 .comine.v1.WatchFrequencyRequest\x1a\x17.comine.v1.EstimatePart0\x01\x12;\n\x06\x45xport\x12\x18.comine.v1.ExportRequest\x1a\x15.comine.v1.ExportPart0\x01\x12\x41\n\x05\x43lose\x12!.comine.v1.CloseCollectionRequest\x1a\x15.comine.v1.Collection\x12N\n\x06\x44\x65lete\x12\".comine.v1.DeleteCollectionRequest\x1a .comine.v1.DeleteCollectionReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protos.v1.frequency_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COLLECTIONSTATE']._serialized_start=1925
-  _globals['_COLLECTIONSTATE']._serialized_end=1998
-  _globals['_REPORTSTATUS']._serialized_start=2000
-  _globals['_REPORTSTATUS']._serialized_end=2120
+  _globals['_COLLECTIONSTATE']._serialized_start=1968
+  _globals['_COLLECTIONSTATE']._serialized_end=2041
+  _globals['_REPORTSTATUS']._serialized_start=2043
+  _globals['_REPORTSTATUS']._serialized_end=2163
   _globals['_CREATECOLLECTIONREQUEST']._serialized_start=40
   _globals['_CREATECOLLECTIONREQUEST']._serialized_end=95
   _globals['_LISTCOLLECTIONSREQUEST']._serialized_start=97
@@ -44,39 +44,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBECOLLECTIONREQUEST']._serialized_start=182
   _globals['_DESCRIBECOLLECTIONREQUEST']._serialized_end=229
   _globals['_COLLECTION']._serialized_start=232
-  _globals['_COLLECTION']._serialized_end=493
-  _globals['_ROUND']._serialized_start=496
-  _globals['_ROUND']._serialized_end=652
-  _globals['_COUNTERS']._serialized_start=655
-  _globals['_COUNTERS']._serialized_end=786
-  _globals['_DOMAINREQUEST']._serialized_start=788
-  _globals['_DOMAINREQUEST']._serialized_end=823
-  _globals['_DOMAINPART']._serialized_start=825
-  _globals['_DOMAINPART']._serialized_end=853
-  _globals['_REPORTBATCH']._serialized_start=855
-  _globals['_REPORTBATCH']._serialized_end=958
-  _globals['_BATCHRECEIPT']._serialized_start=960
-  _globals['_BATCHRECEIPT']._serialized_end=1085
-  _globals['_FREQUENCYREQUEST']._serialized_start=1087
-  _globals['_FREQUENCYREQUEST']._serialized_end=1214
-  _globals['_WATCHFREQUENCYREQUEST']._serialized_start=1216
-  _globals['_WATCHFREQUENCYREQUEST']._serialized_end=1297
-  _globals['_ESTIMATEPART']._serialized_start=1300
-  _globals['_ESTIMATEPART']._serialized_end=1450
-  _globals['_ESTIMATEHEAD']._serialized_start=1453
-  _globals['_ESTIMATEHEAD']._serialized_end=1648
-  _globals['_FOUND']._serialized_start=1650
-  _globals['_FOUND']._serialized_end=1710
-  _globals['_EXPORTREQUEST']._serialized_start=1712
-  _globals['_EXPORTREQUEST']._serialized_end=1763
-  _globals['_EXPORTPART']._serialized_start=1765
-  _globals['_EXPORTPART']._serialized_end=1805
-  _globals['_CLOSECOLLECTIONREQUEST']._serialized_start=1807
-  _globals['_CLOSECOLLECTIONREQUEST']._serialized_end=1851
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=1853
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=1898
-  _globals['_DELETECOLLECTIONREPLY']._serialized_start=1900
-  _globals['_DELETECOLLECTIONREPLY']._serialized_end=1923
-  _globals['_FREQUENCYESTIMATION']._serialized_start=2123
-  _globals['_FREQUENCYESTIMATION']._serialized_end=2825
+  _globals['_COLLECTION']._serialized_end=506
+  _globals['_ROUND']._serialized_start=509
+  _globals['_ROUND']._serialized_end=665
+  _globals['_COUNTERS']._serialized_start=668
+  _globals['_COUNTERS']._serialized_end=799
+  _globals['_DOMAINREQUEST']._serialized_start=801
+  _globals['_DOMAINREQUEST']._serialized_end=836
+  _globals['_DOMAINPART']._serialized_start=838
+  _globals['_DOMAINPART']._serialized_end=866
+  _globals['_REPORTBATCH']._serialized_start=868
+  _globals['_REPORTBATCH']._serialized_end=971
+  _globals['_BATCHRECEIPT']._serialized_start=973
+  _globals['_BATCHRECEIPT']._serialized_end=1098
+  _globals['_FREQUENCYREQUEST']._serialized_start=1100
+  _globals['_FREQUENCYREQUEST']._serialized_end=1227
+  _globals['_WATCHFREQUENCYREQUEST']._serialized_start=1229
+  _globals['_WATCHFREQUENCYREQUEST']._serialized_end=1340
+  _globals['_ESTIMATEPART']._serialized_start=1343
+  _globals['_ESTIMATEPART']._serialized_end=1493
+  _globals['_ESTIMATEHEAD']._serialized_start=1496
+  _globals['_ESTIMATEHEAD']._serialized_end=1691
+  _globals['_FOUND']._serialized_start=1693
+  _globals['_FOUND']._serialized_end=1753
+  _globals['_EXPORTREQUEST']._serialized_start=1755
+  _globals['_EXPORTREQUEST']._serialized_end=1806
+  _globals['_EXPORTPART']._serialized_start=1808
+  _globals['_EXPORTPART']._serialized_end=1848
+  _globals['_CLOSECOLLECTIONREQUEST']._serialized_start=1850
+  _globals['_CLOSECOLLECTIONREQUEST']._serialized_end=1894
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=1896
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=1941
+  _globals['_DELETECOLLECTIONREPLY']._serialized_start=1943
+  _globals['_DELETECOLLECTIONREPLY']._serialized_end=1966
+  _globals['_FREQUENCYESTIMATION']._serialized_start=2166
+  _globals['_FREQUENCYESTIMATION']._serialized_end=2868
 # @@protoc_insertion_point(module_scope)

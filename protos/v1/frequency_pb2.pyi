@@ -171,6 +171,7 @@ class Collection(_message.Message):
     COUNTERS_FIELD_NUMBER: _builtins.int
     DOMAIN_DIGEST_FIELD_NUMBER: _builtins.int
     NODE_FIELD_NUMBER: _builtins.int
+    NOW_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     id: _builtins.bytes
     """16 random bytes that its creation drew; pseudonyms depend on them"""
@@ -185,6 +186,8 @@ class Collection(_message.Message):
     """SHA-256 of the labels as UTF-8 lines; empty where values are numbers"""
     node: _builtins.str
     """the party whose node this is"""
+    now: _builtins.float
+    """Unix seconds, by the node's clock"""
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___Round]:
         """those that are open for the caller's reports, the earliest first"""
@@ -207,10 +210,11 @@ class Collection(_message.Message):
         counters: Global___Counters | None = ...,
         domain_digest: _builtins.bytes = ...,
         node: _builtins.str = ...,
+        now: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "created", b"created", "creator", b"creator", "domain_digest", b"domain_digest", "id", b"id", "name", b"name", "node", b"node", "rounds", b"rounds", "rounds_ended", b"rounds_ended", "spec", b"spec", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "created", b"created", "creator", b"creator", "domain_digest", b"domain_digest", "id", b"id", "name", b"name", "node", b"node", "now", b"now", "rounds", b"rounds", "rounds_ended", b"rounds_ended", "spec", b"spec", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -464,8 +468,11 @@ class WatchFrequencyRequest(_message.Message):
 
     WHAT_FIELD_NUMBER: _builtins.int
     EVERY_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
     every: _builtins.float
     """seconds between estimates at least"""
+    first: _builtins.int
+    """the first round whose end is told, though it may be past; absent: the latest that ended"""
     @_builtins.property
     def what(self) -> Global___FrequencyRequest: ...
     def __init__(
@@ -473,12 +480,15 @@ class WatchFrequencyRequest(_message.Message):
         *,
         what: Global___FrequencyRequest | None = ...,
         every: _builtins.float = ...,
+        first: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first", b"_first", "first", b"first", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["every", b"every", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first", b"_first", "every", b"every", "first", b"first", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__first: _TypeAlias = _typing.Literal["first"]  # noqa: Y015
+    _WhichOneofArgType__first: _TypeAlias = _typing.Literal["_first", b"_first"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first) -> _WhichOneofReturnType__first | None: ...
 
 Global___WatchFrequencyRequest: _TypeAlias = WatchFrequencyRequest  # noqa: Y015
 

@@ -287,6 +287,7 @@ class PartyEstimate(_message.Message):
     SPEED_FIELD_NUMBER: _builtins.int
     SIZES_FIELD_NUMBER: _builtins.int
     CERTIFICATE_BYTES_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
     party: _builtins.str
     rows_public: _builtins.str
     """exact | rounded | hidden"""
@@ -301,6 +302,10 @@ class PartyEstimate(_message.Message):
     def sizes(self) -> Global___LocalSizes:
         """in the answer to a request with n_rows; absent where hidden"""
 
+    @_builtins.property
+    def left(self) -> Global___PrivacyLeft:
+        """absent where no total is set, or a person decides on the job"""
+
     def __init__(
         self,
         *,
@@ -310,13 +315,43 @@ class PartyEstimate(_message.Message):
         speed: Global___Speed | None = ...,
         sizes: Global___LocalSizes | None = ...,
         certificate_bytes: _builtins.int = ...,
+        left: Global___PrivacyLeft | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "n_rows", b"n_rows", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "left", b"left", "n_rows", b"n_rows", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "certificate_bytes", b"certificate_bytes", "n_rows", b"n_rows", "party", b"party", "rows_public", b"rows_public", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows", "certificate_bytes", b"certificate_bytes", "left", b"left", "n_rows", b"n_rows", "party", b"party", "rows_public", b"rows_public", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__n_rows: _TypeAlias = _typing.Literal["n_rows"]  # noqa: Y015
     _WhichOneofArgType__n_rows: _TypeAlias = _typing.Literal["_n_rows", b"_n_rows"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__n_rows) -> _WhichOneofReturnType__n_rows | None: ...
 
 Global___PartyEstimate: _TypeAlias = PartyEstimate  # noqa: Y015
+
+@_typing.final
+class PrivacyLeft(_message.Message):
+    """What is left of the totals that the party has set for the privacy of the dataset's records; each as an exact decimal,
+    and empty where there is no such total.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOCAL_EPSILON_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    local_epsilon: _builtins.str
+    epsilon: _builtins.str
+    delta: _builtins.str
+    def __init__(
+        self,
+        *,
+        local_epsilon: _builtins.str = ...,
+        epsilon: _builtins.str = ...,
+        delta: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "epsilon", b"epsilon", "local_epsilon", b"local_epsilon"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrivacyLeft: _TypeAlias = PrivacyLeft  # noqa: Y015

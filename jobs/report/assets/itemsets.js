@@ -25,16 +25,27 @@ class Lists {
 
 const counted = data.counted;  // whether supports are disclosed; where not, all counts are null
 
-const itemsets = { sets: new Lists(data.itemsets), count: data.itemsets.count };
+const estimated = data.estimated;  // whether counts are estimates, with intervals
+
+const itemsets = {
+  sets: new Lists(data.itemsets),
+  count: data.itemsets.count,
+  support: data.itemsets.support,
+  low: data.itemsets.low,
+  high: data.itemsets.high,
+};
+
+/** A ratio of counts; null where noise leaves nothing to divide by, or a count was not estimated. */
+const ratioOf = (part, whole) => (part !== null && whole ? part / whole : null);
 
 const rules = data.rules && {
   antecedent: new Lists(data.rules.antecedent),
   consequent: new Lists(data.rules.consequent),
   count: data.rules.count,
   measures: data.rules.measures,
-  confidence: counted && data.rules.count.map((count, rule) => count / data.rules.antecedentCount[rule]),
+  confidence: counted && data.rules.count.map((count, rule) => ratioOf(count, data.rules.antecedentCount[rule])),
   lift: counted && data.rules.count.map(
-    (count, rule) => (count / data.rules.antecedentCount[rule]) * (data.rows / data.rules.consequentCount[rule])),
+    (count, rule) => ratioOf(ratioOf(count, data.rules.antecedentCount[rule]), ratioOf(data.rules.consequentCount[rule], data.rows))),
 };
 
 const supportOf = (count) => count / Math.max(data.rows, 1);

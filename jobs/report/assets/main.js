@@ -1,5 +1,6 @@
 // Puts the page to work: tables and charts wait until they come in view.
 
+if (estimated && itemsets.sets.number) whenNear(document.getElementById("intervals"), intervalsChart);
 if (itemsets.sets.number) whenNear(document.getElementById("itemsets-table"), itemsetsTable);
 
 if (rules && rules.antecedent.number && !counted) {

@@ -34,7 +34,7 @@ function allPairs() {
     if (itemsets.sets.length(row) !== 2) continue;
     const [a, b] = itemsets.sets.at(row);
     const count = itemsets.count[row];
-    if (alone.has(a) && alone.has(b)) pairs.push({ a, b, count, lift: (count * data.rows) / (alone.get(a) * alone.get(b)) });
+    if (alone.has(a) && alone.has(b)) pairs.push({ a, b, count, lift: ratioOf(count * data.rows, alone.get(a) * alone.get(b)) ?? 0 });
   }
   return { alone, pairs };
 }
@@ -63,7 +63,7 @@ function ruleLinks(by, number) {
   for (const rule of order) {
     for (const a of rules.antecedent.at(rule)) {
       for (const b of rules.consequent.at(rule)) {
-        if (!links.has(`${a} ${b}`)) links.set(`${a} ${b}`, { a, b, count: rules.count[rule], lift: rules.lift[rule], rule });
+        if (!links.has(`${a} ${b}`)) links.set(`${a} ${b}`, { a, b, count: rules.count[rule], lift: rules.lift[rule] ?? 0, rule });
       }
     }
   }

@@ -7,6 +7,7 @@ const LIFTS = [
   { most: 3, name: "lift to 3", colour: "lift-3" },
   { most: 10, name: "lift to 10", colour: "lift-4" },
   { most: Infinity, name: "lift above 10", colour: "lift-5" },
+  { most: null, name: "lift not known", colour: "soft" },
 ];
 const MANY = 2000;
 
@@ -14,12 +15,14 @@ const MANY = 2000;
 function scatter(holder, changed) {
   const points = LIFTS.map(() => []);
   rules.count.forEach((count, rule) => {
-    points[LIFTS.findIndex(({ most }) => rules.lift[rule] <= most)].push([100 * supportOf(count), rules.confidence[rule], rule]);
+    const lift = rules.lift[rule];
+    const kind = LIFTS.findIndex(({ most }) => (lift === null ? most === null : lift <= most));
+    points[kind].push([100 * supportOf(count), rules.confidence[rule] ?? 0, rule]);
   });
   const smallest = 100 * supportOf(rules.count.reduce((a, b) => Math.min(a, b)));
   const greatest = 100 * supportOf(rules.count.reduce((a, b) => Math.max(a, b)));
   const lowest = rules.confidence.reduce((a, b) => Math.min(a, b));
-  const logarithmic = greatest > 8 * smallest;
+  const logarithmic = smallest > 0 && greatest > 8 * smallest;
   const many = rules.count.length > MANY;
   let area = null;
 
@@ -37,7 +40,7 @@ function scatter(holder, changed) {
       ...tooltip(),
       formatter: ({ data: [support, confidence, rule] }) => hint(
         element("p", "", chips(rules.antecedent.at(rule)), " ⇒ ", chips(rules.consequent.at(rule))),
-        [["support", formatPercent(support / 100)], ["confidence", formatMeasure(confidence)], ["lift", formatMeasure(rules.lift[rule])]]),
+        [["support", formatPercent(support / 100)], ["confidence", formatMeasure(confidence)], ["lift", rules.lift[rule] === null ? "not known" : formatMeasure(rules.lift[rule])]]),
     },
     xAxis: {
       ...axis(),

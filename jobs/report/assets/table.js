@@ -76,6 +76,8 @@ function filtered(form, shown, total, things, predicate) {
   return soon;
 }
 
+const formatKnown = (value) => (value === null ? "—" : formatMeasure(value));
+
 const least = (field, unit = 1) => (field.value === "" ? -Infinity : Number(field.value) / unit);
 
 function itemsetsTable() {
@@ -88,6 +90,12 @@ function itemsetsTable() {
       ? [
         numberColumn("Count", (row) => count[row], formatCount, 1),
         numberColumn("Support", (row) => supportOf(count[row]), formatPercent, 0),
+      ]
+      : []),
+    ...(estimated
+      ? [
+        numberColumn("From", (row) => itemsets.low[row], formatPercent, 2),
+        numberColumn("To", (row) => itemsets.high[row], formatPercent, 2),
       ]
       : []),
   ];
@@ -125,7 +133,7 @@ function rulesTable(inside) {
       ]
       : []),
     ...names.map((name) => numberColumn(
-      title(name), (row) => measures[name][row], formatMeasure, name === "lift" || names.length === 1 ? 1 : 3)),
+      title(name), (row) => measures[name][row], estimated ? formatKnown : formatMeasure, name === "lift" || names.length === 1 ? 1 : 3)),
   ];
   const total = antecedent.number;
   const by = names.includes("lift") ? "Lift" : "Count";

@@ -1,0 +1,1 @@
+"""What `comine anonymize` runs: its configuration file, a run of an algorithm, and the folders it writes."""

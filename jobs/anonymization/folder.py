@@ -1,0 +1,53 @@
+"""The folder of a release: the rows, the certificate and the page, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from anonymize.certificate import Certificate
+from anonymize.certifying import Sources, publish_folder
+from anonymize.release import Release
+from anonymize.verifier import CERTIFICATE, RELEASE_CSV, RELEASE_PARQUET
+from jobs.anonymization.inputs import Inputs
+from jobs.anonymization.spec import parameters
+from jobs.folder import write_whole
+
+REPORT: Final = "report.html"
+FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT})
+
+
+def holds_earlier(folder: Path) -> bool:
+    """Whether a folder holds an earlier release and nothing else."""
+    present = {path.name for path in folder.iterdir()}
+    return CERTIFICATE in present and present <= FILES
+
+
+def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
+    """Writes `release.csv`, `release.parquet`, `certificate.json` and `report.html`.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        ConfigurationError: `out` is a file, or holds something other than an earlier release.
+        ResourceError: The disk is full, or the folder cannot be written.
+    """
+    certificates = []
+
+    def fill(draft: Path) -> None:
+        from jobs.anonymization.page import report  # what only the page needs is loaded when there is a release
+
+        certificate = publish_folder(
+            draft,
+            release,
+            inputs.table,
+            inputs.requirements,
+            hierarchies=inputs.hierarchies,
+            sources=Sources(inputs.source, inputs.hierarchy_files, inputs.config, parameters(inputs.spec)),
+        )
+        (draft / REPORT).write_text(report(inputs, release, certificate), encoding="utf-8")
+        certificates.append(certificate)
+
+    write_whole(out, fill, holds_earlier)
+    return certificates[0]

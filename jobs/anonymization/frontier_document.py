@@ -1,0 +1,40 @@
+"""`frontier.json`: what exploring parameters gave, as a model from which its published schema is made."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Point(_Part):
+    """A run that gave a release."""
+
+    parameters: dict[str, int | float]
+    risk: float = Field(description="Highest prosecutor risk: 1 / rows of the smallest class.")
+    loss: float = Field(description="GCP.")
+    classes: int = Field(ge=0)
+    suppressed: int = Field(ge=0)
+    pareto: bool = Field(description="Whether no other run is better in risk or loss and as good in the other.")
+
+
+class Refusal(_Part):
+    """Parameters that no release meets."""
+
+    parameters: dict[str, int | float]
+    reason: str
+
+
+class FrontierDocument(_Part):
+    """The whole of `frontier.json`."""
+
+    schema_: Literal["comine.anonymization-frontier/1"] = Field(alias="schema")
+    software: str
+    algorithm: str
+    rows: int = Field(ge=1)
+    points: list[Point]
+    refused: list[Refusal]

@@ -1,0 +1,47 @@
+"""`report.html` of an exploration: risk against loss, and a table of all runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from jobs.anonymization.frontier_document import FrontierDocument, Point
+from jobs.document import software_version
+from jobs.report import text
+from jobs.report.page import page
+
+_SCRIPTS: Final = ("table", "theme", "estimates", "frontier")
+
+
+def report(told: FrontierDocument, *, written: datetime | None = None) -> str:
+    """The page.
+
+    Args:
+        told: What it tells.
+        written: The time that it names as its own; now, if None.
+    """
+    content = {
+        "algorithm": told.algorithm,
+        "figures": [
+            ("rows", text.number(told.rows)),
+            ("runs", text.number(len(told.points) + len(told.refused))),
+            ("on the frontier", text.number(sum(point.pareto for point in told.points))),
+            ("refused", text.number(len(told.refused))),
+        ],
+        "points": [(_named(point.parameters), point) for point in told.points],
+        "refused": [(_named(each.parameters), each.reason) for each in told.refused],
+        "written": text.moment(written or datetime.now(UTC)),
+        "software": software_version(),
+    }
+    return page("frontier.html.j2", content, {"points": [_shown(point) for point in told.points]}, _SCRIPTS)
+
+
+def _shown(point: Point) -> dict[str, Any]:
+    return {
+        "name": _named(point.parameters),
+        **{name: getattr(point, name) for name in ("risk", "loss", "classes", "suppressed", "pareto")},
+    }
+
+
+def _named(parameters: dict[str, int | float]) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in parameters.items())

@@ -1,0 +1,284 @@
+"""What a configuration names: its table, its hierarchies and its requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from anonymize.columns import Column
+from anonymize.hierarchies import builders
+from anonymize.hierarchies.files import from_csv, from_json
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import (
+    AlphaK,
+    BetaLikeness,
+    DeltaDisclosure,
+    DistinctDiversity,
+    EntropyDiversity,
+    KAnonymity,
+    Model,
+    PSensitive,
+    RecursiveDiversity,
+    Requirements,
+    SensitiveLevels,
+    TCloseness,
+)
+from anonymize.reading import read_csv, read_parquet, read_sql
+from anonymize.roles import Roles
+from anonymize.tables import Table
+from jobs.anonymization.hierarchy_spec import (
+    DatesEntry,
+    FileEntry,
+    FlatEntry,
+    GroupingEntry,
+    IntervalsEntry,
+    OrderEntry,
+    PrefixEntry,
+)
+from jobs.anonymization.spec import AnonymizeSection, DiversitySection, read_spec, sole_column
+from link.errors import ConfigurationError, InputDataError
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """All that a run needs.
+
+    Attributes:
+        spec: The configuration.
+        config: Its file.
+        table: The rows to anonymise.
+        all_hierarchies: By column: of quasi-identifiers, and of sensitive columns that have one.
+        levels: Of the sensitive column, without H if none is asked for; None where there are none.
+        requirements: What every class must meet; None where nothing is claimed.
+        source: The file of the rows; None for a database.
+        hierarchy_files: By column, the file of its hierarchy where it came from one.
+    """
+
+    spec: AnonymizeSection
+    config: Path
+    table: Table
+    all_hierarchies: Mapping[str, Hierarchy]
+    levels: SensitiveLevels | None
+    requirements: Requirements | None
+    source: Path | None
+    hierarchy_files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def hierarchies(self) -> dict[str, Hierarchy]:
+        """Of quasi-identifiers, by column."""
+        return {name: each for name, each in self.all_hierarchies.items() if name in self.spec.quasi_identifiers}
+
+
+def load(config: Path) -> Inputs:
+    """Reads a configuration, and everything that it names.
+
+    Raises:
+        ConfigurationError: A key is wrong, or contradicts the data.
+        InputDataError: The data or a hierarchy cannot be used.
+    """
+    spec = read_spec(config)
+    folder = config.resolve().parent
+    table = table_of(spec, read_source(spec, folder))
+    given, files = _hierarchies(spec, folder, table)
+    for name, hierarchy in given.items():
+        hierarchy.align(table.column(name))  # so that values which it lacks are told before any work is done
+    return Inputs(
+        spec,
+        config,
+        table,
+        given,
+        sensitive_levels(spec),
+        requirements_of(spec, given),
+        None if spec.is_database else folder / spec.source,
+        {name: path for name, path in files.items() if name in spec.quasi_identifiers},
+    )
+
+
+def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
+    """Rows with the roles and kinds of a configuration.
+
+    Raises:
+        ConfigurationError: A column has no role, a role or kind names an unknown one, or contradicts it.
+        InputDataError: There are no rows, cells are missing, or a cell is no value of its column's kind.
+    """
+    roles = Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive)
+    kinds = {name: column.kind for name, column in spec.columns.items()}
+    orders = {name: [_number(each) for each in c.order] for name, c in spec.columns.items() if c.kind == "ordinal"}
+    return Table.of(data, roles, kinds, orders, spec.missing)
+
+
+def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:
+    """The rows of a configuration's source; paths are relative to the configuration's folder.
+
+    Raises:
+        ConfigurationError: The URL of a database is wrong.
+        InputDataError: It cannot be read.
+    """
+    if spec.is_database:
+        assert spec.query is not None
+        return read_sql(_absolute(spec.source, folder), spec.query)
+    return read_rows(folder / spec.source, spec.separator, spec.format)
+
+
+def read_rows(path: Path, separator: str, form: str | None = None) -> pa.Table:
+    """The rows of a CSV or Parquet file, by its format or its ending.
+
+    Raises:
+        InputDataError: It cannot be read.
+    """
+    parquet = form == "parquet" if form is not None else path.suffix in (".parquet", ".pq")
+    return read_parquet(path) if parquet else read_csv(path, separator)
+
+
+def requirements_of(spec: AnonymizeSection, hierarchies: Mapping[str, Hierarchy]) -> Requirements | None:
+    """The models of a configuration; None where it names none.
+
+    Raises:
+        ConfigurationError: A parameter is wrong, or a model lacks its column, levels or hierarchy.
+    """
+    given = spec.model
+    models: list[Model] = [] if given.k is None else [KAnonymity(given.k)]
+    models += [_diversity(spec, each) for each in given.l]
+    for closeness in given.t:
+        column = sole_column(spec, closeness.column, "t")
+        tree = hierarchies.get(column) if closeness.distance == "hierarchical" else None
+        if closeness.distance == "hierarchical" and tree is None:
+            raise ConfigurationError(
+                f'[anonymize.model] t with distance = "hierarchical" needs a hierarchy of column "{column}"; add one '
+                "under [anonymize.hierarchies]"
+            )
+        models.append(TCloseness(closeness.value, column, closeness.distance, closeness.ground, tree))
+    models += [PSensitive(each.value, each.columns or spec.sensitive) for each in given.p]
+    models += [AlphaK(each.value, sole_column(spec, each.column, "alpha"), each.values) for each in given.alpha]
+    models += [BetaLikeness(each.value, sole_column(spec, each.column, "beta"), each.enhanced) for each in given.beta]
+    models += [DeltaDisclosure(each.value, sole_column(spec, each.column, "delta")) for each in given.delta]
+    levels = sensitive_levels(spec)
+    if levels is not None and given.h is not None:
+        models.append(levels)
+    return Requirements(tuple(models)) if models else None
+
+
+def sensitive_levels(spec: AnonymizeSection) -> SensitiveLevels | None:
+    """Levels of sensitivity with H, which is 1 where none is asked for.
+
+    Raises:
+        ConfigurationError: Levels, weights or H contradict each other.
+    """
+    levels = spec.levels
+    if levels is None or (spec.model.h is None and spec.algorithm != "maa-slie"):
+        return None
+    weights = None if levels.weights is None else tuple(map(float, levels.weights))
+    return SensitiveLevels(spec.model.h or 1, levels.values, sole_column(spec, levels.column, "H"), weights)
+
+
+def _diversity(spec: AnonymizeSection, given: DiversitySection) -> Model:
+    column = sole_column(spec, given.column, "l")
+    if given.kind == "entropy":
+        return EntropyDiversity(_number(given.value), column)
+    if given.kind == "recursive":
+        assert given.c is not None
+        return RecursiveDiversity(given.c, int(given.value), column)
+    return DistinctDiversity(int(given.value), column)
+
+
+def _hierarchies(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[dict[str, Hierarchy], dict[str, Path]]:
+    """Hierarchies by column, and the files of those that came from one."""
+    found, files = {}, {}
+    for name, entry in spec.hierarchies.items():
+        column = table.column(name)
+        if table.roles.of(name) not in ("quasi_identifiers", "sensitive"):
+            raise ConfigurationError(
+                f'[anonymize.hierarchies] has one of column "{name}", which is neither a quasi-identifier nor '
+                "sensitive; take it away"
+            )
+        if isinstance(entry, FileEntry):
+            files[name] = folder / entry.file
+            found[name] = _from_file(files[name], entry, entry.separator or spec.separator, name)
+        else:
+            found[name] = _built(entry, column)
+    return found, files
+
+
+def _from_file(path: Path, entry: FileEntry, separator: str, name: str) -> Hierarchy:
+    if path.suffix == ".json":
+        return from_json(path, name=name, add_top=entry.add_top)
+    return from_csv(path, separator, name=name, add_top=entry.add_top)
+
+
+def _built(entry: Any, column: Column) -> Hierarchy:
+    """A hierarchy by rule.
+
+    Raises:
+        ConfigurationError: The rule does not suit the column.
+    """
+    name = column.name
+    match entry:
+        case IntervalsEntry():
+            if entry.range is None and column.kind != "numeric":
+                raise ConfigurationError(
+                    f'The hierarchy of column "{name}" is built of intervals, but its values are {column.kind}; '
+                    "declare it numeric, or give another builder."
+                )
+            low, high = entry.range or (0, -1)
+            numbers = [each for each in column.domain if isinstance(each, int | float)]
+            leaves = range(low, high + 1) if entry.range else numbers
+            return builders.intervals(
+                leaves, [_number(each) for each in entry.widths], _number(entry.origin), name=name
+            )
+        case OrderEntry():
+            return builders.order(column.domain, entry.groups, name=name)
+        case PrefixEntry():
+            return builders.prefix(column.texts, entry.masked, name=name)
+        case DatesEntry():
+            import datetime
+
+            days = [each for each in column.domain if isinstance(each, datetime.date)]
+            if len(days) < column.size:
+                raise ConfigurationError(
+                    f'The hierarchy of column "{name}" is built of dates, but its values are {column.kind}; declare it '
+                    "date."
+                )
+            return builders.dates(days, entry.levels, name=name)
+        case GroupingEntry():
+            return builders.grouping(column.domain, *(_inverted(each, name) for each in entry.groups), name=name)
+        case FlatEntry():
+            return builders.flat(column.domain, name=name)
+    raise AssertionError(entry)
+
+
+def _inverted(groups: Mapping[str, tuple[str, ...]], name: str) -> dict[str, str]:
+    """From each member to its group.
+
+    Raises:
+        InputDataError: A member is in two groups.
+    """
+    found: dict[str, str] = {}
+    for label, members in groups.items():
+        for member in members:
+            if member in found:
+                raise InputDataError(
+                    f'The hierarchy of column "{name}" puts "{member}" under "{found[member]}" and under "{label}"; '
+                    "leave it in one."
+                )
+            found[member] = label
+    return found
+
+
+def _number(value: Any) -> Any:
+    """A decimal as the int or float that is written so; anything else as it is."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _absolute(url: str, folder: Path) -> str:
+    """The URL of a database file with its path taken from a folder."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("sqlite", "duckdb") or not rest.startswith("/"):
+        return url
+    return f"{scheme}:///{folder / rest[1:]}"

@@ -1,0 +1,352 @@
+"""The configuration of `comine anonymize`: a frozen model of the file's one table, `[anonymize]`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from jobs.anonymization.hierarchy_spec import HierarchyEntry
+from jobs.spec_values import ColumnName, Fraction, Section
+from jobs.toml import read_toml, validate
+from link.errors import ConfigurationError
+
+Algorithm = Literal[
+    "samarati",
+    "incognito",
+    "optimal",
+    "datafly",
+    "local-recoding",
+    "mondrian",
+    "mdav",
+    "maa-slie",
+    "gpkc",
+    "condensation",
+    "ppir",
+]
+Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
+Loss = Literal["gcp", "prec", "entropy", "dm"]
+Whole = Annotated[int, Field(strict=True)]  # neither 5.0 nor "5" nor true
+
+FULL_DOMAIN: Final = ("samarati", "incognito", "optimal", "datafly", "local-recoding")
+CLUSTERING: Final = ("mdav", "maa-slie", "gpkc")
+WITHOUT_CLASSES: Final = ("condensation", "ppir")
+RANDOM: Final = ("maa-slie", "gpkc", "condensation", "ppir")
+"""Algorithms that draw."""
+
+_OWN_TABLES: Final = ("mondrian", "mdav", "maa_slie", "gpkc", "condensation", "ppir")
+_MODELS_OF_CLASSES: Final = ("l", "t", "p", "alpha", "h", "beta", "delta")
+
+
+def _as_tables(value: object) -> object:
+    """One number or table as a list of one table; a list as it is."""
+    if isinstance(value, list | tuple):
+        return value
+    return [value if isinstance(value, dict | Section) else {"value": value}]
+
+
+class ColumnSection(Section):
+    """An entry of `[anonymize.columns]`: the kind of a column's values, and of ordinal ones their order."""
+
+    kind: Kind
+    order: tuple[str | int | Decimal, ...] = ()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ColumnSection:
+        if (self.kind == "ordinal") != bool(self.order):
+            raise ValueError('kind = "ordinal" and order belong together: list the values, lowest first')
+        return self
+
+
+class DiversitySection(Section):
+    """l-diversity of a sensitive column."""
+
+    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    value: Fraction = Field(ge=1)
+    column: ColumnName | None = None
+    c: Fraction | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _suits_its_kind(self) -> DiversitySection:
+        if (self.kind == "recursive") != (self.c is not None):
+            raise ValueError("c belongs to recursive l-diversity, which needs it")
+        if self.kind != "entropy" and self.value != int(self.value):
+            raise ValueError(f"{self.kind} l-diversity counts values: l is {self.value}, which is not whole")
+        return self
+
+
+class ClosenessSection(Section):
+    """t-closeness of a sensitive column."""
+
+    distance: Literal["equal", "variational", "kl", "ordered", "hierarchical"] = "equal"
+    value: Fraction = Field(ge=0)
+    column: ColumnName | None = None
+    ground: Literal["rank", "value"] = "rank"
+
+
+class SensitivitySection(Section):
+    """p distinct values of every listed sensitive column; of all of them by default."""
+
+    value: Whole = Field(ge=1)
+    columns: tuple[ColumnName, ...] = ()
+
+
+class ShareSection(Section):
+    """(alpha, k): the largest share of a sensitive value in a class."""
+
+    value: Fraction = Field(gt=0, le=1)
+    column: ColumnName | None = None
+    values: tuple[str, ...] | None = None
+
+
+class LikenessSection(Section):
+    """beta-likeness of a sensitive column."""
+
+    value: Fraction = Field(gt=0)
+    column: ColumnName | None = None
+    enhanced: bool = False
+
+
+class DisclosureSection(Section):
+    """delta-disclosure of a sensitive column."""
+
+    value: Fraction = Field(gt=0)
+    column: ColumnName | None = None
+
+
+def _one_or_many(section: type[Section]) -> BeforeValidator:
+    """Takes a number, a table or a list of tables, and says so in the JSON Schema."""
+    return BeforeValidator(_as_tables, json_schema_input_type=float | section | list[section])  # type: ignore[valid-type]
+
+
+_Diversity = Annotated[tuple[DiversitySection, ...], _one_or_many(DiversitySection)]
+_Closeness = Annotated[tuple[ClosenessSection, ...], _one_or_many(ClosenessSection)]
+_Sensitivity = Annotated[tuple[SensitivitySection, ...], _one_or_many(SensitivitySection)]
+_Share = Annotated[tuple[ShareSection, ...], _one_or_many(ShareSection)]
+_Likeness = Annotated[tuple[LikenessSection, ...], _one_or_many(LikenessSection)]
+_Disclosure = Annotated[tuple[DisclosureSection, ...], _one_or_many(DisclosureSection)]
+
+
+class ModelSection(Section):
+    """The `[anonymize.model]` table: every condition that all classes meet.
+
+    Each but k and H is a number or a table, or a list of tables where several sensitive columns have one each.
+    """
+
+    k: Whole | None = Field(default=None, ge=1)
+    l: _Diversity = ()  # noqa: E741 - the model's own name
+    t: _Closeness = ()
+    p: _Sensitivity = ()
+    alpha: _Share = ()
+    h: Whole | None = Field(default=None, alias="H", ge=1)
+    beta: _Likeness = ()
+    delta: _Disclosure = ()
+
+
+class LevelsSection(Section):
+    """The `[anonymize.levels]` table: levels of sensitivity, low to high, and their weights."""
+
+    values: tuple[tuple[str, ...], ...] = Field(min_length=1)
+    weights: tuple[Fraction, ...] | None = None
+    column: ColumnName | None = None
+
+
+class MondrianSection(Section):
+    """The `[anonymize.mondrian]` table."""
+
+    mode: Literal["strict", "relaxed", "hierarchical"] = "strict"
+    release: Literal["ranges", "centres"] = "ranges"
+
+
+class MdavSection(Section):
+    """The `[anonymize.mdav]` table."""
+
+    scaling: Literal["deviation", "range", "none"] = "deviation"
+
+
+class MaaSlieSection(Section):
+    """The `[anonymize.maa-slie]` table."""
+
+    psi_weights: tuple[Fraction, Fraction] = (Decimal("0.5"), Decimal("0.5"))
+    term: Literal["reciprocal", "bounded"] = "reciprocal"
+    leftover: Literal["psi", "infoloss"] = "psi"
+    base: Fraction = Field(default=Decimal(2), gt=1)
+
+
+class GpkcSection(Section):
+    """The `[anonymize.gpkc]` table."""
+
+    loss: Literal["centroid", "generalisation"] = "centroid"
+
+
+class CondensationSection(Section):
+    """The `[anonymize.condensation]` table."""
+
+    factor: Whole = Field(default=1, ge=1)
+    by: tuple[ColumnName, ...] = ()
+    grouping: Literal["random", "mdav"] = "random"
+    scaling: Literal["deviation", "range", "none"] = "deviation"
+
+
+class PpirSection(Section):
+    """The `[anonymize.ppir]` table."""
+
+    ranges: dict[ColumnName, Fraction]
+    alpha_min: Fraction = Field(default=Decimal(0), ge=0, le=1)
+    alpha_max: Fraction = Field(default=Decimal(1), ge=0, le=1)
+    ch_max: Fraction = Field(default=Decimal(1), ge=0)
+    tries: Whole = Field(default=100, ge=1)
+    beta: Literal["projection", "symmetric"] = "projection"
+    exhausted: Literal["best", "suppress"] = "best"
+    scales: dict[ColumnName, Fraction] = Field(default={})
+    influences: dict[ColumnName, Fraction] = Field(default={})
+    weights: dict[ColumnName, Fraction] = Field(default={})
+
+
+class AnonymizeSection(Section):
+    """The `[anonymize]` table.
+
+    Attributes:
+        source: A CSV or Parquet file, or the URL of a database.
+        query: What is asked of the database.
+        separator: Of the cells of CSV files, those of hierarchies too.
+        identifiers: Columns that are left out, and so on: every column has one role.
+        quasi_identifiers: Columns that are generalised.
+        sensitive: Columns that models look at.
+        insensitive: Columns that are released as they are.
+        missing: What becomes of rows that lack values.
+        algorithm: By its name.
+        max_suppression: Share of the rows that may be suppressed, as an exact decimal.
+        suppressed: What becomes of suppressed rows.
+        suppression: Of whole rows, or of single cells.
+        loss: What a search minimises.
+        seed: Repeats all random draws; for tests, since whoever knows it can repeat them too.
+    """
+
+    source: str = Field(min_length=1)
+    format: Literal["csv", "parquet", "sql"] | None = None
+    query: str | None = None
+    separator: str = Field(default=",", min_length=1, max_length=1)
+    identifiers: tuple[ColumnName, ...] = ()
+    quasi_identifiers: tuple[ColumnName, ...] = ()
+    sensitive: tuple[ColumnName, ...] = ()
+    insensitive: tuple[ColumnName, ...] = ()
+    missing: Literal["error", "value", "drop"] = "error"
+    algorithm: Algorithm = "optimal"
+    max_suppression: Fraction = Field(default=Decimal(0), ge=0, le=1)
+    suppressed: Literal["drop", "blank", "keep"] = "drop"
+    suppression: Literal["row", "cell"] = "row"
+    loss: Loss = "gcp"
+    seed: Whole | None = None
+    model: ModelSection = ModelSection()
+    columns: dict[ColumnName, ColumnSection] = Field(default={})
+    hierarchies: dict[ColumnName, HierarchyEntry] = Field(default={})
+    levels: LevelsSection | None = None
+    mondrian: MondrianSection = MondrianSection()
+    mdav: MdavSection = MdavSection()
+    maa_slie: MaaSlieSection = Field(default=MaaSlieSection(), alias="maa-slie")
+    gpkc: GpkcSection = GpkcSection()
+    condensation: CondensationSection = CondensationSection()
+    ppir: PpirSection | None = None
+
+    @field_validator("algorithm", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if isinstance(value, str) and value not in get_args(Algorithm):
+            raise ValueError(f"'{value}' is none of {', '.join(get_args(Algorithm))}")
+        return value
+
+    @model_validator(mode="after")
+    def _tables_of_the_algorithm(self) -> AnonymizeSection:
+        own = self.algorithm.replace("-", "_")
+        for name in _OWN_TABLES:
+            if name in self.model_fields_set and name != own:
+                table = name.replace("_", "-")
+                raise ValueError(f'[anonymize.{table}] belongs to algorithm = "{table}", not to "{self.algorithm}"')
+        if self.algorithm == "ppir" and self.ppir is None:
+            raise ValueError('algorithm = "ppir" needs [anonymize.ppir] ranges, one for each quasi-identifier')
+        return self
+
+    @model_validator(mode="after")
+    def _model_of_the_algorithm(self) -> AnonymizeSection:
+        given = self.model
+        named = [name for name in _MODELS_OF_CLASSES if getattr(given, name)]
+        if self.algorithm == "ppir" and (named or given.k is not None):
+            raise ValueError(
+                'algorithm = "ppir" forms no classes and meets no model; take [anonymize.model] away, or another '
+                "algorithm"
+            )
+        if self.algorithm == "condensation" and named:
+            raise ValueError(
+                f'algorithm = "condensation" forms no classes, so {named[0].upper() if named[0] == "h" else named[0]} '
+                "says nothing of its release; leave k alone in [anonymize.model]"
+            )
+        if self.algorithm in (*CLUSTERING, "condensation") and given.k is None:
+            raise ValueError(f'algorithm = "{self.algorithm}" needs k in [anonymize.model]')
+        if given.k is None and not named and self.algorithm != "ppir":
+            raise ValueError("[anonymize.model] is missing: name at least one model, such as k = 5")
+        if (given.h is not None or self.algorithm == "maa-slie") and self.levels is None:
+            what = "H" if given.h is not None else 'algorithm = "maa-slie"'
+            raise ValueError(f"{what} needs [anonymize.levels] values: the sensitive values of each level, low to high")
+        return self
+
+    @model_validator(mode="after")
+    def _database(self) -> AnonymizeSection:
+        if self.is_database != (self.query is not None):
+            raise ValueError("a query belongs to a source that is a database URL, and such a source needs one")
+        return self
+
+    @property
+    def is_database(self) -> bool:
+        """Whether the source is a database."""
+        return self.format == "sql" or (self.format is None and "://" in self.source)
+
+
+class AnonymizationSpec(Section):
+    """The whole of a configuration file."""
+
+    anonymize: AnonymizeSection
+
+
+def read_spec(path: Path) -> AnonymizeSection:
+    """The configuration in a file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or a key is missing, unknown or wrong; the sentence names the key.
+    """
+    return validate(AnonymizationSpec, read_toml(path), str(path)).anonymize
+
+
+def parameters(spec: AnonymizeSection) -> dict[str, Any]:
+    """What a certificate tells of a configuration, as JSON values.
+
+    Neither where the data came from, since a URL may hold a password, nor the seed, with which random draws could be
+    repeated and so undone; nor values of columns that only the configuration lists.
+    """
+    told = spec.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_unset=True,
+        exclude={"source", "format", "query", "separator", "seed", "hierarchies", "columns", "levels"},
+    )
+    told["seeded"] = spec.seed is not None
+    return told
+
+
+def sole_column(spec: AnonymizeSection, given: str | None, what: str) -> str:
+    """The sensitive column that a model names, or the only one.
+
+    Raises:
+        ConfigurationError: None is named, and there is not exactly one.
+    """
+    if given is not None:
+        return given
+    if len(spec.sensitive) != 1:
+        columns = ", ".join(spec.sensitive) or "none"
+        raise ConfigurationError(
+            f"[anonymize.model] {what} needs the name of its sensitive column, since there is not exactly one "
+            f"(sensitive are {columns}); add column"
+        )
+    return spec.sensitive[0]

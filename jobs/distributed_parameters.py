@@ -1,0 +1,72 @@
+"""From a job specification to the public parameters of mining under distributed noise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.hybrid_parameters import check_given
+from jobs.spec import UNIVERSES, JobSpec
+from link.errors import ConfigurationError
+from mining.joint.distributed.parameters import DEFAULT_LENGTH, LONGEST, DistributedMining
+from mining.joint.parameters import RuleParameters
+from mining.transactions import matching
+
+_MEANINGLESS: Final = {
+    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_"),
+    "union": ("bound",),
+    "trust": ("compute",),
+    "privacy_": ("local_epsilon", "analyst", "shufflers", "search", "opted_in"),
+}
+
+
+def is_noisy(spec: JobSpec) -> bool:
+    """Whether a job mines supports to which the parties add noise."""
+    return spec.mines and spec.privacy.model == "distributed"
+
+
+def distributed_mining(spec: JobSpec) -> DistributedMining:
+    """The public parameters of mining under distributed noise, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The budget does not fit the noise, or the job says what means nothing, or asks for a
+            universe that would tell of single records.
+    """
+    from mining.joint.distributed.budget import spent
+
+    given, privacy = spec.itemsets, spec.privacy
+    assert privacy.epsilon is not None  # as the specification sees to, and to delta
+    assert privacy.delta is not None
+    check_given(spec, _MEANINGLESS)
+    if given.max_length is not None and given.max_length > LONGEST:
+        raise ConfigurationError(
+            f"[itemsets] max_length is at most {LONGEST} under noise, which each length has more of; lower it"
+        )
+    task = DistributedMining(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        min_support=given.min_support_,
+        learners=spec.learners,
+        top_k=given.top_k,
+        max_length=given.max_length or DEFAULT_LENGTH,
+        colluding=privacy.colluding,
+        noise=privacy.noise,
+        contributions=privacy.contributions,
+        catalogue=_catalogue(spec),
+        max_candidates=given.max_candidates,
+        rules=None if spec.rules is None else RuleParameters(spec.rules.min_confidence, spec.rules.consequent),
+    )
+    spent(task, len(spec.job.parties))
+    return task
+
+
+def _catalogue(spec: JobSpec) -> tuple[str, ...] | None:
+    given = spec.itemsets
+    if given.catalogue is None:
+        if given.universe in UNIVERSES and given.universe != "auto":
+            raise ConfigurationError(
+                f'[itemsets] universe = "{given.universe}" would tell of single records under [privacy] model = '
+                '"distributed"; give the path of a catalogue, or leave it out, and parties name items by noisy counts'
+            )
+        return None
+    excluded = matching(given.catalogue, given.exclude)
+    return tuple(item for item in given.catalogue if item not in excluded)

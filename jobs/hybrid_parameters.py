@@ -1,0 +1,114 @@
+"""From a job specification to the public parameters of mining by perturbed records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jobs.spec import UNIVERSES, JobSpec
+from link.errors import ConfigurationError
+from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL, HybridMining, Search
+from mining.joint.parameters import RuleParameters
+from mining.transactions import matching
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_MEANINGLESS: Final = {
+    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
+    "union": ("bound",),
+    "trust": ("compute",),
+    "privacy_": ("contributions", "noise", "opted_in"),
+}
+
+
+def is_reported(spec: JobSpec) -> bool:
+    """Whether a job mines by perturbed records, which all are reported to an analyst."""
+    return spec.is_hybrid and spec.privacy.model in ("local", "shuffle")
+
+
+def is_estimated(spec: JobSpec) -> bool:
+    """Whether what a job finds are estimates, with intervals: by perturbed records or noisy sums."""
+    return spec.mines and spec.privacy.model != "exact"
+
+
+def hybrid_mining(spec: JobSpec) -> HybridMining:
+    """The public parameters of mining by perturbed records, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The job names no catalogue, asks for what reports cannot tell, or says what means nothing.
+    """
+    given, privacy = spec.itemsets, spec.privacy
+    assert privacy.epsilon is not None  # which the specification refuses
+    assert privacy.model in ("local", "shuffle")
+    check_given(spec, _MEANINGLESS)
+    catalogue = _catalogue(spec)
+    task = HybridMining(
+        model="shuffle" if privacy.model == "shuffle" else "local",
+        catalogue=catalogue,
+        k=given.top_k or DEFAULT_K,
+        search=_search(spec),
+        epsilon=float(privacy.epsilon),
+        delta=float(privacy.delta or 0) if privacy.model == "shuffle" else 0.0,
+        most_local=float(privacy.local_epsilon or MOST_LOCAL),
+        analyst=spec.analyst,
+        shufflers=spec.shufflers if privacy.model == "shuffle" else (),
+        colluding=privacy.colluding,
+        learners=spec.learners,
+        min_support=given.min_support_,
+        max_length=given.max_length,
+        rules=None if spec.rules is None else RuleParameters(spec.rules.min_confidence, spec.rules.consequent),
+    )
+    try:
+        task.plan(min(task.epsilon, task.most_local))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"the search for the {task.k} most frequent itemsets: {error.message}") from None
+    return task
+
+
+def _catalogue(spec: JobSpec) -> tuple[str, ...]:
+    given = spec.itemsets
+    if given.catalogue is None:
+        named = f'universe = "{given.universe}"' if given.universe in UNIVERSES else "its catalogue"
+        raise ConfigurationError(
+            f'[privacy] model = "{spec.privacy.model}" asks about the items of a public catalogue, since the names of '
+            f"items in the data would tell of records; in place of {named} give [itemsets] universe the path of a file "
+            "with one item a line"
+        )
+    excluded = matching(given.catalogue, given.exclude)
+    return tuple(item for item in given.catalogue if item not in excluded)
+
+
+def _search(spec: JobSpec) -> Search:
+    asked, longest = spec.privacy.search, spec.itemsets.max_length
+    found: Search = ("svim" if longest == 1 else "svsm") if asked == "auto" else asked
+    if found == "svsm" and longest == 1:
+        raise ConfigurationError('[privacy] search = "svsm" finds itemsets of two items and more; use "svim"')
+    if found != "svsm" and spec.rules is not None:
+        raise ConfigurationError(
+            f'task = "rules" needs itemsets of two items and more, which [privacy] search = "{found}" does not find; '
+            'use search = "svsm", and max_length above 1'
+        )
+    return found
+
+
+def check_given(spec: JobSpec, meaningless: Mapping[str, Sequence[str]]) -> None:
+    """Refuses what would be given in vain, so that nobody counts on it.
+
+    Args:
+        spec: The job.
+        meaningless: By table, the fields that mean nothing under the job's model.
+
+    Raises:
+        ConfigurationError: One of them is not at its default.
+    """
+    for table, names in meaningless.items():
+        section: BaseModel | None = getattr(spec, table)
+        known = type(section).model_fields if section is not None else {}
+        for name in names:
+            if section is not None and getattr(section, name) != known[name].get_default(call_default_factory=True):
+                called = known[name].alias or name
+                raise ConfigurationError(
+                    f'[{table.rstrip("_")}] {called} means nothing with [privacy] model = "{spec.privacy.model}"; '
+                    "leave it out"
+                )

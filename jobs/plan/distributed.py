@@ -1,0 +1,181 @@
+"""The plan of a job under distributed noise: its sums, the noise in them, and what it costs each record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from crypto.params import STANDARD_128
+from jobs.distributed_parameters import distributed_mining
+from jobs.parameters import horizontal_mining
+from jobs.plan.assumptions import of_network
+from jobs.plan.expected import expected, total_rows
+from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.prices import memory, seconds
+from jobs.plan.privacy import NoisyLevel, Privacy, told_left
+from jobs.privacy_account import charge
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from link.traffic import Traffic, greeting, receipts
+from mining.joint.distributed.budget import contributions, length_noise, spent
+from mining.joint.distributed.parameters import DistributedMining
+from mining.joint.distributed.sizes import NamedItems, NoisySizes, noisy_traffic
+from mining.joint.parameters import HorizontalMining
+from mining.joint.sizes import MiningSizes
+from mining.thresholds import minimum_count
+from protos.v1.plan_pb2 import PartyEstimate
+
+_NAME_BYTES: Final = 12  # of an item's name in a list, about
+_NO_SIZES: Final = (
+    "No party tells sizes: the figures are of single items alone, and longer itemsets come on top. To tell them shows "
+    "more of the data than the job would, so a party does so only where its rows_public says it."
+)
+
+
+@dataclass(frozen=True)
+class _Expectation:
+    """What is expected of the job.
+
+    Attributes:
+        sizes: Of its sums.
+        rows: Of all parties; None where nobody tells.
+        exact: The same as sizes of a job without noise, for its work.
+        known: Whether the candidates follow from what parties tell.
+    """
+
+    sizes: NoisySizes
+    rows: int | None
+    exact: MiningSizes
+    known: bool
+
+
+def exact_counterpart(spec: JobSpec) -> HorizontalMining | None:
+    """The job without its noise, from whose candidates those of the job are expected; None of one without a floor."""
+    if spec.itemsets.min_support_ is None:
+        return None
+    task, noisy = horizontal_mining(spec), distributed_mining(spec)
+    return replace(
+        task,
+        strategy="level-wise",
+        disclose="candidates",
+        thin=False,
+        universe="frequent-items" if noisy.catalogue is None else "catalogue",
+        catalogue=noisy.catalogue,
+        max_length=noisy.max_length,
+        rules=None,
+    )
+
+
+def estimate_noisy(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+    """What a job under distributed noise will cost and disclose; arguments as in `estimate`.
+
+    Raises:
+        ConfigurationError: The budget does not fit the noise.
+        InputDataError: There are no transactions.
+    """
+    answers = {name: answers[name] for name in spec.job.parties}
+    task, declared = distributed_mining(spec), statement(spec)
+    found, parties = _expected(spec, task, answers), len(answers)
+    traffic = Traffic(tuple(answers))
+    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
+    greeting(traffic, STANDARD_128.suite, certificates)
+    noisy_traffic(traffic, "/task", found.sizes)
+    receipts(traffic, STANDARD_128.suite, certificates)
+    work = exact_counterpart(spec) or _placeholder(spec, task)
+    took = seconds(work, answers, found.exact, traffic, latency_s, spec.plan.bytes_per_s)
+    return Plan(
+        job=spec.job.name,
+        spec_digest=spec.digest.hex(),
+        n_rows=found.rows,
+        strategy=f"level-wise, {task.noise} noise",
+        rounds=traffic.rounds,
+        seconds=took,
+        parties={
+            name: PartyPlan(
+                rows_public=rows_public(answer),
+                n_rows=published_rows(answer),
+                bytes_sent=traffic.bytes_sent(name),
+                bytes_received=traffic.bytes_received(name),
+                seconds=took,
+                memory_bytes=memory(work, answer, found.exact, parties),
+                left=told_left(answer),
+            )
+            for name, answer in answers.items()
+        },
+        batches=[
+            Batch(step=f"level-{length}", candidates=number, opened=number)
+            for length, number in enumerate(found.sizes.candidates, 1)
+        ],
+        disclosure=declared.as_data(),
+        prose=declared.prose(),
+        assumptions=[*others, *_assumptions(spec, answers, found, latency_s)],
+        privacy=Privacy.of(spent(task, parties), charge(spec), _noise(task, parties, found)),
+    )
+
+
+def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, PartyEstimate]) -> _Expectation:
+    rows, exact = total_rows(answers), exact_counterpart(spec)
+    found = None if exact is None else expected(exact, answers)
+    if found is None:
+        singles = len(task.catalogue or ()) or spec.plan.items or 0
+        sizes = MiningSizes(max(rows or 1, 1), singles, None)
+        return _Expectation(NoisySizes((singles,) if singles else ()), rows, sizes, known=False)
+    named = {}
+    if task.catalogue is None:
+        held = {name: answer.sizes.items.elements for name, answer in answers.items() if answer.HasField("sizes")}
+        usual = round(sum(held.values()) / len(held))
+        named = {name: NamedItems(n, n * _NAME_BYTES) for name in answers for n in [held.get(name, usual)]}
+    candidates = (found.sizes.universe, *found.sizes.candidates[: task.max_length - 1])
+    return _Expectation(NoisySizes(candidates, named), found.n_rows, found.sizes, known=True)
+
+
+def _placeholder(spec: JobSpec, task: DistributedMining) -> HorizontalMining:
+    """Public parameters of single items alone, for the work where nothing is told of longer itemsets."""
+    return HorizontalMining(
+        min_support=1,
+        learners=task.learners,
+        merger=spec.job.parties[0],
+        compute=spec.compute,
+        max_length=1,
+        disclose="candidates",
+        strategy="level-wise",
+        universe="frequent-items" if task.catalogue is None else "catalogue",
+        catalogue=task.catalogue,
+    )
+
+
+def _noise(task: DistributedMining, parties: int, found: _Expectation) -> list[NoisyLevel]:
+    """Of each length that the budget is dealt out to, whether the job comes to it or not."""
+    least: float | None = None
+    if isinstance(task.min_support, int):
+        least = float(task.min_support)
+    elif task.min_support is not None and found.rows:
+        least = float(minimum_count(task.min_support, found.rows))
+    levels, candidates = [], found.sizes.candidates
+    for length in range(1, task.max_length + 1):
+        most = contributions(task, parties, length, least)
+        if length <= len(candidates):
+            most = max(1, min(most, candidates[length - 1]))
+        deviation = length_noise(task, parties, length, most).sigma
+        levels.append(NoisyLevel(length=length, contributions=most, deviation=deviation))
+    return levels
+
+
+def _assumptions(
+    spec: JobSpec, answers: Mapping[str, PartyEstimate], found: _Expectation, latency_s: float
+) -> list[str]:
+    lines = []
+    if found.known:
+        lines.append(
+            "How many candidates there are is what each party's own rows let expect without noise; where the noise is "
+            "not far below the least support, it may be off."
+        )
+        hidden = [name for name, answer in answers.items() if not answer.HasField("sizes")]
+        if hidden:
+            lines.append(f"{', '.join(hidden)}: sizes are hidden, and taken to be like the others'.")
+    else:
+        lines.append(_NO_SIZES)
+    lines.append(of_network(spec, latency_s, ", as between them and the coordinator"))
+    lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")
+    return lines

@@ -1,0 +1,156 @@
+"""The plan of a job that mines by perturbed records: its search, and what it costs each record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from crypto.params import STANDARD_128
+from jobs.hybrid_parameters import hybrid_mining
+from jobs.plan.assumptions import of_network
+from jobs.plan.calibration import UNKNOWN_ROWS
+from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, Speeds, moving_s
+from jobs.plan.privacy import Privacy, told_left
+from jobs.privacy_account import charge
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from link.traffic import Traffic, greeting, receipts
+from mining.joint.hybrid.budget import central
+from mining.joint.hybrid.parameters import HybridMining
+from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
+from mining.joint.spent import Spent
+from protos.v1.plan_pb2 import PartyEstimate
+
+_SEAL: Final = 1.1  # group multiplications, about, of a layer put around a report
+_UNSEAL: Final = 0.7  # and of one taken off
+_PERTURB: Final = 0.006  # of a record perturbed
+_HASH: Final = 6e-6  # of a value that is held against a hashed report
+_BUDGET_S: Final = 0.4  # to find the largest local ε, once at every party
+_COPIES: Final = 4  # of a phase's reports: received, permuted, opened, sent
+_COVARIANCES: Final = 3  # matrices of all candidates that the analyst holds at once
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What is expected of the job."""
+
+    task: HybridMining
+    rows: Mapping[str, int]
+    spent: Spent
+    sizes: SearchSizes
+    traffic: Traffic
+
+
+def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+    """What a job by perturbed records will cost and disclose; arguments as in `estimate`.
+
+    Raises:
+        ConfigurationError: The search does not fit the catalogue or the numbers of records.
+    """
+    answers = {name: answers[name] for name in spec.job.parties}
+    figures, declared = _figures(spec, answers), statement(spec)
+    speeds = {name: answer.speed for name, answer in answers.items()}
+    traffic, told = figures.traffic, [each for each in answers.values() if each.HasField("n_rows")]
+    seconds = SETTLE_S + traffic.rounds * latency_s + _work_s(figures, speeds)
+    seconds += max(moving_s(traffic, name, speed, spec.plan.bytes_per_s) for name, speed in speeds.items())
+    return Plan(
+        job=spec.job.name,
+        spec_digest=spec.digest.hex(),
+        n_rows=sum(figures.rows.values()) if told else None,
+        strategy=figures.task.search,
+        rounds=traffic.rounds,
+        seconds=seconds,
+        parties={
+            name: PartyPlan(
+                rows_public=rows_public(answer),
+                n_rows=published_rows(answer),
+                bytes_sent=traffic.bytes_sent(name),
+                bytes_received=traffic.bytes_received(name),
+                seconds=seconds,
+                memory_bytes=_memory(figures, name),
+                left=told_left(answer),
+            )
+            for name, answer in answers.items()
+        },
+        batches=[
+            Batch(step=f"phase-{number}", candidates=phase.width, opened=0)
+            for number, phase in enumerate(figures.sizes.phases)
+        ],
+        disclosure=declared.as_data(),
+        prose=declared.prose(),
+        assumptions=[*others, *_assumptions(spec, answers, latency_s)],
+        privacy=Privacy.of(figures.spent, charge(spec)),
+    )
+
+
+def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Figures:
+    task, rows = hybrid_mining(spec), _rows(answers)
+    spent = central(task, rows)
+    sizes = expected(task, rows, spent)
+    traffic = Traffic(tuple(answers))
+    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
+    greeting(traffic, STANDARD_128.suite, certificates)
+    hybrid_traffic(traffic, "/task", task, sizes)
+    receipts(traffic, STANDARD_128.suite, certificates)
+    return _Figures(task, rows, spent, sizes, traffic)
+
+
+def _rows(answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
+    """Numbers of records; who hides its own is taken to have as many as the others on average."""
+    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    average = round(sum(told) / len(told)) if told else UNKNOWN_ROWS
+    return {name: answer.n_rows if answer.HasField("n_rows") else average for name, answer in answers.items()}
+
+
+# -- what it takes ----------------------------------------------------------------------------------------------------
+def _work_s(figures: _Figures, speeds: Speeds) -> float:
+    """Phases come one after the other; in each the parties report at the same time, and then hop after hop works."""
+    begun = _BUDGET_S if figures.task.shufflers else 0.0
+    return begun + sum(_phase_s(phase, figures.task, speeds) for phase in figures.sizes.phases)
+
+
+def _phase_s(phase: PhaseSizes, task: HybridMining, speeds: Speeds) -> float:
+    cost = {name: speed.multiply_s for name, speed in speeds.items()}
+    layers = _SEAL * len(task.shufflers)
+    reporting = max(phase.groups[name] * (_PERTURB + layers * (name != task.analyst)) * cost[name] for name in speeds)
+    others = phase.reports - phase.groups[task.analyst]
+    opening = sum(_UNSEAL * others * cost[name] for name in (*task.shufflers[1:], *[task.analyst] * bool(layers)))
+    values = 1 if phase.direct else phase.width
+    return reporting + opening + _HASH * phase.reports * values * cost[task.analyst]
+
+
+def _memory(figures: _Figures, party: str) -> int:
+    """Rows; reports of the largest phase, of all parties where they come together; covariances at the analyst."""
+    task = figures.task
+    gathers = party in (task.analyst, *task.shufflers)
+    width = figures.sizes.phases[0].report_bytes + 48 * len(task.shufflers)
+    reports = max(phase.reports if gathers else phase.groups[party] for phase in figures.sizes.phases)
+    found = NODE_BYTES + figures.rows[party] * ROW_BYTES + _COPIES * reports * width
+    if party == task.analyst:
+        found += _COVARIANCES * 8 * max(phase.candidates for phase in figures.sizes.phases) ** 2
+    return found
+
+
+def _assumptions(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float) -> list[str]:
+    rounded = [name for name, answer in answers.items() if answer.rows_public == "rounded"]
+    hidden = [name for name, answer in answers.items() if not answer.HasField("n_rows")]
+    lines = []
+    if rounded:
+        lines.append(f"The numbers of rows of {', '.join(rounded)} are rounded to three significant digits.")
+    if len(hidden) == len(answers):
+        lines.append(f"Nobody tells a number of rows: each party is taken to have {UNKNOWN_ROWS:,}.")
+    elif hidden:
+        lines.append(f"{', '.join(hidden)}: the number of rows is hidden, and taken to be like the others'.")
+    if spec.privacy.model == "shuffle":
+        lines.append(
+            "What a report may spend follows from the numbers of records when the job runs; it never costs a record "
+            "more than the job's epsilon and delta towards whoever sees the result."
+        )
+    lines.append(
+        "How long reports are in later phases hangs on the rows: they are taken to hold a few of the candidates each."
+    )
+    lines.append(of_network(spec, latency_s, ", as between them and the coordinator"))
+    lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")
+    return lines

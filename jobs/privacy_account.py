@@ -1,0 +1,55 @@
+"""What a job may cost each record of its datasets at most, from its specification alone.
+
+A party's ledger charges this before anything of the job leaves it. What the job has really spent is known once the
+numbers of records are, and never more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from jobs.privacy_spec import PrivacyModel
+from jobs.spec import JobSpec
+from mining.joint.hybrid.parameters import MOST_LOCAL
+
+LARGEST_LOCAL: Final = Decimal(MOST_LOCAL)
+"""ε of a report of a shuffled job that names no `local_epsilon`, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a job may cost one record. Decimals are as the job has them, so that sums of them are exact.
+
+    Attributes:
+        model: Under which the job runs.
+        local_epsilon: ε towards whoever sees the record's report as it leaves its party; None where none leaves.
+        epsilon: ε towards whoever sees the result; None under the exact model, which bounds nothing.
+        delta: δ of that; None under the exact model.
+    """
+
+    model: PrivacyModel
+    local_epsilon: Decimal | None
+    epsilon: Decimal | None
+    delta: Decimal | None
+
+
+def charge(spec: JobSpec) -> Charge:
+    """The most that a job may cost a record.
+
+    In the blended model a record either is perturbed or counts at its trusted party; both are charged, since the
+    charge is the same for all parties.
+    """
+    given = spec.privacy
+    match given.model:
+        case "exact":
+            return Charge("exact", None, None, None)
+        case "local":
+            return Charge("local", given.epsilon, given.epsilon, Decimal(0))
+        case "shuffle":
+            return Charge("shuffle", given.local_epsilon or LARGEST_LOCAL, given.epsilon, given.delta)
+        case "distributed":
+            return Charge("distributed", None, given.epsilon, given.delta)
+        case "blended":
+            return Charge("blended", given.epsilon, given.epsilon, given.delta)

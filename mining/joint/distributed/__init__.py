@@ -1,0 +1,1 @@
+"""Joint mining whose supports are noisy before anybody sees them: every party adds a share of the noise."""

@@ -1,0 +1,59 @@
+"""What mining under distributed noise opens, and what else its parties learn: as data, for exactly these parameters."""
+
+from __future__ import annotations
+
+from link.disclosure import Declared, Learned
+from mining.joint.distributed.parameters import DistributedMining
+
+
+def openings(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    everyone = frozenset(parties)
+    supports = task.max_length * task.max_candidates + len(task.catalogue or ())
+    found = [Declared("noisy_rows", everyone, "the number of all transactions, with noise", 1, "at the start")]
+    if task.catalogue is None:
+        what = "names of items that each party has often enough, by noisy counts of its own"
+        found.append(Declared("items", everyone, what, task.max_candidates, "before level 1"))
+    what = "each candidate's support over all parties, with noise of all of them"
+    found.append(Declared("noisy_supports", everyone, what, supports, "once for each length"))
+    return tuple(found)
+
+
+def learned(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    budget = f"ε = {float(task.epsilon):g} and δ = {float(task.delta):g} of a record"
+    seen = "the noisy supports of all candidates"
+    seen += ", which items each party names" if task.catalogue is None else ""
+    lines = [
+        Learned(parties, "size", "the number N of all transactions, with noise"),
+        Learned(
+            parties,
+            "count",
+            f"{seen}, and what follows from these: {budget} for all of it together, whether the record is there or not",
+        ),
+        Learned(parties, "count", "no exact support, and of no party how much it adds to one"),
+    ]
+    if task.catalogue is None:
+        lines.append(
+            Learned(
+                parties,
+                "membership",
+                "of an item that is not named only that no party has it often enough, give or take the noise",
+            )
+        )
+    else:
+        lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue"))
+    return tuple(lines)
+
+
+def collusion(task: DistributedMining, parties: tuple[str, ...]) -> str:
+    """How many colluders it withstands."""
+    most = len(parties) - 2
+    if task.colluding == 0:
+        who = "whoever is none of the parties; a party knows its own noise, and towards it there is less of it"
+    elif task.colluding == 1:
+        who = "each single party, which knows its own noise"
+    else:
+        who = f"any {task.colluding} parties that tell each other their noise"
+    more = "" if task.colluding >= most else f"; more, up to {most}, see sums over the others with less noise"
+    return f"the budget holds against {who}{more}"

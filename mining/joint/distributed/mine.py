@@ -1,0 +1,211 @@
+"""Frequent itemsets from noisy supports: central differential privacy, and no place that sees an exact support.
+
+    0  the noisy number of rows is opened; the least support c follows                                   noisy_rows
+    1  the items are those of a public catalogue, or those that parties name by noisy counts of their own     items
+    then for itemsets of 1, 2, … items
+    2  candidates are all itemsets whose noisy supports one level down nearly reach c; all parties find the same
+    3  each party truncates: a record counts to at most M of them, by what is public and that record alone
+    4  each party adds its share of the noise, and the sums are opened                               noisy_supports
+    and in the end
+    5  itemsets whose noisy supports reach c, or the k largest, are told with the deviation of the noise
+
+Rounds:     1 for keys, 1 for rows, 1 for names, and 1 or 2 for each length.
+Output:     the itemsets with noisy supports, and association rules with intervals.
+Adversary:  semi-honest parties.
+Collusion:  all that is opened, together, has the job's (ε, δ) for each record of the others, against t parties who know
+            their own noise and whoever else sees it. Every party does see it and knows its own noise, so t = 0 speaks
+            of outsiders alone. More than t parties, up to n − 2, see sums over the others with less noise.
+Leakage:    what is opened, as `disclosure` lists it; all of it is noisy. Nothing exact leaves a party: no union of
+            items, no exact threshold, no count. Neighbouring data differ in one record more or less.
+Drop-outs:  a party that is lost ends the job; see `noisy_sum`.
+Source:     the itemsets after Agrawal and Srikant, VLDB 1994; noise and accounting as in `budget`; truncation after
+            Zeng, Naughton and Cai, "On Differentially Private Frequent Itemset Mining", PVLDB 6(1), 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.pairwise import PairwiseSecrets, agree
+from ldp.accounting.central_noise import confident_threshold
+from link.errors import ConfigurationError, PolicyDenied
+from link.session import Session
+from mining.candidates import Candidates, join
+from mining.counting import SupportCounter
+from mining.joint.distributed.budget import contributions, length_noise, rows_noise, selection
+from mining.joint.distributed.candidates import NoisyLevel, kth_largest, preference
+from mining.joint.distributed.findings import findings, noisy_rules
+from mining.joint.distributed.noisy_sum import noisy_sum
+from mining.joint.distributed.parameters import DistributedItemsets, DistributedMining
+from mining.joint.distributed.selection import named_items
+from mining.joint.distributed.truncation import excess, truncated_item_counts
+from mining.joint.tally import Counts, Mask
+from mining.lattice import Sets
+from mining.limits import EnumerationLimit
+from mining.pairs import n_pairs
+from mining.thresholds import minimum_count
+from mining.transactions import Transactions
+
+SLACK: Final = 0.5
+"""How many standard deviations below the least support an itemset may be and still be joined to candidates."""
+
+_BETA: Final = 0.05  # with k alone: the probability that some candidate that no record holds goes on
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What one party knows once the number of rows is open.
+
+    Attributes:
+        session: The lane of the search.
+        secrets: Of this session.
+        task: The public parameters.
+        n_rows: The noisy number of all rows, at least 1.
+        min_count: c; None where only the k largest are asked for.
+    """
+
+    session: Session
+    secrets: PairwiseSecrets
+    task: DistributedMining
+    n_rows: int
+    min_count: int | None
+
+    def bar(self, levels: Sequence[NoisyLevel]) -> float | None:
+        """What a noisy support must reach, by all that has been opened; None where that is not known yet."""
+        known = [] if self.min_count is None else [float(self.min_count)]
+        if self.task.top_k is not None and (largest := kth_largest(levels, self.task.top_k)) is not None:
+            known.append(largest)
+        return max(known, default=None)
+
+    def most(self, levels: Sequence[NoisyLevel], candidates: int) -> int:
+        """M of the length that follows upon these levels."""
+        parties, length = len(self.session.parties), len(levels) + 1
+        return min(contributions(self.task, parties, length, self.bar(levels)), candidates)
+
+    async def open(
+        self, levels: Sequence[NoisyLevel], sets: Sets, counts: Counts, most: int
+    ) -> tuple[NoisyLevel, Mask]:
+        """Step 4: the noisy supports of all candidates, and which of them go on."""
+        length = sets.shape[1]
+        noise = length_noise(self.task, len(self.session.parties), length, most)
+        lane = self.session.lane(f"level-{length}")
+        opened = NoisyLevel(sets, await noisy_sum(lane, self.secrets, counts, noise, "noisy_supports"), noise.sigma)
+        bar = self.bar([*levels, opened])
+        if bar is None:  # fewer than k so far: what cannot be told from nothing stays behind
+            bar = confident_threshold(0.0, noise.sigma, len(sets), _BETA)
+        return opened, opened.counts >= bar - SLACK * noise.sigma
+
+
+async def mine(
+    session: Session, data: Transactions, task: DistributedMining, least_count: int = 1
+) -> DistributedItemsets:
+    """Runs this party's part.
+
+    Args:
+        session: A lane of the job's session.
+        data: This party's transactions; perhaps none. Items that a public catalogue does not name are left out, without
+            a word, since that would tell of single records.
+        task: The public parameters, equal at all parties.
+        least_count: This party's own floor for a least support that the job names.
+
+    Raises:
+        ConfigurationError: The budget does not fit the noise, or there are too many candidates or rules.
+        PolicyDenied: The least support is below this party's floor.
+        ProtocolViolation: A peer broke the rules.
+    """
+    search = await _begin(session, data.n_rows, task, least_count)
+    universe = await _universe(search, data)
+    items, levels = await _levels(search, await session.compute(data.onto, universe))
+    if session.me not in task.learners:
+        return DistributedItemsets(search.n_rows, None, None)
+    found = await session.compute(findings, items, levels, search.bar(levels), task.top_k, search.n_rows)
+    rules = None if task.rules is None else await session.compute(noisy_rules, found, task.rules)
+    return DistributedItemsets(search.n_rows, found, rules)
+
+
+async def _begin(session: Session, rows: int, task: DistributedMining, least_count: int) -> _Search:
+    """Step 0."""
+    secrets = await agree(session.lane("keys"))
+    noise = rows_noise(task, len(session.parties))
+    (opened,) = await noisy_sum(session.lane("rows"), secrets, np.array([rows], np.int64), noise, "noisy_rows")
+    n_rows, asked = max(1, int(opened)), task.min_support
+    min_count = asked if asked is None or isinstance(asked, int) else minimum_count(asked, n_rows)
+    if min_count is not None and min_count < least_count:
+        raise PolicyDenied(
+            f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
+            "job's min_support comes to fewer of all parties' transactions",
+            party=session.me,
+        )
+    return _Search(session, secrets, task, n_rows, min_count)
+
+
+async def _universe(search: _Search, data: Transactions) -> tuple[str, ...]:
+    """Step 1."""
+    task, session = search.task, search.session
+    if task.catalogue is not None:
+        return task.catalogue
+    chosen = selection(task, len(session.parties))
+    assert chosen is not None  # without a catalogue, parties choose
+    return await named_items(session.lane("items"), data, chosen, task.max_candidates)
+
+
+async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...], list[NoisyLevel]]:
+    """Steps 2 to 4: the items that go on, and by length the itemsets of these."""
+    session, task = search.session, search.task
+    if not data.n_items:
+        return (), []
+    singles, most = _singles(data.n_items), search.most([], data.n_items)
+    session.progress("itemsets of 1", 0, 1)
+    counts = await session.compute(truncated_item_counts, data, most)
+    opened, kept = await search.open([], singles, counts, most)
+    session.progress("itemsets of 1", 1, 1)
+    items = tuple(data.items[at] for at in np.flatnonzero(kept))
+    levels = [NoisyLevel(_singles(len(items)), opened.counts[kept], opened.sigma)]
+    data = await session.compute(data.onto, items)
+    counter = SupportCounter(data)
+    while len(levels) < task.max_length:
+        length = len(levels) + 1
+        candidates = await session.compute(_joined, levels[-1].sets, task.max_candidates)
+        if not len(candidates):
+            break
+        session.progress(f"itemsets of {length}", 0, 1)
+        most = search.most(levels, len(candidates))
+        order = preference(candidates, levels, search.n_rows)
+        counts = await session.compute(_truncated_counts, counter, data, candidates, order, most)
+        opened, kept = await search.open(levels, candidates.sets, counts, most)
+        session.progress(f"itemsets of {length}", 1, 1)
+        if not kept.any():
+            break
+        levels.append(NoisyLevel(counter.keep(kept), opened.counts[kept], opened.sigma))
+    return items, levels
+
+
+def _singles(n_items: int) -> Sets:
+    return np.arange(n_items, dtype=np.int32)[:, None]
+
+
+def _joined(sets: Sets, limit: int) -> Candidates:
+    length = sets.shape[1] + 1
+    try:
+        if length == 2 and n_pairs(len(sets)) > limit:
+            raise EnumerationLimit(limit)
+        return join(sets, limit)
+    except EnumerationLimit:
+        raise ConfigurationError(
+            f"by their noisy supports there are more than {limit} candidates of {length} items; raise min_support, or "
+            "epsilon so that there is less noise, or set max_length"
+        ) from None
+
+
+def _truncated_counts(
+    counter: SupportCounter, data: Transactions, candidates: Candidates, order: NDArray[np.int64], most: int
+) -> Counts:
+    """Step 3."""
+    pairs = candidates.sets.shape[1] == 2
+    counts = counter.count_pairs() if pairs else counter.count(candidates)
+    return counts - excess(data, candidates.sets, order, most)

@@ -1,0 +1,293 @@
+"""Frequent itemsets from perturbed records: every party holds whole rows, and every row answers one question.
+
+    0  all parties tell their numbers of records; from these follows what a report may spend            records
+    1  each party draws secretly which of its records answer in which phase
+    then for each phase of the search (`ldp.sets`)
+    2  the analyst tells all parties which itemsets are asked about, and by which mechanism            candidates
+    3  each party checks that this is a phase of the agreed search, and what it spends; it perturbs its
+       records of that phase, each by itself, and sends the reports: to the analyst, or through shufflers   reports
+    4  the analyst adds the reports up
+    and in the end
+    5  the analyst estimates, and tells the learners                                                   estimates
+
+Rounds:     one for the records, and for each phase one for candidates and one for reports; in the shuffle model one
+            more for each shuffler, and one for keys.
+Output:     the k itemsets that seem most frequent, or those of them that seem to reach a least support, with estimated
+            supports and their deviations; and association rules with intervals.
+Adversary:  semi-honest parties. A party may send what it likes as its reports (`ldp.attacks` shows what that does).
+Collusion:  local model: a report has its ε against all others together. Shuffle model: the central (ε, δ) holds against
+            each party with `colluding` further ones, as long as one shuffler is not among them; against the analyst
+            with all shufflers a report has its local ε.
+Leakage:    numbers of records, to all; reports, to the analyst; candidates, to all; the result, to the learners.
+Source:     Wang, Li and Jha, "Locally Differentially Private Frequent Itemset Mining", S&P 2018; shuffling as in
+            `mining.joint.hybrid.shuffle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.sealed import Rows
+from ldp.reports import Reports
+from ldp.sets.baskets import Baskets
+from ldp.sets.padding import SetMechanism
+from ldp.sets.plan import MiningPlan, MiningServer
+from ldp.shuffling.rows import reports_in, rows_of
+from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
+from link.session import Session
+from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
+from mining.joint.hybrid import groups
+from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets
+from mining.joint.hybrid.findings import findings
+from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.hybrid.parameters import HybridItemsets, HybridMining
+from mining.joint.hybrid.shuffle import (
+    LABEL,
+    Phase,
+    Route,
+    agree_on_route,
+    collect_shuffled,
+    send_reports,
+    shuffle_first,
+    shuffle_next,
+)
+from mining.joint.spent import Spent
+from mining.thresholds import minimum_count
+from mining.transactions import Transactions
+
+MAX_DOCUMENT: Final = 256 << 20  # bytes of candidates or of a result
+_TALLIED: Final = 1 << 16  # reports that are added up at once, between which other work gets its turn
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What one party knows when the phases begin.
+
+    Attributes:
+        session: The lane of the search.
+        task: The public parameters.
+        plan: The search, with the ε of reports.
+        data: This party's rows, as sets of the catalogue's numbers.
+        mine: By phase, the numbers of this party's records that answer.
+        groups: By party and phase, how many records answer.
+        sizes: Numbers of records by party.
+        spent: What the search costs a record.
+        budgets: By phase, what it may cost; none in the local model.
+        route: The way of reports; None in the local model.
+    """
+
+    session: Session
+    task: HybridMining
+    plan: MiningPlan
+    data: Baskets
+    mine: list[groups.Rows]
+    groups: Mapping[str, list[int]]
+    sizes: Mapping[str, int]
+    spent: Spent
+    budgets: list[PhaseBudget]
+    route: Route | None
+
+    @property
+    def n_rows(self) -> int:
+        """Records of all parties."""
+        return sum(self.sizes.values())
+
+    def phase(self, number: int, mechanism: SetMechanism) -> Phase:
+        """What all parties know of a phase."""
+        n = self.budgets[number].n if self.budgets else 1
+        return Phase(number, {party: each[number] for party, each in self.groups.items()}, mechanism.report_bytes, n)
+
+    async def reports(self, lane: Session, number: int, mechanism: SetMechanism) -> Reports:
+        """Step 3: this party's reports of a phase."""
+        random = Randomness.from_key(lane.randomness("reports").bytes(KEY_BYTES))
+        asked = await lane.compute(lambda: self.data[self.mine[number]])
+        return await lane.compute(mechanism.privatise, asked, random)
+
+
+async def mine(session: Session, data: Transactions, task: HybridMining, least_count: int = 1) -> HybridItemsets:
+    """Runs this party's part.
+
+    Args:
+        session: A lane of the job's session.
+        data: This party's transactions; perhaps none. Items that the catalogue does not name are left out of them.
+        task: The public parameters, equal at all parties.
+        least_count: This party's own floor for a least support that the job names.
+
+    Raises:
+        ConfigurationError: The catalogue has too few items, or min_support does not fit the number of records.
+        InputDataError: There are too few records for the search.
+        PolicyDenied: The least support is below this party's floor.
+        ProtocolViolation: A peer broke the rules; in particular the analyst, if it asks for what was not agreed.
+    """
+    search = await _begin(session, data, task, least_count)
+    found = await (_analyse(search) if session.me == task.analyst else _answer(search))
+    return HybridItemsets(search.n_rows, search.spent, found)
+
+
+async def _begin(session: Session, data: Transactions, task: HybridMining, least_count: int) -> _Search:
+    """Steps 0 and 1."""
+    shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
+    mine = await session.compute(groups.drawn, data.n_rows, shape, session.randomness("phases"))
+    told, sizes = {session.me: [len(each) for each in mine]}, {session.me: data.n_rows}
+    await session.open("records", np.array(told[session.me], np.uint64))
+    for peer in session.others:
+        opened = await session.receive_opened(peer, "records", np.uint64, (len(shape.shares),))
+        told[peer] = [int(each) for each in opened]
+        try:
+            sizes[peer] = groups.check_sizes(told[peer], shape)
+        except ValueError as error:
+            raise MalformedMessage(f"{peer} told impossible numbers of records: {error}", party=peer) from None
+    _check_records(session.me, task, told, sizes, least_count)
+    spent = await session.compute(central, task, sizes)
+    assert spent.local_epsilon is not None
+    return _Search(
+        session,
+        task,
+        task.plan(spent.local_epsilon),
+        await session.compute(_baskets, data, task.catalogue),
+        mine,
+        told,
+        sizes,
+        spent,
+        [] if task.model == "local" else phase_budgets(task, sizes),
+        None if task.model == "local" else await agree_on_route(session.lane("route"), task),
+    )
+
+
+async def _analyse(search: _Search) -> Estimated:
+    """Steps 2 to 5, at the analyst."""
+    session, task, server = search.session, search.task, MiningServer(search.plan)
+    for number in range(len(search.plan.shares)):
+        session.progress("phases of the search", number, len(search.plan.shares))
+        lane, mechanism = session.lane(f"phase-{number}"), server.phase.mechanism
+        asked = server.phase.announcement
+        await open_document(lane, "candidates", asked, len(mechanism.candidates or ()), session.others)  # 2
+        own = await search.reports(lane, number, mechanism)  # 3
+        await _add(lane, server, own)
+        await _collect(search, lane, server, number)  # 4
+        await session.compute(server.advance)
+    session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
+    supports = await session.compute(server.supports)
+    found = await session.compute(findings, supports, task, search.n_rows, search.spent)
+    others = [party for party in task.learners if party != session.me]
+    packed = pack_estimates(found)
+    await open_document(session.lane("result"), "estimates", packed, len(found.itemsets), others)  # 5
+    return found
+
+
+async def _collect(search: _Search, lane: Session, server: MiningServer, number: int) -> None:
+    """Step 4: the other parties' reports."""
+    mechanism = server.phase.mechanism
+    phase = search.phase(number, mechanism)
+    if search.route is not None:
+        rows, _ = await collect_shuffled(lane, search.route, phase)
+        reports, _ = await lane.compute(reports_in, rows, mechanism)
+        await _add(lane, server, reports)
+        return
+    for peer in lane.others:
+        rows = await lane.receive_opened(peer, LABEL, np.uint8, (phase.groups[peer], phase.plain))
+        reports, valid = await lane.compute(reports_in, rows, mechanism)
+        if not valid.all():
+            raise MalformedMessage(
+                f"{peer} sent reports that {mechanism.name} never makes; check that node", party=peer
+            )
+        await _add(lane, server, reports)
+
+
+async def _add(lane: Session, server: MiningServer, reports: Reports) -> None:
+    for start in range(0, len(reports), _TALLIED):
+        await lane.compute(server.add, reports[start : start + _TALLIED])
+
+
+async def _answer(search: _Search) -> Estimated | None:
+    """Steps 3 and 5, at every party but the analyst."""
+    session, task = search.session, search.task
+    most = 2 * search.plan.k
+    for number in range(len(search.plan.shares)):
+        session.progress("phases of the search", number, len(search.plan.shares))
+        lane = session.lane(f"phase-{number}")
+        asked = await receive_document(lane, task.analyst, "candidates", most_bytes=MAX_DOCUMENT, most=most)
+        mechanism = await session.compute(_checked, search, number, asked)
+        reports = await session.compute(rows_of, await search.reports(lane, number, mechanism))
+        await _send(search, lane, search.phase(number, mechanism), reports)
+    session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
+    if session.me not in task.learners:
+        return None
+    lane = session.lane("result")
+    packed = await receive_document(lane, task.analyst, "estimates", most_bytes=MAX_DOCUMENT, most=task.k)
+    try:
+        found = await session.compute(unpack_estimates, packed)
+    except ValueError as error:
+        raise MalformedMessage(
+            f"{task.analyst} sent estimates that cannot be read: {error}", party=task.analyst
+        ) from None
+    if found.itemsets.n_rows != search.n_rows or found.spent != search.spent:
+        raise ProtocolViolation(
+            f"{task.analyst} sent estimates of another number of records, or at another cost, than all parties have "
+            "agreed on; check that node",
+            party=task.analyst,
+        )
+    return found
+
+
+async def _send(search: _Search, lane: Session, phase: Phase, reports: Rows) -> None:
+    """Step 3: to the analyst, or on their way through the shufflers."""
+    task, route = search.task, search.route
+    if route is None:
+        await lane.open(LABEL, reports, (task.analyst,))
+    elif lane.me == task.shufflers[0]:
+        await shuffle_first(lane, route, phase, reports)
+    else:
+        await send_reports(lane, route, phase, reports)
+        if lane.me in task.shufflers:
+            await shuffle_next(lane, route, phase)
+
+
+def _checked(search: _Search, number: int, announcement: bytes) -> SetMechanism:
+    """What the analyst announced, if it is a phase of the agreed search and costs no more than agreed."""
+    analyst = search.task.analyst
+    try:
+        mechanism = search.plan.announced(announcement)
+        if len(mechanism.candidates or ()) > 2 * search.plan.k:
+            raise InputDataError("more candidates were announced than a search of this kind has")
+    except InputDataError:
+        raise ProtocolViolation(
+            f"{analyst} asked for reports that are no part of the agreed search; nothing was reported to it",
+            party=analyst,
+        ) from None
+    if search.budgets and not is_kept(mechanism, search.budgets[number]):
+        raise ProtocolViolation(
+            f"{analyst} asked for reports that would cost a record more than agreed; nothing was reported to it",
+            party=analyst,
+        )
+    return mechanism
+
+
+def _check_records(
+    me: str, task: HybridMining, told: Mapping[str, list[int]], sizes: Mapping[str, int], least_count: int
+) -> None:
+    total = sum(sizes.values())
+    if total == 0:
+        raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
+    if not all(map(any, zip(*told.values(), strict=True))):
+        raise InputDataError(
+            f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are, "
+            "or with [itemsets] max_length = 1, which takes fewer phases"
+        )
+    if task.min_support is not None and minimum_count(task.min_support, total) < least_count:
+        raise PolicyDenied(
+            f"the policy of {me} asks for a count of at least {least_count} (rule min_count), and the job's "
+            "min_support comes to fewer of all parties' transactions",
+            party=me,
+        )
+
+
+def _baskets(data: Transactions, catalogue: tuple[str, ...]) -> Baskets:
+    """Rows as sets of the catalogue's numbers. What it does not name is left out: to say so would tell of a record."""
+    known = data.onto(catalogue)
+    return Baskets(known.offsets, known.indices.astype(np.int64), len(catalogue))

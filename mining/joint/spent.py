@@ -1,0 +1,26 @@
+"""What a job has cost each record of its ε and δ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one record has spent.
+
+    Attributes:
+        model: Of the job: local, shuffle, distributed or blended.
+        local_epsilon: ε of the record's report towards whoever sees it alone; None where there are no reports.
+        epsilon: ε towards whoever sees the result.
+        delta: δ of that.
+        n: Reports of parties that collude with nobody, which hide it; None where nothing but noise does.
+        bound: By which theorem, in a few words such as "privacy blanket".
+    """
+
+    model: str
+    local_epsilon: float | None
+    epsilon: float
+    delta: float
+    n: int | None
+    bound: str

@@ -1,0 +1,85 @@
+"""What a policy judges, and what its rules say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from party.privacy_budget import DatasetBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A job that was started at this party before.
+
+    Attributes:
+        job_id: The job.
+        started: Unix seconds.
+        parties: All its parties.
+        min_support: As in its specification.
+        state: How far it came.
+        n_rows: Rows that its dataset had here; None where it did not come so far.
+        data_digest: Of the dataset's content; kept at this party only.
+    """
+
+    job_id: bytes
+    started: float
+    parties: tuple[str, ...]
+    min_support: str
+    state: str
+    n_rows: int | None = None
+    data_digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged.
+
+    Attributes:
+        spec: What is proposed.
+        coordinator: Who proposes it.
+        me: This party.
+        federation: All parties of its federation file.
+        datasets: The names of its datasets.
+        now: Unix seconds.
+        expiry: When the proposal ends, Unix seconds; None where nothing is proposed yet.
+        earlier: The jobs that were started on the dataset, first the first.
+        budget: What jobs may cost the records of the dataset in all; None where nothing limits it.
+        charged: What jobs have cost them that count, without this one.
+    """
+
+    spec: JobSpec
+    coordinator: str
+    me: str
+    federation: Collection[str]
+    datasets: Collection[str]
+    now: float
+    expiry: int | None = None
+    earlier: Sequence[Earlier] = ()
+    budget: DatasetBudget | None = None
+    charged: Sequence[Charge] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one rule says to a job.
+
+    Attributes:
+        rule: Its key in the policy.
+        allows: What it allows, in words.
+        refusal: Why it refuses the job: the end of a sentence that begins with "the policy of NAME"; None where it
+            does not.
+        later: Whether it is decided only once the rows are counted.
+    """
+
+    rule: str
+    allows: str
+    refusal: str | None = None
+    later: bool = False
+
+
+def listed(names: Collection[str]) -> str:
+    """Names within a sentence."""
+    return " and ".join(f"'{name}'" for name in names)

@@ -1,0 +1,32 @@
+"""How a start of a job is charged to the privacy ledger, and how the audit log is told of it."""
+
+from __future__ import annotations
+
+from jobs.audit.events import Charged
+from jobs.privacy_account import charge
+from party.job import Job
+from party.ledger import Entry, Ledger
+
+
+def charge_start(ledger: Ledger, job: Job, attempt: int, now: float) -> None:
+    """Charges a start; it is on disk when this returns, before anything of the job can leave.
+
+    Args:
+        ledger: This party's.
+        job: What starts.
+        attempt: Counts its starts, from 1.
+        now: Unix seconds.
+
+    Raises:
+        ComineError: It cannot be written, so the job must not start.
+    """
+    named = job.spec.job
+    ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))
+
+
+def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:
+    """What the audit log is told of a start; nothing of a job under the exact model, which is charged nothing."""
+    found = (entry for entry in ledger.of_job(job_id) if entry.attempt == attempt)
+    return tuple(
+        Charged.of(job_id, attempt, entry.dataset, entry.charge) for entry in found if entry.charge.epsilon is not None
+    )

@@ -1,0 +1,128 @@
+"""The tables of `node.db`, and how the file is opened.
+
+    jobs      every job that this party was asked for, what it answered, and how far the job came
+    levels    what the levels of jobs that can go on have disclosed
+    charges   the privacy ledger: what each start of a job may cost the records of its dataset
+
+The node and the command line use the file at the same time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Literal
+
+from link.errors import ConfigurationError
+from party.database import alone, connect, make_private, told
+
+FILE: Final = "node.db"
+VERSION: Final = 3
+BUSY_S: Final = 5.0  # for which another process may hold the database
+_APPLICATION: Final = 0x636F6D69  # "comi"
+_FIRST: Final = f"""
+CREATE TABLE jobs (
+    job_id BLOB PRIMARY KEY,
+    proposal BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    min_support TEXT NOT NULL,
+    expiry INTEGER NOT NULL,
+    received REAL NOT NULL,
+    state TEXT NOT NULL,
+    decided REAL,
+    decided_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    approval BLOB NOT NULL DEFAULT x'',
+    started REAL,
+    n_rows INTEGER,
+    data_digest BLOB,
+    ended REAL,
+    error_code TEXT NOT NULL DEFAULT '',
+    error_message TEXT NOT NULL DEFAULT '',
+    error_party TEXT NOT NULL DEFAULT '',
+    release BLOB NOT NULL DEFAULT x''
+) WITHOUT ROWID;
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = 1;
+"""
+_SECOND: Final = """
+ALTER TABLE jobs ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE levels (
+    job_id BLOB NOT NULL,
+    length INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    level BLOB NOT NULL,
+    PRIMARY KEY (job_id, length)
+) WITHOUT ROWID;
+UPDATE jobs SET attempt = 1 WHERE started IS NOT NULL;
+PRAGMA user_version = 2;
+"""
+_THIRD: Final = """
+CREATE TABLE charges (
+    job_id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    time REAL NOT NULL,
+    dataset TEXT NOT NULL,
+    name TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    model TEXT NOT NULL,
+    local_epsilon TEXT,
+    epsilon TEXT,
+    delta TEXT,
+    PRIMARY KEY (job_id, attempt)
+) WITHOUT ROWID;
+CREATE INDEX charges_by_dataset ON charges (dataset, time);
+PRAGMA user_version = 3;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD)  # what each has beyond the one before
+
+
+def open_database(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3.Connection:
+    """Opens the database, and makes it where there is none.
+
+    Args:
+        path: The file.
+        synchronous: `NORMAL`: what is written survives the end of the process. `FULL`: and a loss of power.
+
+    Raises:
+        ConfigurationError: The file is no such database, damaged, or of a newer version.
+        ResourceError: It cannot be read or written.
+    """
+    make_private(path, folder=True)
+    with translated(path):
+        connection = connect(path, BUSY_S, f"synchronous = {synchronous}")
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def translated(path: Path) -> AbstractContextManager[None]:
+    """Translates what SQLite raises about this database; see `party.database.told`."""
+    return told(path, "job", "move it away, or bring it back from a copy")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings a new database into being, and an old one up to date; two processes may do so at once."""
+    with alone(connection):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        is_new = (application, version, tables) == (0, 0, 0)
+        if not is_new and application != _APPLICATION:
+            raise ConfigurationError(f"{path} is not the job database of a party; move it away or change state_dir")
+        if not is_new and not 1 <= version <= VERSION:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {version}, this version has "
+                f"{VERSION}); bring comine to that version"
+            )
+        for statements in _VERSIONS[version:]:
+            for statement in statements.split(";"):
+                connection.execute(statement)
