@@ -53,7 +53,7 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
         most_local=float(privacy.local_epsilon or MOST_LOCAL),
         analyst=spec.analyst,
         shufflers=spec.shufflers if privacy.model == "shuffle" else (),
-        colluding=privacy.colluding,
+        colluding=max(0, privacy.colluding - 1),
         learners=spec.learners,
         min_support=given.min_support_,
         max_length=given.max_length,

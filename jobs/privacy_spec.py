@@ -48,8 +48,8 @@ class PrivacySection(Section):
             budget allows, and at most 8.
         analyst: The party that gets reports and estimates from them; the first of the job, unless said.
         shufflers: Parties through which reports go, one after the other; the last of the job, unless said.
-        colluding: How many parties may collude with whoever sees the result; their noise, or their reports, count for
-            nothing.
+        colluding: How many parties may tell each other what they know, whoever looks among them: their noise, or their
+            reports, count for nothing. With 1, the default, every party looks alone.
         noise: Distributed: the law of the noise.
         contributions: Distributed: to how many candidates of each length a record counts at most, for itemsets of 1,
             2, … items; the last holds for longer ones.
@@ -63,7 +63,7 @@ class PrivacySection(Section):
     local_epsilon: Epsilon | None = None
     analyst: Name | None = None
     shufflers: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=8)
-    colluding: int = Field(default=0, ge=0, le=62)
+    colluding: int = Field(default=1, ge=0, le=63)
     noise: Noise = "discrete-gaussian"
     contributions: tuple[Annotated[int, Field(ge=1, le=1_000_000)], ...] | None = Field(
         default=None, min_length=1, max_length=64

@@ -244,9 +244,9 @@ class JobSpec(Section):
             raise ValueError(
                 f"[privacy] '{self.analyst}' is analyst and shuffler, so it would see whose report is whose"
             )
-        if given.colluding > len(parties) - 2:
+        if given.colluding > len(parties) - 1:
             raise ValueError(
-                f"[privacy] colluding = {given.colluding} leaves fewer than two honest parties of {len(parties)}"
+                f"[privacy] colluding = {given.colluding} leaves no honest party of {len(parties)}"
             )
         return self
 

@@ -83,7 +83,7 @@ async def run_task(
     if spec.is_vertical:
         table, task = table_of(spec, data, session.me), vertical_mining(spec)
         found = await vertical.mine(session, table, task, least_count, stock, dealings, keeper)
-        return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
+        return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
     transactions = transactions_of(spec, data, session.me)
     if spec.itemsets.exclude:
         transactions = await session.compute(transactions.without, spec.itemsets.exclude)
@@ -92,7 +92,13 @@ async def run_task(
     if is_noisy(spec):
         return await _add_noise(session, spec, transactions, least_count)
     found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
-    return Outcome(found.n_rows, found.itemsets, found.strategy, found.rules)
+    return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
+
+
+def _asked_for(spec: JobSpec, found: Itemsets | None) -> Itemsets | None:
+    """Of the frequent itemsets those that the job wants."""
+    most = spec.itemsets.top_k
+    return found if found is None or most is None else found.most_frequent(most)
 
 
 async def _estimate(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:

@@ -59,6 +59,25 @@ class Itemsets:
         ]
         return Itemsets(self.items, levels, self.n_rows, self.counted)
 
+    def most_frequent(self, k: int) -> Itemsets:
+        """The k of largest counts, in canonical order; of equal ones the shorter first, then by their items' bytes.
+
+        Of all frequent itemsets these are closed under subsets: a subset has no smaller a count, and is shorter.
+
+        Raises:
+            ValueError: The counts are unknown.
+        """
+        if not self.counted:
+            raise ValueError("itemsets without counts have no order")
+        found = self.canonical()
+        if len(found) <= k:
+            return found
+        counts = np.concatenate([counts for _, counts in found.levels])
+        kept = np.zeros(len(counts), bool)
+        kept[np.argsort(-counts, kind="stable")[:k]] = True
+        ends = np.cumsum([len(counts) for _, counts in found.levels])
+        return found.filter(np.split(kept, ends[:-1]))
+
     def canonical(self) -> Itemsets:
         """The same itemsets ordered by length and then by their items' UTF-8 bytes, items ascending inside each.
 

@@ -20,6 +20,7 @@ from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
 from jobs.document import software_version
 from jobs.folder import write_whole
+from jobs.toml import validate
 from link.errors import ConfigurationError
 
 TABLE: Final = "frontier.csv"
@@ -124,8 +125,11 @@ def _with(spec: AnonymizeSection, chosen: Mapping[str, Any]) -> AnonymizeSection
         model = model.model_copy(update={"k": chosen["k"]})
     for name in ("l", "t"):
         if name in chosen:
-            sections = tuple(each.model_copy(update={"value": chosen[name]}) for each in getattr(model, name))
-            model = model.model_copy(update={name: sections})
+            sections = [
+                validate(type(each), {**each.model_dump(exclude_unset=True), "value": chosen[name]}, f"--{name}")
+                for each in getattr(model, name)
+            ]
+            model = model.model_copy(update={name: tuple(sections)})
     more = {"max_suppression": chosen["max_suppression"]} if "max_suppression" in chosen else {}
     return spec.model_copy(update={"model": model, **more})
 

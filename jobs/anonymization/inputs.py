@@ -40,7 +40,8 @@ from jobs.anonymization.hierarchy_spec import (
     OrderEntry,
     PrefixEntry,
 )
-from jobs.anonymization.spec import AnonymizeSection, DiversitySection, read_spec, sole_column
+from jobs.anonymization.model_spec import DiversitySection
+from jobs.anonymization.spec import AnonymizeSection, read_spec, sole_column
 from link.errors import ConfigurationError, InputDataError
 
 

@@ -7,7 +7,7 @@ import pytest
 from jobs.statement import statement
 from tests.joint.hybrid_world import PARTIES, job
 
-SHUFFLE = {"model": "shuffle", "epsilon": "1", "delta": "1e-6", "shufflers": ["south", "east"], "colluding": 1}
+SHUFFLE = {"model": "shuffle", "epsilon": "1", "delta": "1e-6", "shufflers": ["south", "east"], "colluding": 2}
 
 
 def test_local() -> None:

@@ -48,7 +48,7 @@ def learned(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Learned,
 
 def collusion(task: DistributedMining, parties: tuple[str, ...]) -> str:
     """How many colluders it withstands."""
-    most = len(parties) - 2
+    most = len(parties) - 1
     if task.colluding == 0:
         who = "whoever is none of the parties; a party knows its own noise, and towards it there is less of it"
     elif task.colluding == 1:

@@ -40,7 +40,7 @@ class HybridMining:
         most_local: The largest ε that a report may have.
         analyst: The party that adds reports up.
         shufflers: The parties through which reports go, the first first; none in the local model.
-        colluding: How many parties may collude with whoever sees reports or what follows from them.
+        colluding: How many parties may help a party that sees reports or what follows from them.
         learners: The parties that get the result.
         min_support: Of those that were found, only itemsets whose estimated support reaches it are told.
         max_length: The most items of an itemset.

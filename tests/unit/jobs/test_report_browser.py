@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -11,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.simulate import simulate_job
 from jobs.findings import Result
 from jobs.report import report
+from mining.transactions import Transactions
+from tests.joint.hybrid_world import PARTIES, baskets, job
 from tests.unit.jobs.results import consents, made, plan
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -204,3 +208,11 @@ def test_network_and_matrix_take_turns(tmp_path: Path) -> None:
         "The 5 pairs of highest count",
         "The rules of highest count",
     ]
+
+
+def test_estimates_are_drawn_with_intervals(tmp_path: Path) -> None:
+    spec = job(job={"task": "rules"}, rules={"min_confidence": "0.1"}, itemsets={"top_k": 8})
+    data = {party: Transactions.from_rows(baskets(500, place)) for place, party in enumerate(PARTIES)}
+    dumped = seen(tmp_path, report(asyncio.run(simulate_job(spec, data, seed=1))))
+    assert re.search(r'id="intervals".*?<canvas', dumped, re.DOTALL)
+    assert "Confidence low" in dumped

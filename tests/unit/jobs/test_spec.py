@@ -134,7 +134,8 @@ def test_rows_are_aligned_without_mining() -> None:
         ({"job": {"partition": "horizontal"}, "itemsets": {"engine": "ot"}}, "[itemsets] engine needs partition"),
         ({"job": {"partition": "horizontal"}, "itemsets": {"cuts": {"a": [1]}}}, "[itemsets] cuts needs partition"),
         ({"job": {"partition": "horizontal"}, "trust": {"helper": "coordinator"}}, "[trust] helper needs partition"),
-        ({"job": {"partition": "hybrid"}}, "[job] partition: Input should be 'horizontal' or 'vertical'"),
+        ({"job": {"partition": "other"}}, "[job] partition: Input should be 'horizontal', 'vertical' or 'hybrid'"),
+        ({"privacy": {"model": "exact"}}, 'a [privacy] table needs partition = "hybrid"; leave it out'),
     ],
 )
 def test_what_means_nothing_is_refused(sections: dict[str, dict[str, Any]], sentence: str) -> None:

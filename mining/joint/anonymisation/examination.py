@@ -1,0 +1,247 @@
+"""Whether nodes can be released, decided on counts that stay shared between two parties.
+
+A possible class of a node is a cell. Party i has n_ic rows in cell c, n_c = Σ n_ic, and a cell is good if it meets all
+requirements. Of a node, all that is opened is whether the rows in cells that are not good are more than MaxSup.
+
+Too many small cells (`crowded`), for nodes that may be condemned by k alone:
+    1. every party shares u_ic = min(n_ic, k): Σ u_ic ≥ k exactly where n_c ≥ k, and below k the sum is n_c itself
+    2. the computing parties compare, b_c = [Σ u_ic ≥ k], and select V = Σ (1 − b_c)·Σ u_ic
+    3. they compare V with MaxSup and open one bit a node to all
+Whole nodes (`examine`), where more than k is asked:
+    1. every party shares n_ic besides
+    2. b_c is the AND of [n_c ≥ k] and of the bits of all other requirements (`models`, `insiders`)
+    3. as before with V = Σ (1 − b_c)·n_c
+    4. of nodes that pass, the loss stays shared: Σ_c (1 − b_c)·n_c·(loss of a suppressed row − loss of a row in c), to
+       which the public bound is added. Two losses are compared, and one bit is opened
+
+Rounds:     1, those of the comparisons and of a selection, and 1.
+Adversary:  semi-honest; shares withstand all parties but both computing parties together, who could learn the cells'
+            counts over the others.
+Leakage:    sizes; the bits that are opened.
+Source:     Jurczyk and Xiong, "Distributed anonymization: achieving privacy for both data subjects and data providers",
+            DBSec 2009 (horizontal); Goryczka, Xiong and Fung, "m-Privacy for collaborative data publishing", IEEE TKDE
+            26(10), 2014 (insiders).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.fulldomain.lattice import Node
+from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.xor_sharing import XorShare
+from crypto.protocols.argmin import select
+from crypto.protocols.comparison import at_least, width_for
+from crypto.protocols.conversion import to_additive
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.secure_sum import shared_sum
+from crypto.protocols.shared_bits import open_bits, open_values
+from crypto.protocols.two_party import TwoParty
+from link.session import Session
+from mining.joint.anonymisation.bits import all_of, node_sums, of_word, repeated, word_of
+from mining.joint.anonymisation.insiders import insider_bits
+from mining.joint.anonymisation.models import SensitiveTests
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, cell_losses
+from mining.joint.tally import Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What is kept of a node that can be released.
+
+    Attributes:
+        node: Its levels.
+        bound: Its public loss without suppression.
+        good: At a computing party, the share of which cells are good, shape (cells,).
+        loss: At a computing party, the share of the loss.
+    """
+
+    node: Node
+    bound: int
+    good: XorShare | None
+    loss: AdditiveShare | None
+
+
+@dataclass(frozen=True, eq=False)
+class Examiner:
+    """The parties' common means to examine nodes.
+
+    Attributes:
+        session: The lane of the search.
+        secrets: Pairwise secrets of this session.
+        two_party: This party's half of what the computing parties agree upon; None at the others.
+        task: The public parameters.
+        counter: This party's rows.
+        rows: The same, as they came.
+        n_rows: N, of all parties.
+        allowed: MaxSup in rows.
+        unit: What a suppressed cell loses.
+        tests: Of sensitive values.
+    """
+
+    session: Session
+    secrets: PairwiseSecrets
+    two_party: TwoParty | None
+    task: JointAnonymisation
+    counter: Counter
+    rows: CodedRows
+    n_rows: int
+    allowed: int
+    unit: int
+    tests: SensitiveTests
+
+    @property
+    def plain(self) -> bool:
+        """Whether k-anonymity is all that is asked."""
+        one_k = self.task.insider_k <= 1 and self.task.k_site is None
+        return one_k and not self.tests.models
+
+    async def crowded(self, name: str, nodes: Sequence[Node]) -> Mask:
+        """Opens which nodes have more rows in cells below k than may be suppressed.
+
+        Args:
+            name: Of the lane, unused so far.
+            nodes: At least one.
+
+        Raises:
+            MalformedMessage: A computing party sent messages of another size.
+        """
+        lane, task = self.session.lane(name), self.task
+        counts, starts = await self.session.compute(self._counts, nodes)
+        capped = np.minimum(counts, task.k)
+        largest = min(len(lane.parties) * task.k, self.n_rows)
+        small = await self._shared(lane.lane("capped"), capped, max(largest, task.k))
+        whole = await self._shared(lane.lane("sum"), capped, self.n_rows)
+        over = None
+        if self.two_party is not None and small is not None and whole is not None:
+            width = width_for(max(largest, task.k))
+            enough = await at_least(lane.lane("k"), self.two_party, small, task.k, width)
+            lost = await select(lane.lane("lost"), self.two_party, ~enough, whole)
+            over = await self._too_many(lane.lane("allowed"), node_sums(lost, starts))
+        return await self._open(lane, over, "verdicts", len(nodes))
+
+    async def examine(self, name: str, nodes: Sequence[Node], bounds: Sequence[int]) -> list[Passed | None]:
+        """Opens which nodes can be released; of these everything else stays shared.
+
+        Args:
+            name: Of the lane, unused so far.
+            nodes: At least one.
+            bounds: The public loss of each without suppression.
+
+        Returns:
+            By node, what is kept of it; None of one that cannot be released.
+        """
+        lane = self.session.lane(name)
+        counts, starts = await self.session.compute(self._counts, nodes)
+        whole = await self._shared(lane.lane("sum"), counts, (1 << 62) - 1)
+        met = await self._requirements(lane, nodes, counts)
+        over = lost = None
+        if self.two_party is not None and whole is not None and met is not None:
+            lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
+            total = of_word(node_sums(lost, starts), word_of(self.n_rows))
+            over = await self._too_many(lane.lane("allowed"), total)
+        failed = await self._open(lane, over, "verdicts", len(nodes))
+        ends = [*starts[1:], len(counts)]
+        kept: list[Passed | None] = [None] * len(nodes)
+        for number in np.flatnonzero(~failed).tolist():
+            part = slice(starts[number], ends[number])
+            node, bound = nodes[number], bounds[number]
+            loss = None if lost is None else self._loss(node, bound, lost[part])
+            kept[number] = Passed(node, bound, None if met is None else met[part], loss)
+        return kept
+
+    async def is_less(self, name: str, one: Passed, other: Passed) -> bool:
+        """Opens whether the loss of a node is less, or as small and the node comes first."""
+        lane, bits = self.session.lane(name), None
+        if self.two_party is not None and one.loss is not None and other.loss is not None:
+            room = other.loss - one.loss
+            bits = await at_least(lane, self.two_party, room, 0 if one.node < other.node else 1, self._width)
+        return bool((await self._open(lane, bits, "improvements", 1))[0])
+
+    async def in_question(self, name: str, best: Passed, nodes: Sequence[Node], bounds: Sequence[int]) -> int:
+        """Opens how many nodes, in order of their bounds, may lose less than the best one so far.
+
+        Args:
+            name: Of the lane, unused so far.
+            best: The best one.
+            nodes: Any, at least one.
+            bounds: Of each; ascending, and of equal bounds those nodes first that come before the best.
+        """
+        lane, total = self.session.lane(name), None
+        if self.two_party is not None and best.loss is not None:
+            least = [bound + (node >= best.node) for node, bound in zip(nodes, bounds, strict=True)]
+            thresholds = np.array(least, np.uint64)
+            bits = await at_least(
+                lane.lane("bounds"), self.two_party, repeated(best.loss, len(nodes)), thresholds, self._width
+            )
+            each = await to_additive(lane.lane("number"), self.two_party, bits)
+            total = node_sums(each, [0])
+        opened = await open_values(lane, total, label="bounds", holders=self.task.compute, number=1)
+        assert opened is not None  # it is opened to all
+        return min(int(opened[0]), len(nodes))
+
+    async def release(self, best: Passed) -> Mask:
+        """Opens which cells of a node are good, shape (cells,): the classes that are released."""
+        number = self.task.cells(dict(enumerate(best.node)))
+        return await self._open(self.session.lane("released"), best.good, "classes", number)
+
+    # -- steps of the above ------------------------------------------------------------------------------------------
+    @property
+    def _width(self) -> int:
+        """Bits of a comparison of losses."""
+        return width_for(self.unit * len(self.task.hierarchies) * self.n_rows + 1)
+
+    def _counts(self, nodes: Sequence[Node]) -> tuple[Cells, list[int]]:
+        """This party's rows in all cells, and where each node's cells start."""
+        parts = [self.counter.counts(self._told(node)) for node in nodes]
+        starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+        return np.concatenate(parts), starts.tolist()
+
+    def _told(self, node: Node) -> dict[int, int]:
+        """The levels, by place."""
+        return dict(enumerate(node))
+
+    async def _shared(self, lane: Session, numbers: Cells, largest: int) -> AdditiveShare | None:
+        """The sum of all parties' numbers, none above `largest`, at the computing parties."""
+        return await shared_sum(lane, self.secrets, numbers.astype(word_of(largest)), self.task.compute)
+
+    async def _requirements(self, lane: Session, nodes: Sequence[Node], counts: Cells) -> XorShare | None:
+        """Which cells meet all requirements; None at a party that computes nothing."""
+        task, parts = self.task, list[XorShare]()
+        largest = max(min(len(lane.parties) * task.k, self.n_rows), task.k)
+        small = await self._shared(lane.lane("capped"), np.minimum(counts, task.k), largest)
+        if self.two_party is not None and small is not None:
+            parts.append(await at_least(lane.lane("k"), self.two_party, small, task.k, width_for(largest)))
+        parts += await insider_bits(lane.lane("insiders"), self.secrets, self.two_party, task, counts)
+        for number, model in enumerate(self.tests.models):
+            histogram = await self.session.compute(self._histogram, nodes, model.column)
+            bits = await self.tests.bits(lane.lane(f"model {number}"), self.secrets, self.two_party, model, histogram)
+            parts += [] if bits is None else [bits]
+        return await all_of(lane.lane("all"), self.two_party, parts) if self.two_party is not None else None
+
+    def _histogram(self, nodes: Sequence[Node], column: str) -> NDArray[np.int64]:
+        """This party's rows in all cells with each value of a column, shape (cells, values)."""
+        values = self.tests.sizes[column]
+        codes = self.rows.codes[column]
+        return np.concatenate([self.counter.histogram(self._told(node), codes, values) for node in nodes])
+
+    async def _too_many(self, lane: Session, lost: AdditiveShare) -> XorShare:
+        """Whether more rows are lost than may be."""
+        assert self.two_party is not None
+        return await at_least(lane, self.two_party, lost, self.allowed + 1, width_for(self.n_rows + 1))
+
+    def _loss(self, node: Node, bound: int, lost: AdditiveShare) -> AdditiveShare:
+        """The share of a node's loss: what its cells tell, and what suppression adds."""
+        more = len(node) * self.unit - cell_losses(self.task, node, self.unit)
+        added = node_sums(lost.times_public(more.astype(np.uint64)), [0])
+        return added.plus_public(bound)
+
+    async def _open(self, lane: Session, bits: XorShare | None, label: str, number: int) -> Mask:
+        opened = await open_bits(lane, bits, label=label, holders=self.task.compute, number=number)
+        assert opened is not None  # it is opened to all
+        return np.asarray(opened != 0, bool)

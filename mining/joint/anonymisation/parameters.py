@@ -1,0 +1,152 @@
+"""The public parameters of joint anonymisation, and what comes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.columns import Kind
+from anonymize.fulldomain.lattice import Node
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models.requirements import Requirements
+
+Algorithm = Literal["optimal", "samarati"]
+Origin = Literal["hidden", "shown"]
+Role = Literal["sensitive", "insensitive"]
+
+ORIGIN_COLUMN: Final = "origin"
+"""The column that tells whose a row is, where a job lets that be seen."""
+
+MOST_CELLS: Final = 1 << 20
+"""Nodes with more possible classes are not looked at: each class costs a comparison, occupied or not."""
+
+_LARGEST_LOSS: Final = 1 << 60  # of all cells together: a comparison takes 62 bits then
+
+
+@dataclass(frozen=True)
+class QuasiIdentifier:
+    """A column that is generalised.
+
+    Attributes:
+        name: Of the column.
+        kind: What its values are; numbers meet leaves of the same number, however written.
+        hierarchy: Public. All values that may occur are leaves of it.
+    """
+
+    name: str
+    kind: Kind
+    hierarchy: Hierarchy
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column that is published as it is.
+
+    Attributes:
+        name: Of the column.
+        role: Sensitive, or neither that nor a quasi-identifier.
+        kind: What its values are.
+        values: All that may occur, in order; public. None: any text of `most_bytes` at most.
+        most_bytes: Of a cell in UTF-8.
+    """
+
+    name: str
+    role: Role
+    kind: Kind
+    values: tuple[str, ...] | None
+    most_bytes: int
+
+
+@dataclass(frozen=True)
+class JointAnonymisation:
+    """What all parties agree on before they anonymise their rows together.
+
+    Attributes:
+        quasi_identifiers: In the order in which ties between nodes are broken.
+        carried: The other columns of the release.
+        requirements: What every class must meet in the union of all parties' rows.
+        max_suppression: Share of all rows that may be left out.
+        algorithm: `optimal`: the node of least loss. `samarati`: of the least height.
+        insider_k: Whoever takes its own rows away must be left with none, or with so many, in every class.
+        k_site: No party has fewer rows in a class, but it may have none; None: it may have any number.
+        origin: Whether the release tells whose a row is.
+        compute: The two computing parties.
+        learners: The parties that get the release.
+        bound: The most rows that any party may have; None: the next power of two of every party's number is told.
+    """
+
+    quasi_identifiers: tuple[QuasiIdentifier, ...]
+    carried: tuple[Carried, ...]
+    requirements: Requirements
+    max_suppression: Decimal
+    algorithm: Algorithm
+    insider_k: int
+    k_site: int | None
+    origin: Origin
+    compute: tuple[str, str]
+    learners: tuple[str, ...]
+    bound: int | None = None
+
+    @property
+    def k(self) -> int:
+        """The least size of a class that follows from the models."""
+        return self.requirements.k
+
+    @property
+    def hierarchies(self) -> tuple[Hierarchy, ...]:
+        """Of the quasi-identifiers, in their order."""
+        return tuple(each.hierarchy for each in self.quasi_identifiers)
+
+    @property
+    def collector(self) -> str:
+        """The party that gets all rows in an order that says nothing, and publishes them: the first learner."""
+        return self.learners[0]
+
+    @property
+    def shuffler(self) -> str:
+        """The party that puts rows in that order: a computing party other than the collector."""
+        return self.compute[1] if self.collector == self.compute[0] else self.compute[0]
+
+    def cells(self, node: Mapping[int, int]) -> int:
+        """How many classes there may be if only some quasi-identifiers are told.
+
+        Args:
+            node: Their levels by their places.
+        """
+        return math.prod(len(self.hierarchies[place].labels[level]) for place, level in node.items())
+
+    def loss_unit(self, n_rows: int) -> int:
+        """What a suppressed cell has lost, in units in which all losses are whole numbers and their sum fits a word.
+
+        It is a common multiple of all (leaves − 1). Where that would be too large, losses are rounded to a smaller
+        unit.
+        """
+        exact = math.lcm(*(max(len(each.leaves) - 1, 1) for each in self.hierarchies))
+        return min(exact, _LARGEST_LOSS // max(n_rows * len(self.hierarchies), 1))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Levels of each quasi-identifier."""
+        return tuple(each.height + 1 for each in self.hierarchies)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found; all of it is public.
+
+    Attributes:
+        node: Level of each quasi-identifier.
+        released: Which of the node's possible classes are released, shape (cells,), in mixed radix of the labels.
+        statistics: Work of the search.
+    """
+
+    node: Node
+    released: NDArray[np.bool_]
+    statistics: Mapping[str, int]
