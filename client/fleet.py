@@ -21,6 +21,7 @@ from client.connection import IN_FLIGHT, Connection
 from client.description import Description, Round, outruns
 from client.fleet_ledger import FleetLedger, unit_of
 from client.fleet_memo import FleetMemo, keeps_answers
+from client.fleet_sliding import FleetSliding
 from client.gateway import GatewaySecret
 from client.joining import first_steps
 from client.labels import domain_of, fetched
@@ -111,6 +112,7 @@ class Fleet:
         self._ahead: dict[bytes, float] = {}
         self._first: dict[bytes, NDArray[np.int64]] = {}
         self._memos: dict[tuple[bytes, bytes], FleetMemo] = {}
+        self._sliding: dict[bytes, FleetSliding] = {}
         self._reported: dict[tuple[bytes, int], NDArray[np.bool_]] = {}
         self._drawn: dict[tuple[bytes, int], NDArray[np.int64]] = {}
         self._domains: dict[bytes, Domain] = {}
@@ -191,7 +193,8 @@ class Fleet:
         fresh = np.flatnonzero(~reported[clients])
         joined = self._joined(found, asked, clients[fresh])
         selected = fresh[self._selected(found, asked)[clients[fresh]] & joined]
-        task = _Task(found, asked, mechanism, self._memo(found, mechanism), reported)
+        memo = self._memo(found, mechanism)
+        task = _Task(found, asked, mechanism, memo, self._slides(found, memo), reported)
         allowed = selected[self._allowed(task, clients[selected], given[selected])]
         batches = self._batches(task, clients[allowed], given[allowed], batch)
         return replace(
@@ -226,7 +229,7 @@ class Fleet:
             those = clients[start : start + size]
             reports, charged = self._perturbed(task, those, values[start : start + size], rng)
             charge = task.charge
-            if task.found.protected is not None:
+            if task.found.ledger is not None:
                 self._steps[task.found.id].spend(charged, charge)
             if self._spent is not None:
                 self._spent.spend(charged, charge)
@@ -248,6 +251,8 @@ class Fleet:
             assert rng is not None
             return mechanism.privatise(values, rng), clients
         keys = memo.keys(clients, values)
+        if task.sliding is not None:
+            keys = task.sliding.turn(task.asked.step, clients, keys, self._within_budget(task, clients))
         new = clients[memo.is_new(keys)]
         fields = zip(memo.report(keys), mechanism.layout, strict=True)
         return Reports(mechanism.fingerprint, tuple(np.asarray(each, part.dtype) for each, part in fields)), new
@@ -343,19 +348,29 @@ class Fleet:
         return np.asarray(first[clients] <= asked.step)
 
     def _allowed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whose ledger of continual release, and whose budget, leaves room for a report."""
+        """Whose ledger of the collection, and whose budget, leaves room for a report."""
         found, asked, charge = task.found, task.asked, task.charge
         allowed = np.ones(len(clients), dtype=np.bool_)
-        if found.protected is not None:
+        if found.ledger is not None:
             if found.id not in self._steps:
-                self._steps[found.id] = FleetLedger(self.clients, found.protected, found.epsilon)
+                self._steps[found.id] = FleetLedger(self.clients, *found.ledger)
             allowed &= self._steps[found.id].allows(asked.step, clients, charge)
-        if self._budget is not None and self._spent is not None:
-            if self._budget.refusal(task.mechanism.name, charge, Fraction(0)) is not None:
-                return np.zeros(len(clients), dtype=np.bool_)
-            within = self._spent.allows(self._latest, clients, charge)
-            allowed &= within if task.memo is None else within | ~task.memo.is_new(task.memo.keys(clients, values))
-        return allowed
+        within = self._within_budget(task, clients)
+        if task.memo is not None:
+            keys = task.memo.keys(clients, values)
+            if task.sliding is not None:
+                within = task.sliding.may_report(asked.step, clients, keys, within)
+            else:
+                within |= ~task.memo.is_new(keys)
+        return allowed & within
+
+    def _within_budget(self, task: _Task, clients: Clients) -> NDArray[np.bool_]:
+        """Whose budget leaves room for a report that is charged; shape of `clients`."""
+        if self._budget is None or self._spent is None:
+            return np.ones(len(clients), dtype=np.bool_)
+        if self._budget.refusal(task.mechanism.name, task.charge, Fraction(0)) is not None:
+            return np.zeros(len(clients), dtype=np.bool_)
+        return self._spent.allows(self._latest, clients, task.charge)
 
     def _memo(self, found: Description, mechanism: Mechanism[Any]) -> FleetMemo | None:
         if not keeps_answers(mechanism):
@@ -364,6 +379,13 @@ class Fleet:
         if key not in self._memos:
             self._memos[key] = FleetMemo(mechanism, self.clients, self._rng)
         return self._memos[key]
+
+    def _slides(self, found: Description, memo: FleetMemo | None) -> FleetSliding | None:
+        if found.memo is None or memo is None:
+            return None
+        if found.id not in self._sliding:
+            self._sliding[found.id] = FleetSliding(self.clients, memo, found.memo)
+        return self._sliding[found.id]
 
     def _domain(self, connection: Connection, found: Description) -> Domain | None:
         digest = found.domain_digest
@@ -381,6 +403,7 @@ class _Task:
         asked: Its round.
         mechanism: Of the round.
         memo: The clients' kept answers; None where nothing is kept.
+        sliding: Which of them a client reports, where new ones wait; else None.
         reported: Shape (all clients,): who has reported in the period.
     """
 
@@ -388,6 +411,7 @@ class _Task:
     asked: Round
     mechanism: Mechanism[Any]
     memo: FleetMemo | None
+    sliding: FleetSliding | None
     reported: NDArray[np.bool_]
 
     @property

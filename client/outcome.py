@@ -55,6 +55,23 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger of a collection says, beside the device's own budget.
+
+    Attributes:
+        step: The present one.
+        spent: What is charged within the last `steps` steps.
+        epsilon: What may be.
+        steps: How many count together.
+    """
+
+    step: int
+    spent: Fraction
+    epsilon: Fraction
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """What became of the reports in the outbox. No budget is given back for those that were not counted.
 

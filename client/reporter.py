@@ -11,14 +11,15 @@ from typing import Any, Final, NamedTuple, Self
 from client.budget import DAY_S, Budget
 from client.connection import Connection
 from client.description import Description, Round, outruns
-from client.drawing import Drawn, drawn
+from client.drawing import Drawn, Turn, drawn, slid
 from client.joining import first_steps
 from client.labels import domain_of, fetched
-from client.outcome import Delivery, Outcome, Status, reason
+from client.outcome import Delivery, Outcome, Standing, Status, reason
 from client.pseudonym import pseudonym
 from client.store import ClientStore, Kept, Part, Waiting
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
+from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Mechanism
 from ldp.streams.ledger import WindowLedger
 from link.errors import (
@@ -35,6 +36,10 @@ MOST_WAITING: Final = 10_000
 KEPT_S: Final = 90 * DAY_S
 """So long a report waits in the outbox at most."""
 
+_UNHEARD: Final = (
+    "by this device's clock earlier reports are past, and its budget allows another; but no node has told that time "
+    "yet: deliver, or follow, first"
+)
 _REPORTED, _NOT_SELECTED, _DRAWN = "reported", "not selected", "drawn"
 
 
@@ -64,7 +69,7 @@ class FrequencyClient:
     def __init__(self, store: ClientStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
         self._domains: dict[bytes, Domain] = {}
-        self._mechanisms: dict[tuple[bytes, bytes], Mechanism[Any]] = {}
+        self._mechanisms: dict[tuple[bytes, int, bytes], Mechanism[Any]] = {}
 
     @classmethod
     def open(cls, folder: Path, *, budget: Budget | None = None, clock: Callable[[], float] = time.time) -> Self:
@@ -107,7 +112,22 @@ class FrequencyClient:
     def spent(self) -> Fraction:
         """What was charged within the budget's span until now."""
         with self._store.transaction():
-            return self._store.spent(self._store.advance(self._clock()) - self.budget.span_s)
+            return self._spent(self._store.advance(self._clock()))
+
+    def _spent(self, at: float) -> Fraction:
+        """What counts at a time. A charge is past by the device's clock and by the time that nodes have told, too."""
+        return self._store.spent(self._heard(at) - self.budget.span_s)
+
+    def _heard(self, at: float) -> float:
+        """The latest time that a node has told; that of the device, which it never exceeds, where none has."""
+        heard = self._store.fact("heard")
+        return at if heard is None else float(heard)
+
+    def _hear(self, told: float) -> None:
+        """Keeps a node's time; one that is ahead of the device's clock is worth no more than that."""
+        if told > 0:
+            heard = min(told, self._clock())
+            self._store.put_fact("heard", repr(max(heard, self._heard(heard))).encode())
 
     def waiting(self) -> int:
         """How many reports are in the outbox."""
@@ -131,6 +151,7 @@ class FrequencyClient:
                 self._check_unchanged(found, each.number, each.digest)
                 self._mechanism(found, each)
             self._store.put_collection(*key, Kept(found.id, data))
+            self._hear(found.now)
         return key
 
     def _check_labels(self, connection: Connection, found: Description) -> None:
@@ -152,7 +173,7 @@ class FrequencyClient:
             )
 
     def _mechanism(self, found: Description, asked: Round) -> Mechanism[Any]:
-        key = (found.id, asked.digest)
+        key = (found.id, asked.number, asked.digest)
         if key not in self._mechanisms:
             made = found.mechanism(asked, self._domain(found))
             self._mechanisms.clear()  # a device reports by few of them, and one may be large
@@ -208,16 +229,10 @@ class FrequencyClient:
                 mechanism = self._mechanism(found, asked)
             except MalformedMessage as error:
                 return Outcome(Status.REFUSED, error.message)
-            made = drawn(
-                mechanism,
-                _known_value(mechanism, value, unknown),
-                store.memo(found.id, mechanism.fingerprint),
-                Randomness.from_os(),
-            )
-            budget = self.budget
-            refusal = budget.refusal(mechanism.name, made.charge, store.spent(at - budget.span_s))
-            if refusal is not None:
-                return Outcome(Status.REFUSED, refusal)
+            try:
+                made = self._drawn(found, asked, mechanism, _known_value(mechanism, value, unknown), at)
+            except PolicyDenied as error:
+                return Outcome(Status.REFUSED, error.message)
             try:
                 ledger = self._ledger(found, asked)
                 if ledger is not None:
@@ -234,6 +249,53 @@ class FrequencyClient:
             self._keep(found, asked, mechanism, made, ledger, at)
             return Outcome(Status.REPORTED, f"a report to {collection} waits in the outbox", made.charge)
 
+    def _drawn(self, found: Description, asked: Round, mechanism: Mechanism[Any], value: Any, at: float) -> Drawn:
+        """A report that the device's budget allows.
+
+        Where answers wait for their turn, one that the budget does not allow waits, too: by falling silent, a device
+        would tell that its value is new.
+
+        Raises:
+            PolicyDenied: The budget does not allow it.
+        """
+        budget, memo = self.budget, self._store.memo(found.id, mechanism.fingerprint)
+        turn = _turn(found, asked)
+        made = drawn(mechanism, value, memo, Randomness.from_os(), turn)
+        spent = self._spent(at)
+        refusal = budget.refusal(mechanism.name, made.charge, spent)
+        if refusal is not None and turn is not None and memo is not None and made.charge:
+            made = drawn(mechanism, value, memo, Randomness.from_os(), turn._replace(anew=False))
+            refusal = budget.refusal(mechanism.name, made.charge, spent)
+        if refusal is not None:
+            by_clock = budget.refusal(mechanism.name, made.charge, self._store.spent(at - budget.span_s))
+            raise PolicyDenied(_UNHEARD if by_clock is None else refusal)
+        return made
+
+    def standing(self, collection: CollectionKey) -> Standing | None:
+        """What the ledger of a collection says at the round that is open; None where it has no ledger of its own.
+
+        Raises:
+            ConfigurationError: The collection is not followed.
+            ComineError: What the folder holds of it is damaged.
+        """
+        with self._store.transaction():
+            found = self._known(collection)
+            asked = found.open_round(self._clock())
+            turn = None if asked is None else _turn(found, asked)
+            if asked is None:
+                return None
+            if turn is not None:
+                mechanism = self._mechanism(found, asked)
+                assert isinstance(mechanism, MemoisedMechanism)
+                memo = self._store.memo(found.id, mechanism.fingerprint)
+                ledger = slid(mechanism, memo, turn).ledger
+            elif found.ledger is not None:
+                kept = self._store.ledger(found.id)
+                ledger = WindowLedger(*found.ledger) if kept is None else WindowLedger.from_bytes(kept)
+            else:
+                return None
+            return Standing(asked.step, ledger.spent(asked.step), ledger.epsilon, ledger.w)
+
     def _known(self, collection: CollectionKey) -> Description:
         kept = self._store.kept(*collection)
         if kept is None:
@@ -244,23 +306,23 @@ class FrequencyClient:
         return Description.read(kept.description, *collection)
 
     def _ledger(self, found: Description, asked: Round) -> WindowLedger | None:
-        """The ledger of continual release; a new one is kept at once, so that the device joins once."""
-        w = found.protected
-        if w is None:
+        """The ledger of the collection; a new one is kept at once, so that the device joins once."""
+        span = found.ledger
+        if span is None:
             return None
         kept = self._store.ledger(found.id)
         if kept is not None:
             return WindowLedger.from_bytes(kept)
-        ledger = WindowLedger(w, found.epsilon)
+        ledger = WindowLedger(*span)
         if found.divides_clients:
-            (first,) = first_steps(asked.step, w, 1, Randomness.from_os()).tolist()
+            (first,) = first_steps(asked.step, span.steps, 1, Randomness.from_os()).tolist()
             if first > asked.step:
-                ledger.spend(first - w, found.epsilon)  # as if it had reported then
+                ledger.spend(first - span.steps, found.epsilon)  # as if it had reported then
         self._store.put_ledger(found.id, ledger.to_bytes())
         return ledger
 
     def _hastens(self, found: Description, asked: Round, at: float) -> bool:
-        """Whether the steps of continual release outrun this device's clock, so that w of them are over too soon."""
+        """Whether steps that a ledger counts outrun this device's clock, so that w of them are over too soon."""
         ahead = found.ahead(asked, at)
         if ahead is None:
             return False
@@ -291,7 +353,7 @@ class FrequencyClient:
     ) -> None:
         store = self._store
         if made.charge:
-            store.charge(at, found.id, made.charge)
+            store.charge(at, found.id, made.charge, self._heard(at))
         if made.memo is not None:
             store.put_memo(found.id, mechanism.fingerprint, made.memo)
         if ledger is not None:
@@ -342,6 +404,11 @@ class FrequencyClient:
                 failed.append(error)
         if failed:
             raise failed[0]
+
+
+def _turn(found: Description, asked: Round) -> Turn | None:
+    """How new answers wait in a round; None where they do not."""
+    return None if found.memo is None else Turn(*found.memo, asked.step)
 
 
 def _known_value(mechanism: Mechanism[Any], value: Any, unknown: str | None) -> Any:

@@ -199,13 +199,13 @@ class ClientStore:
         rows = self._execute("SELECT epsilon FROM charges WHERE at > ?", after)
         return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
 
-    def charge(self, at: float, collection: bytes, epsilon: Fraction) -> None:
-        """Notes a charge, and forgets those that count for no budget any more."""
-        self._execute("DELETE FROM charges WHERE at <= ?", at - KEPT_DAYS * DAY_S)
+    def charge(self, at: float, collection: bytes, epsilon: Fraction, now: float) -> None:
+        """Notes a charge, and forgets those that count for no budget any more, `now` being certain to be past."""
+        self._execute("DELETE FROM charges WHERE at <= ?", now - KEPT_DAYS * DAY_S)
         self._execute("INSERT INTO charges VALUES (?, ?, ?)", at, collection, str(epsilon))
 
     def ledger(self, collection: bytes) -> bytes | None:
-        """What was spent in the steps of a collection's continual release."""
+        """What was spent in the steps of a collection."""
         return self._one("SELECT ledger FROM ledgers WHERE collection = ?", collection)
 
     def put_ledger(self, collection: bytes, ledger: bytes) -> None:

@@ -139,9 +139,10 @@ def by_error(epsilon: float, errors: Sequence[float]) -> tuple[Fraction, ...]:
     if not errors or not all(math.isfinite(each) and each > 0 for each in errors):
         raise ConfigurationError("a budget is divided among one query or more, each with a positive finite error")
     third = _DECIMALS.divide(Decimal(1), Decimal(3))
-    roots = [_DECIMALS.power(Decimal(float(each)), third) for each in errors]
+    roots = [_DECIMALS.power(_decimal(each), third) for each in errors]
     largest = max(roots)
-    parts = [int(_DECIMALS.divide(root, largest).scaleb(_PLACES)) for root in roots]  # of one unit, so that sums are quick
+    # Whole numbers of one unit, so that the sum of many is quick.
+    parts = [int(_DECIMALS.divide(root, largest).scaleb(_PLACES)) for root in roots]
     total = sum(parts)
     return tuple(_within(epsilon, (Fraction(part, total) for part in parts)))
 
@@ -196,13 +197,18 @@ def p_series(epsilon: float, p: float = 2.0) -> Iterator[Fraction]:
     """
     if exact(p) <= 1:
         raise ConfigurationError(f"a p-series has a sum for exponents above 1 only, not for {p:g}")
-    power, total = Decimal(-float(p)), _zeta(float(p))
+    power, total = _decimal(-p), _zeta(float(p))
     return _within(epsilon, (Fraction(_DECIMALS.power(Decimal(i), power)) / total * _SLACK for i in count(1)))
+
+
+def _decimal(number: float) -> Decimal:
+    """A number to 40 digits; the exact one may have hundreds, with which powers take long."""
+    return _DECIMALS.create_decimal_from_float(float(number))
 
 
 def _zeta(p: float) -> Fraction:
     """ζ(p) to 20 digits: the first terms, and the Euler–Maclaurin formula for the rest."""
-    exponent, power = Fraction(p), Decimal(-p)
+    exponent, power = Fraction(p), _decimal(-p)
     total = sum(Fraction(_DECIMALS.power(Decimal(i), power)) for i in range(1, _DIRECT))
     last = Fraction(_DECIMALS.power(Decimal(_DIRECT), power))
     total += last * (_DIRECT / (exponent - 1) + Fraction(1, 2))

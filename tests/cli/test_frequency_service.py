@@ -119,6 +119,42 @@ def test_a_device_reports_once(node: Deployed) -> None:
     assert (js(other.out)["counted"], js(other.out)["refused"]) == (0, 1)
 
 
+def test_what_shares_a_budget_is_told(node: Deployed) -> None:
+    """A series, a coin and answers that wait, from the file to the listing, the estimates, the page and the ledger."""
+    kinds = {
+        "series": (
+            "grr",
+            '[window]\nlength = "1h"\n[budget]\nseries = "telescoping"\n[sampling]\nprobability = 0.875\n',
+        ),
+        "coin": ("oue", '[sampling]\nprobability = "31/32"\n'),
+        "memo": ("l-grr", '[window]\nlength = "1h"\n[memo]\nw = 30\nepsilon = 16\n'),
+    }
+    for name, (mechanism, tables) in kinds.items():
+        create(node, f"share-{name}", mechanism=mechanism, window=tables)
+        sent = node.comine("submit", f"share-{name}", *FLEET, "--input", "values.txt", "--gateway")
+        assert (sent.code, sent.err) == (0, "5,000 of 5,000 reports were counted\n")
+    listed = {row["name"]: row["epsilon"] for row in rows(node.comine("list").out.replace("\t", ","))}
+    assert listed.keys() >= {f"share-{name}" for name in kinds}
+    found = js(node.comine("estimate", "share-series", "--json").out)
+    assert (found["mechanism"], found["sampling"]["mechanism"]) == ("sampled", "grr")
+    assert found["sampling"]["probability"] == "7/8"
+    assert found["report_epsilon"] == pytest.approx(2.0)  # half of all
+    for row, count in zip(found["estimates"], COUNTS, strict=True):
+        assert abs(row["estimate"] - count) < 5.5 * row["variance"] ** 0.5
+    for name, sentence in (
+        ("series", "A series (telescoping) divides ε among the rounds"),
+        ("coin", "tells its own value with a probability of 31/32"),
+        ("memo", "In any 30 rounds in a row, those to new values spend at most ε = 16"),
+    ):
+        assert node.comine("estimate", f"share-{name}", "--out", f"share-{name}").code == 0
+        assert sentence in taken_apart((node.folder / f"share-{name}" / "report.html").read_text()).text
+    node.write("mine.txt", "jam\n")
+    words = ["--certificate", "pki/phone.crt", "--input", "mine.txt", "--client-folder", "share-phone"]
+    told = node.comine("submit", "share-memo", *words, "--json")
+    assert js(told.out)["ledger"] == {"spent": 8.0, "epsilon": 16.0, "windows": 30}
+    assert "its reports to the collection have spent 8 of 16 within 30 windows" in told.err
+
+
 def test_reports_that_are_refused_are_told_with_the_reason(node: Deployed) -> None:
     create(node, "refusing", "size = 4\n")
     node.write("three.txt", "1\n2\n3\n")

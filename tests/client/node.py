@@ -96,6 +96,7 @@ class Kept:
             rounds=[] if self.closed else self.open_rounds(now),
             domain_digest=hashlib.sha256(self.lines).digest() if self.lines else b"",
             node=PARTY,
+            now=now,
         )
 
 

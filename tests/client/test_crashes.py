@@ -282,11 +282,18 @@ from ldp.documents import COLLECTED
 from ldp.domain import Domain
 from ldp.registry import ORACLES, oracle
 from ldp.rappor.mechanism import Rappor
-from client.drawing import drawn
+from client.drawing import Turn, drawn
+from fractions import Fraction
+from ldp.streams.allocation import budgets
+from ldp.streams.sampled import Sampled
 from crypto.primitives.randomness import Randomness
 for name in ORACLES:
     drawn(oracle(name, Domain(5), 1.0), 3, None, Randomness.from_os())
 drawn(Rappor.for_budget(1.0, 2.0), "text", None, Randomness.from_os())
+drawn(oracle("l-grr", Domain(5), 1.0), 3, None, Randomness.from_os(), Turn(5, Fraction(4), 7))
+drawn(Sampled.for_budget("auto", Domain(5), 1.0, Fraction(1, 2)), 3, None, Randomness.from_os())
+budgets("p-series", 1.0)
+budgets("by-error", 1.0, errors=(1.0, 2.0))
 FrequencyClient.open(Path(sys.argv[1])).close()
 heavy = "scipy pyarrow duckdb pydantic typer rich gmpy2 rbcl structlog jinja2 pandas jobs mining party coordinator"
 print(sorted(set(heavy.split()) & {name.partition(".")[0] for name in sys.modules}))

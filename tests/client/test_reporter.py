@@ -182,6 +182,7 @@ def test_the_budget_bounds_all_collections_together(tmp_path: Path) -> None:
     node.now = BEGIN + DAY - 1
     assert client.report(KEY, "south").status is Status.REFUSED
     node.now = BEGIN + DAY
+    client.follow(Direct(node), "homepages")
     assert client.report(KEY, "south").reported
     assert client.spent() == Fraction(3, 4)
 
@@ -236,7 +237,47 @@ def test_a_clock_that_goes_back_frees_no_budget(tmp_path: Path) -> None:
     node.now = BEGIN + 5 * DAY + HOUR
     assert client.report(KEY, "south").status is Status.REFUSED
     node.now = BEGIN + 6 * DAY
+    client.follow(Direct(node), "homepages")
     assert client.report(KEY, "south").reported
+
+
+def test_a_clock_that_is_ahead_frees_no_budget(tmp_path: Path) -> None:
+    """A charge is past when the device's clock and the time that a node has told both say so."""
+    node, clock = Node(homepages(grr(1.0))), Clock()
+    client = FrequencyClient.open(tmp_path, budget=Budget(1, days=1), clock=clock)
+    client.follow(Direct(node), "homepages")
+    assert client.report(KEY, "south").reported
+    clock.now += 500 * DAY  # longer than charges are kept
+    outcome = client.report(KEY, "south")
+    assert outcome.status is Status.REFUSED
+    assert "no node has told that time yet" in outcome.sentence
+    client.follow(Direct(node), "homepages")
+    assert client.report(KEY, "south").status is Status.REFUSED
+    assert client.spent() == 1
+    clock.now = node.now = BEGIN + DAY
+    client.follow(Direct(node), "homepages")
+    assert client.spent() == 0
+    assert client.report(KEY, "south").reported
+
+
+@pytest.mark.parametrize("told", [BEGIN + 500 * DAY, 1e300])
+def test_a_node_that_is_ahead_frees_no_budget(tmp_path: Path, told: float) -> None:
+    node, clock = Node(homepages(grr(1.0))), Clock()
+    client = FrequencyClient.open(tmp_path, budget=Budget(1, days=1), clock=clock)
+    client.follow(Direct(node), "homepages")
+    assert client.report(KEY, "south").reported
+    kept = node.collections["homepages"]
+    kept.describe = lambda _, describe=kept.describe: _at(describe(BEGIN), told)  # type: ignore[method-assign]
+    client.follow(Direct(node), "homepages")
+    clock.now += 5 * HOUR
+    assert client.report(KEY, "south").status is Status.REFUSED
+    clock.now += DAY  # what was told is worth no more than what the clock said then
+    assert client.report(KEY, "south").status is Status.REFUSED
+
+
+def _at(sent: Any, now: float) -> Any:
+    sent.now = now
+    return sent
 
 
 def test_a_clock_that_was_back_for_a_while_frees_no_budget(tmp_path: Path) -> None:

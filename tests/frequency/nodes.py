@@ -101,6 +101,7 @@ class World:
     node: Node
     log: io.StringIO
     address: str
+    now: Callable[[], float] | None = None
     callers: list[Caller] = field(default_factory=list)
 
     def caller(self, name: str, role: Role = "client") -> Caller:
@@ -117,7 +118,17 @@ class World:
         """The node stops, and starts again."""
         await self.node.stop()
         self.node = Node(PartyConfig.load(self.folder / "north.toml"), open_log("north", self.log))
+        set_clock(self.node, self.now)
         await self.node.start()
+
+
+def set_clock(node: Node, now: Callable[[], float] | None) -> None:
+    """Gives a node that has not started a clock of the test's, where there is one."""
+    if now is not None:
+        assert node._frequency._running is not None
+        node._frequency._now = now
+        for part in (node._frequency._running.collections, node._frequency._running.submissions):
+            part._now = now
 
 
 @asynccontextmanager
@@ -132,11 +143,8 @@ async def running(
     log = io.StringIO()
     node = Node(PartyConfig.load(folder / "north.toml"), open_log("north", log))
     address = Federation.load(folder / "federation.toml").addresses["north"]
-    if now is not None:
-        assert node._frequency._running is not None
-        for part in (node._frequency._running.collections, node._frequency._running.submissions):
-            part._now = now
-    world = World(folder, authority, node, log, address)
+    set_clock(node, now)
+    world = World(folder, authority, node, log, address, now)
     try:
         await node.start()
         yield world

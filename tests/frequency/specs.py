@@ -13,6 +13,9 @@ def spec_of(
     window: dict[str, Any] | None = None,
     access: dict[str, Any] | None = None,
     continual: dict[str, Any] | None = None,
+    budget: dict[str, Any] | None = None,
+    sampling: dict[str, Any] | None = None,
+    memo: dict[str, Any] | None = None,
     **collection: Any,
 ) -> CollectionSpec:
     """A collection by GRR over eight numbers, but for what is given."""
@@ -20,4 +23,5 @@ def spec_of(
     if section["mechanism"] in ("sfp", "prefix-extending", "1bit-mean", "rappor") and "size" not in collection:
         del section["size"]
     contents: dict[str, Any] = {"collection": section, "window": window, "continual": continual}
+    contents |= {"budget": budget, "sampling": sampling, "memo": memo}
     return validate(CollectionSpec, contents | ({"access": access} if access else {}), "collection.toml")

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from cryptography import x509
 
 from jobs.collection import CollectionSpec
 from link.errors import PolicyDenied
@@ -48,6 +49,28 @@ def test_every_method_of_both_services_has_its_roles() -> None:
     for module in (control_pb2, frequency_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             assert set(ROLES[service.full_name]) == set(service.methods_by_name)
+
+
+def test_a_revoked_certificate_counts_no_further_report(tmp_path: Path) -> None:
+    """Its stream goes on until it sends again; what was acknowledged before stays counted."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst, phone = world.analyst, world.caller("phone")
+            created = await analyst.create(spec_of(access={"gateways": {"phone": 10}}))
+            call = phone.stub.Submit()
+            await call.write(batch(created, [1, 2], seed=1))
+            assert (await call.read()).counted == 2
+            serial = x509.load_pem_x509_certificate(phone.identity.certificate_pem).serial_number
+            world.authority.revoke(world.folder / "pki", [serial])
+            await call.write(batch(created, [3], seed=2))
+            refusal = await refused(call.read())
+            assert refusal.code == "E201"
+            assert "the certificate of phone was revoked" in refusal.sentence
+            assert (await analyst.describe()).counters.counted == 2
+            assert (await world.caller("other").submit(batch(created, [4], seed=3)))[0].counted == 1
+
+    asyncio.run(test())
 
 
 def test_roles_are_kept_apart(tmp_path: Path) -> None:

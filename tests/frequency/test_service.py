@@ -288,6 +288,39 @@ def test_a_watch_tells_the_newest_and_ends_with_the_collection(tmp_path: Path) -
     asyncio.run(test())
 
 
+@pytest.mark.parametrize(
+    ("first", "told"), [(None, [3, 4]), (0, [0, 1, 3, 4]), (2, [3, 4]), (4, [4]), (10**18, [4])], ids=str
+)
+def test_a_watch_that_begins_late_tells_what_it_missed(tmp_path: Path, first: int | None, told: list[int]) -> None:
+    """Round 2 has no report; the watch begins in round 4."""
+    clock = [1_800_000_000.0]
+
+    async def test() -> None:
+        async with running(tmp_path, now=lambda: clock[0]) as world:
+            analyst, fleet = world.analyst, world.caller("fleet")
+            created = await analyst.create(spec_of(window={"length": "1h"}, access=FLEET))
+            for number in range(5):
+                if number != 2:
+                    (receipt,) = await fleet.submit(batch(created, values_of(10), seed=number))
+                    assert receipt.counted == 10
+                clock[0] += 3600 if number < 4 else 0
+                created = await analyst.describe()
+            what = pb.FrequencyRequest(collection="homepages")
+            call = analyst.stub.Watch(pb.WatchFrequencyRequest(what=what, every=0.01, first=first))
+            heads = []
+            async for part in call:
+                heads.append(part.head)
+                if not part.head.final:
+                    await analyst.close()
+            assert [(head.round.number, head.final) for head in heads] == [
+                *((number, True) for number in told[:-1]),
+                (4, False),
+                (4, True),
+            ]
+
+    asyncio.run(test())
+
+
 def test_an_export_is_complete_and_its_states_merge(tmp_path: Path) -> None:
     async def test() -> None:
         clock = [1_800_000_000.0]

@@ -85,3 +85,15 @@ def test_seeds_repeat_and_the_default_does_not(name: str) -> None:
     one, two = (found.privatise(values, Randomness.from_seed(7)).to_bytes() for _ in range(2))
     assert one == two
     assert found.privatise(values).to_bytes() != found.privatise(values).to_bytes()
+
+
+@pytest.mark.parametrize("name", ["oue", "olh", "hr", "ss"])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_estimated_variances_are_right_with_more_values_than_reports(name: str, epsilon: float) -> None:
+    """Their mean is within a quarter of the exact one's: cut at 0, noisy counts add up to far more than n."""
+    found, n = oracle(name, 3000, epsilon), 600
+    values = np.repeat([5, 2999], n // 2)
+    estimate = Aggregator(found).add(found.privatise(values, Randomness.from_seed(4))).estimate()
+    exact = found.variance(np.bincount(values, minlength=3000).astype(np.float64), n)
+    assert estimate.variances.mean() == pytest.approx(exact.mean(), rel=0.25)
+    assert (estimate.variances > 0).all()

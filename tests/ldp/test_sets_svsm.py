@@ -166,3 +166,14 @@ def test_better_than_the_published_code_on_the_reference_baskets(shared_data: pa
         for length in (4, 8):
             assert satisfies(PaddingAndSampling(3, epsilon, length, oracle="grr").channel(), epsilon)
             assert spent_epsilon(DirectEncoding(4, amplified(epsilon, length)).channel()) > epsilon + 1
+
+
+def test_the_most_items_of_an_itemset_can_be_bounded() -> None:
+    sets = [[0, 1, 2]] * 3000
+    plan = ItemsetMining(6, 8.0, 15, largest=2)
+    found = plan.find(sets, Randomness.from_seed(1))
+    assert {len(each.items) for each in found} == {1, 2}
+    assert (0, 1, 2) in {each.items for each in ItemsetMining(6, 8.0, 15).find(sets, Randomness.from_seed(1))}
+    assert ItemsetMining(6, 1.0, 15, largest=9).largest == 4
+    with pytest.raises(ConfigurationError, match="itemsets have two items or more, not 1"):
+        ItemsetMining(6, 1.0, 15, largest=1)

@@ -9,15 +9,31 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
+from ldp.budget import LEAST_EPSILON
 from ldp.certify import spent_epsilon
 from ldp.registry import oracle
-from ldp.streams.allocation import by_error, geometric, p_series, splitting, taylor, telescoping, uniform
+from ldp.streams.allocation import (
+    SERIES as SERIES_NAMES,
+)
+from ldp.streams.allocation import (
+    _zeta,
+    budgets,
+    by_error,
+    geometric,
+    p_series,
+    splitting,
+    taylor,
+    telescoping,
+    uniform,
+)
 from ldp.streams.composition import GRID, amplified, before_sampling, rounded_down, sequential
 from ldp.streams.ledger import UserLedgers, WindowLedger
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
@@ -123,6 +139,58 @@ def test_finite_series_have_their_check_values() -> None:
     for queries in (0, -1, 1.5, True):
         with pytest.raises(ConfigurationError):
             uniform(1.0, queries)  # type: ignore[arg-type]
+
+
+NAMED: dict[str, dict[str, Any]] = {
+    "uniform": {"queries": 7},
+    "geometric": {"ratio": 0.75},
+    "taylor": {},
+    "p-series": {"exponent": 1.25},
+    "telescoping": {},
+    "by-error": {"errors": (1.0, 30.0, 2.5)},
+}
+
+
+@pytest.mark.parametrize("series", SERIES_NAMES)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 16.0, math.pi])
+def test_budgets_of_queries_are_large_enough_and_add_up_to_no_more(series: str, epsilon: float) -> None:
+    found = budgets(series, epsilon, **NAMED[series])
+    assert sum(found) <= Fraction(epsilon)
+    assert min(found) >= LEAST_EPSILON
+    assert len(found) == {"uniform": 7, "by-error": 3}.get(series, len(found))
+    if series not in ("uniform", "by-error"):
+        with pytest.raises(ConfigurationError, match=f"for query {len(found) + 1}"):
+            budgets(series, epsilon, **NAMED[series], queries=len(found) + 1)
+        assert budgets(series, epsilon, **NAMED[series], queries=2) == found[:2]
+
+
+def test_wrong_series_of_queries_are_refused() -> None:
+    for series, more, told in (
+        ("fibonacci", {}, "no series 'fibonacci'"),
+        ("uniform", {}, "name it"),
+        ("uniform", {"queries": 1001}, "query 1,001"),
+        ("uniform", {"queries": 10**18}, "query 1,001"),
+        ("uniform", {"queries": 3, "ratio": 0.5}, "no ratio"),
+        ("taylor", {"exponent": 2.0}, "no exponent"),
+        ("geometric", {"errors": (1.0,)}, "no errors"),
+        ("by-error", {}, "one query or more"),
+        ("by-error", {"errors": (1.0, 2.0), "queries": 3}, "as many queries"),
+        ("by-error", {"errors": (1.0, 1e12)}, "query 1"),
+        ("by-error", {"errors": (1.0,) * 300_000}, "query 1,001"),
+    ):
+        with pytest.raises(ConfigurationError, match=told):
+            budgets(series, 1.0, **more)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_budgets_by_error_depend_on_ratios_only(scale: float) -> None:
+    found = budgets("by-error", 1.0, errors=(8 * scale, scale, 27 * scale))
+    assert [float(each) for each in found] == pytest.approx([1 / 3, 1 / 6, 1 / 2])
+
+
+def test_zeta_is_that_of_scipy() -> None:
+    for p in (1.001, 1.25, 2.0, 3.7, 20.0, 60.0, 1e5):
+        assert float(_zeta(p)) == pytest.approx(special.zeta(p), rel=1e-14)
 
 
 def test_wrong_series_are_refused_before_the_first_term() -> None:

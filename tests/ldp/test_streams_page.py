@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import pathlib
 import re
+from fractions import Fraction
 
 import pytest
 
 from ldp.registry import oracle
 from ldp.streams import allocation
-from ldp.streams.composition import amplified, before_sampling
+from ldp.streams.composition import amplified, before_sampling, covered
 from ldp.streams.dissimilarity import mean_variance
 from ldp.streams.methods import METHODS, stream_method
+from ldp.streams.sampled import Sampled
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "ldp" / "streams.md").read_text()
 
@@ -53,3 +55,15 @@ def test_the_figures_are_true() -> None:
     assert f"{split.budget:.1f} with ε/4 from all, and {split.users:.1f} with" in PAGE.replace("\n", " ")
     assert f"`amplified(1.0, 0.1)` is {amplified(1.0, 0.1):.3f}" in PAGE
     assert f"`before_sampling(1.0, 0.1)` = {before_sampling(1.0, 0.1):.2f}" in PAGE
+
+
+def test_the_figures_of_secret_sampling_are_true() -> None:
+    text = PAGE.replace("\n", " ")
+    assert f"`covered(2.70, 1/8, 1024)` is {covered(2.70, Fraction(1, 8), 1024):.2f}" in text
+    ratios = []
+    for g in (Fraction(1, 2), Fraction(1, 8)):
+        sampled, direct = Sampled.for_budget("olh", 1024, 1.0, g), oracle("olh", 1024, 1.0)
+        ratios.append(mean_variance(sampled, 1) / mean_variance(direct, 1))
+        same = mean_variance(Sampled.for_budget("grr", 1024, 1.0, g), 1) / mean_variance(oracle("grr", 1024, 1.0), 1)
+        assert same == pytest.approx(1)
+    assert f"pays {ratios[0]:.1f} times the variance for g = 1/2, and {ratios[1]:.1f} times for g = 1/8" in text
