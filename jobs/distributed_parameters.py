@@ -11,7 +11,7 @@ from mining.joint.distributed.parameters import DEFAULT_LENGTH, LONGEST, Distrib
 from mining.joint.parameters import RuleParameters
 from mining.transactions import matching
 
-_MEANINGLESS: Final = {
+MEANINGLESS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_"),
     "union": ("bound",),
     "trust": ("compute",),
@@ -36,7 +36,7 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # as the specification sees to, and to delta
     assert privacy.delta is not None
-    check_given(spec, _MEANINGLESS)
+    check_given(spec, MEANINGLESS)
     if given.max_length is not None and given.max_length > LONGEST:
         raise ConfigurationError(
             f"[itemsets] max_length is at most {LONGEST} under noise, which each length has more of; lower it"

@@ -14,7 +14,7 @@ from mining.transactions import matching
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_MEANINGLESS: Final = {
+MEANINGLESS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
     "union": ("bound",),
     "trust": ("compute",),
@@ -41,7 +41,7 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # which the specification refuses
     assert privacy.model in ("local", "shuffle")
-    check_given(spec, _MEANINGLESS)
+    check_given(spec, MEANINGLESS)
     catalogue = _catalogue(spec)
     task = HybridMining(
         model="shuffle" if privacy.model == "shuffle" else "local",

@@ -230,6 +230,8 @@ class JobSpec(Section):
             raise ValueError(f'[privacy] model = "{given.model}" needs partition = "hybrid"')
         if self.mines and given.model == "exact" and self.itemsets.min_support_ is None:
             raise ValueError("[itemsets] min_support is missing; without noise there is no top_k alone")
+        if self.mines and self.itemsets.top_k is not None and self.itemsets.disclose == "frequent":
+            raise ValueError('[itemsets] disclose = "frequent" opens no supports, and top_k needs them; use "supports"')
         for key, names in (
             ("analyst", (self.analyst,)),
             ("shufflers", self.shufflers),

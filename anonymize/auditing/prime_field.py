@@ -14,6 +14,7 @@ import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.auditing.state import StateReader, StateWriter
 from crypto.primitives.randomness import Randomness
 
 Residues = NDArray[np.uint64]
@@ -69,6 +70,27 @@ class AnsweredSets:
             self._flat, self._starts, self._left_out = np.empty(1024, np.int32), [0], []
             for each in sets:
                 self.append(each)
+
+    def write(self, state: StateWriter) -> None:
+        """Writes the sets."""
+        state.numbers(self.n, len(self))
+        state.array(np.array(self._starts, np.int64))
+        state.array(np.array(self._left_out, bool))
+        state.array(self._flat[: self._starts[-1]])
+
+    @classmethod
+    def read(cls, state: StateReader) -> AnsweredSets:
+        """Sets that were written.
+
+        Raises:
+            InputDataError: They are damaged.
+        """
+        n, t = state.numbers(2)
+        sets = cls(n)
+        sets._starts = state.array(np.empty(t + 1, np.int64)).tolist()
+        sets._left_out = state.array(np.empty(t, bool)).tolist()
+        sets._flat = state.array(np.empty(sets._starts[-1], np.int32))
+        return sets
 
     def _members(self, number: int) -> NDArray[np.int64]:
         kept = self._flat[self._starts[number] : self._starts[number + 1]].astype(np.int64)
@@ -167,6 +189,35 @@ class PrimeField:
         """Adds records that are in no query so far; to be called once the sets know them."""
         self._pivot_of = np.concatenate([self._pivot_of, np.full(more, -1, np.int64)])
         self._null = [np.concatenate([vector, self._random.integers(self.prime, more)]) for vector in self._null]
+
+    def write(self, state: StateWriter) -> None:
+        """Writes the field without its sets."""
+        t = len(self._sets)
+        state.numbers(self.prime, len(self._inverse), len(self._null))
+        state.array(self._pivots[:t])
+        state.array(self._inverse[:t, :t])
+        for vector in self._null:
+            state.array(vector)
+
+    @classmethod
+    def read(cls, state: StateReader, sets: AnsweredSets, random: Randomness) -> PrimeField:
+        """A field that was written.
+
+        Args:
+            state: Where it comes next.
+            sets: Its own.
+            random: For null vectors from now on; secret, and never that of before.
+
+        Raises:
+            InputDataError: It is damaged.
+        """
+        prime, room, vectors = state.numbers(3)
+        field, t = cls(sets, prime, random), len(sets)
+        field._inverse, field._pivots = np.zeros((room, room), np.uint32), np.empty(room, np.int64)
+        field._pivot_of[state.array(field._pivots[:t])] = np.arange(t)
+        state.array(field._inverse[:t, :t])
+        field._null = [state.array(np.empty(sets.n, np.uint64)) for _ in range(vectors)]
+        return field
 
     def _dot(self, query: NDArray[np.int64], vector: Residues) -> int:
         return int(vector[query].sum()) % self.prime

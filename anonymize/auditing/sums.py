@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from anonymize.auditing.decision import ANSWERED, Decision, members
 from anonymize.auditing.prime_field import AnsweredSets, PrimeField, random_prime
+from anonymize.auditing.state import StateReader, StateWriter
 from crypto.primitives.randomness import Randomness
 
 _PRIMES = 2
@@ -102,6 +103,39 @@ class SumAuditor:
         for field in self._fields:
             field.extend(more)
         return np.arange(first, self._sets.n)
+
+    def write(self, file: BinaryIO) -> None:
+        """Writes the auditor to a file, which is as secret as what was asked of `random`.
+
+        To replay t answers takes time that grows as t³; to read them back, as t².
+        """
+        state = StateWriter(file)
+        self._sets.write(state)
+        state.array(self._touched)
+        for field in self._fields:
+            field.write(state)
+        state.finish()
+
+    @classmethod
+    def read(cls, file: BinaryIO, random: Randomness | None = None) -> SumAuditor:
+        """An auditor that was written; it has its own primes, and decides as it would have.
+
+        Args:
+            file: Where it was written.
+            random: Of null vectors from now on.
+
+        Raises:
+            InputDataError: The file is damaged, or none of an auditor.
+        """
+        random = Randomness.from_os() if random is None else random
+        state, auditor = StateReader(file), cls.__new__(cls)
+        auditor._sets = AnsweredSets.read(state)
+        auditor._touched = state.array(np.empty(auditor.n, bool))
+        auditor._fields = [
+            PrimeField.read(state, auditor._sets, random.derive("field", number)) for number in range(_PRIMES)
+        ]
+        state.finish()
+        return auditor
 
     def _each(self, work: Callable[[PrimeField], Any]) -> list[Any]:
         if self.rank < _THREADED_RANK:

@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from scipy.stats import binom
 
 from ldp.accounting.rounding import Floats, float_above
 from ldp.accounting.solving import crossing
@@ -114,6 +113,8 @@ def _losses(epsilons: Sequence[float]) -> tuple[Floats, Floats]:
 
     Randomised response of ε is the worst of all mechanisms of ε, and of ε' ≤ ε.
     """
+    from scipy.stats import binom  # heavy, and only this needs it: nodes import the module at once
+
     step = epsilons[0] if len(set(epsilons)) == 1 else math.fsum(epsilons) / _GRID
     law = np.ones(1)
     for units, number in Counter(math.ceil(epsilon / step) for epsilon in epsilons).items():

@@ -103,6 +103,15 @@ def test_the_sensitive_column_must_be_told() -> None:
         gpkc(table, 2, 2, rng=Randomness.from_seed(1), column="t", hierarchies={"y": PLACES})
 
 
+def test_ties_go_to_the_lowest_row() -> None:
+    """Equal records cost nothing, whatever their values: they join as they stand in the table."""
+    table = Table.of({"x": [1] * 9, "s": list("aababbbab")}, Roles((), ("x",), ("s",), ()))
+    diverse = DiverseTable.of(table, 3, 1, None, None, {})
+    clustering = diverse.clustering(centroid_loss, LeastLoss())
+    classes, _ = clustering.grow(clustering.distances_from(0))
+    assert [found.rows for found in classes] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
 @pytest.mark.data
 def test_adult_beside_maa_slie(shared_data: pathlib.Path) -> None:
     """The entropy of MAA-SLIE is higher, and so, unlike in its paper, is its loss; both rise with p."""

@@ -226,7 +226,7 @@ def test_wrong_parameters_are_refused() -> None:
 @pytest.mark.data
 @pytest.mark.parametrize(("p", "epp", "r_il"), [(2, 0.5514, 0.2919), (5, 0.6155, 0.3768)])
 def test_adult(shared_data: pathlib.Path, p: int, epp: float, r_il: float) -> None:
-    """Figures depend on how ties are broken, so they are met within three per cent."""
+    """Figures depend on how ties are broken; within three per cent they do not."""
     table, trees = adult(shared_data, 3_000)
     release = maa_slie(table, 8, p, occupation_levels(2), rng=Randomness.from_seed(0), hierarchies=trees)
     assert meets(release, table, 8, p, occupation_levels(2))

@@ -18,6 +18,12 @@ from tests.cli.conftest import Comine
 SNAPSHOTS = Path(__file__).parent / "help"
 COMMANDS = [
     "",
+    "anonymize",
+    "anonymize explore",
+    "anonymize hide-rules",
+    "anonymize risk",
+    "anonymize run",
+    "anonymize verify",
     "audit",
     "audit show",
     "audit verify",

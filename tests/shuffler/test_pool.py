@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key, public_key_of
+from jobs.audit.events import BatchClosed, Event
 from ldp.shuffling.batch import digest
 from ldp.shuffling.onion import peel, wrap
 from ldp.shuffling.statement import check_chain
@@ -38,6 +39,13 @@ SHORT, LONG = SEALED[0][:-1], SEALED[0] + b"\0"
 IDENTITY = Authority.create().issue("north")
 
 
+class Told:
+    """An audit log that nobody reads."""
+
+    async def record(self, *events: Event) -> None:
+        assert all(isinstance(event, BatchClosed) for event in events)
+
+
 class Node:
     """One pool on disk, which can start anew."""
 
@@ -55,7 +63,7 @@ class Node:
             return work(*args, **kwargs)
 
         (stored,) = self.store.routes()
-        self.pool = Pool(stored, self.store, IDENTITY, self.executor, disk)
+        self.pool = Pool(stored, self.store, IDENTITY, self.executor, disk, Told())
         await self.pool.recover()
 
     async def close(self) -> None:

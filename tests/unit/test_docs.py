@@ -32,7 +32,17 @@ MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
 TASKS = sorted(page.stem for page in (ROOT / "docs" / "tasks").glob("*.md"))
 EXPECTED_TASKS = {
     *("itemsets", "rules", "simulate", "three-organisations", "loading-data", "run-a-party", "plan", "run-jobs"),
-    *("vertical", "three-tables", "models", "across-machines", "write-a-policy", "certificates", "audit", "containers"),
+    *(
+        "vertical",
+        "hybrid-mining",
+        "three-tables",
+        "models",
+        "across-machines",
+        "write-a-policy",
+        "certificates",
+        "audit",
+        "containers",
+    ),
 }
 PROTOCOL_PAGES = {
     "secure_sum": "secure-sum",
@@ -154,7 +164,7 @@ def test_error_pages_quote_what_comine_says(code: str) -> None:
 def test_every_protocol_has_a_page() -> None:
     modules = {path.stem for path in (ROOT / "crypto" / "protocols").glob("*.py")} - {"__init__"}
     assert modules - HELPERS == set(PROTOCOL_PAGES)
-    for page in (*PROTOCOL_PAGES.values(), "joint-models", "joint-itemsets"):
+    for page in (*PROTOCOL_PAGES.values(), "joint-models", "joint-itemsets", "hybrid", "distributed-noise"):
         assert (ROOT / "docs" / "protocols" / f"{page}.md").is_file(), page
 
 

@@ -116,7 +116,7 @@ class Examiner:
         capped = np.minimum(counts, task.k)
         largest = min(len(lane.parties) * task.k, self.n_rows)
         small = await self._shared(lane.lane("capped"), capped, max(largest, task.k))
-        whole = await self._shared(lane.lane("sum"), capped, self.n_rows)
+        whole = await self._shared(lane.lane("sum"), capped, self.n_rows + 1)
         over = None
         if self.two_party is not None and small is not None and whole is not None:
             width = width_for(max(largest, task.k))
@@ -143,7 +143,7 @@ class Examiner:
         over = lost = None
         if self.two_party is not None and whole is not None and met is not None:
             lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
-            total = of_word(node_sums(lost, starts), word_of(self.n_rows))
+            total = of_word(node_sums(lost, starts), word_of(self.n_rows + 1))
             over = await self._too_many(lane.lane("allowed"), total)
         failed = await self._open(lane, over, "verdicts", len(nodes))
         ends = [*starts[1:], len(counts)]

@@ -235,6 +235,7 @@ async def crash(node: Node) -> None:
 
     node._audit.close()
     node._store.close()
+    node._ledger.close()
     for transport in list(node._link._jobs.values()):
         await transport.crash()
     assert node._server is not None

@@ -10,6 +10,7 @@ from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from party.config import PartyConfig
 from party.judge import Judge
+from party.ledger import Ledger
 from party.store import Store
 from tests.unit.party.files import PARTIES, party_toml
 
@@ -26,9 +27,9 @@ def spec(partition: str) -> JobSpec:
 def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, other: str) -> None:
     path = tmp_path / "north.toml"
     path.write_text(party_toml("north").replace('"transactions"', f'"{kind}"').replace('"basket"', '"csv"'))
-    store = Store.open(tmp_path / "node.db")
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
     try:
-        judge = Judge(PartyConfig.load(path), PARTIES, store)
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
         assert judge.decide(spec(fits), "analyst") == "auto"
         for ask in (judge.decide, judge.verdicts):
             with pytest.raises(ConfigurationError) as error:
@@ -36,4 +37,4 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
             assert f"the dataset 'baskets' of north has kind = \"{kind}\"" in error.value.message
             assert f'partition = "{other}" needs kind = ' in error.value.message
     finally:
-        store.close()
+        store.close(), ledger.close()

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
-from party.policy import Case, Earlier, check_new_rows, check_rows, decide, verdicts
+from party.case import Case, Earlier
+from party.policy import check_new_rows, check_rows, decide, verdicts
 from party.rules import PolicySection
 
 NOW, DAY = 1_000_000_000, 86_400
@@ -21,7 +23,7 @@ def policy(**rules: Any) -> PolicySection:
 
 
 def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
-    tables = {name: changes.pop(name) for name in ("union", "rules") if name in changes}
+    tables = {name: changes.pop(name) for name in ("union", "rules", "privacy") if name in changes}
     contents = {
         "job": {
             "name": "weekly",
@@ -30,10 +32,17 @@ def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
             "dataset": "baskets",
             **changes,
         },
-        "itemsets": {"min_support": Decimal("0.01"), **(itemsets or {})},
+        "itemsets": {k: v for k, v in {"min_support": Decimal("0.01"), **(itemsets or {})}.items() if v is not None},
         **tables,
     }
     return JobSpec.of(contents, "job.toml", Path())
+
+
+def private(model: str, **changes: Any) -> JobSpec:
+    """A job of north, south and east under a privacy model."""
+    given = {"model": model, "epsilon": Decimal(1), "delta": None if model == "local" else Decimal("1e-6")}
+    partition = {"partition": "hybrid", "itemsets": changes.pop("itemsets", None)}
+    return job(**partition, privacy={key: value for key, value in (given | changes).items() if value is not None})
 
 
 def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any) -> JobSpec:
@@ -214,6 +223,42 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
     ),
     ({"max_jobs": 1, "max_jobs_period": "2h"}, job(), {"earlier": [started(0.05)]}, "1 jobs within 2h"),
     (
+        {"models": ["local", "shuffle"]},
+        private("distributed"),
+        {},
+        "the privacy models 'local' and 'shuffle' only, and the job has 'distributed' .rule models",
+    ),
+    ({"models": ["local"]}, job(), {}, "and the job has 'exact' .rule models"),
+    (
+        {"max_epsilon": Decimal("0.5")},
+        private("distributed"),
+        {},
+        "allows epsilon up to 0.5 .rule max_epsilon., and the job may spend 1$",
+    ),
+    (
+        {"max_delta": Decimal("1e-7")},
+        private("shuffle"),
+        {},
+        "allows delta up to 1e-7 .rule max_delta., and the job may spend 1e-6",
+    ),
+    ({"max_local_epsilon": Decimal(4)}, private("shuffle"), {}, "local epsilon up to 4 .* the job may spend 8"),
+    ({"max_local_epsilon": Decimal("0.9")}, private("local"), {}, "local epsilon up to 0.9 .* the job may spend 1"),
+    (
+        {"analysts": ["south", "east"]},
+        private("local"),
+        {},
+        "lets only 'south' and 'east' see reports .rule analysts., not 'north'; set .privacy. analyst in the job",
+    ),
+    (
+        {"shufflers": ["south"]},
+        private("shuffle"),
+        {},
+        "lets only 'south' shuffle reports .rule shufflers., not 'east'; set .privacy. shufflers",
+    ),
+    ({"withhold": ["hiv*"]}, private("distributed"), {}, "rule withhold"),
+    ({"max_candidates": 9}, private("shuffle"), {}, "rule max_candidates"),
+    ({"min_support": Decimal("0.02")}, private("local"), {}, "min_support of at least 0.02.*rule min_support"),
+    (
         {"approval": [{"parties": ["south", "east"], "decide": "refuse"}]},
         job(),
         {},
@@ -241,7 +286,14 @@ def test_every_rule_can_refuse() -> None:
     assert tried == set(PolicySection.model_fields)
 
 
+TOP = {"top_k": 32, "min_support": None}
 ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
+    ({"models": ["exact", "local"], "max_epsilon": Decimal(1), "max_delta": Decimal("1e-9")}, private("local"), {}),
+    ({"max_epsilon": Decimal("0.1"), "max_local_epsilon": Decimal("0.1")}, job(), {}),  # which has no epsilon at all
+    ({"max_local_epsilon": Decimal("0.1"), "shufflers": ["south"]}, private("distributed"), {}),
+    ({"max_local_epsilon": Decimal(4)}, private("shuffle", local_epsilon=Decimal(4)), {}),
+    ({"min_support": Decimal("0.1"), "min_count": 50}, private("shuffle", itemsets=TOP), {}),
+    ({"compute": ["west"], "max_union_bound": 1}, private("distributed"), {}),  # neither shares nor unions
     ({"coordinators": ["hub", "analyst"]}, job(), {}),
     ({"min_support": Decimal("0.01")}, job(), {}),
     ({"min_count": 10}, job(itemsets={"min_support": 10}), {}),
@@ -309,6 +361,15 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
     written = set(merged) - {"approval", "max_jobs_period", "max_expiry"} | {"tasks", "approve"}
     if not spec.is_vertical:
         written -= {"engines", "helpers"}
+    cost = charge(spec)
+    if cost.epsilon is None:
+        written -= {"max_epsilon", "max_delta"}
+    else:
+        written -= {"compute", "max_union_bound"}
+    if cost.local_epsilon is None:
+        written -= {"max_local_epsilon", "analysts"}
+    if cost.model != "shuffle":
+        written -= {"shufflers"}
     if not spec.mines:
         written -= {"min_support", "min_count", "max_length", "withhold", "max_candidates", "disclose", "compute"}
         written -= {"engines", "helpers"}

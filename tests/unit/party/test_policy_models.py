@@ -8,7 +8,8 @@ import pytest
 
 from jobs.spec import JobSpec
 from link.errors import PolicyDenied
-from party.policy import Case, check_rows, decide, verdicts
+from party.case import Case
+from party.policy import check_rows, decide, verdicts
 from party.rules import PolicySection
 from tests.joint.model_jobs_world import PARTIES, TASKS, Task, job
 

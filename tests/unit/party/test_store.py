@@ -256,7 +256,7 @@ def damaged(path: Path) -> None:
         (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
         (damaged, ConfigurationError, "is damaged"),
         (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 2"),
+        (newer, ConfigurationError, "its schema is 99, this version has 3"),
         (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
     ],
 )
@@ -272,7 +272,7 @@ def test_a_database_that_is_not_ours_or_not_whole_is_one_sentence(
 
 
 def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("party.store.BUSY_S", 0.05)
+    monkeypatch.setattr("party.node_database.BUSY_S", 0.05)
     one, other = Store.open(path), Store.open(path)
     with one.alone():
         one.add(record())
@@ -287,7 +287,8 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
     store.add(record(2))
     store.close()
     old = sqlite3.connect(path)
-    old.executescript("DROP TABLE levels; ALTER TABLE jobs DROP COLUMN attempt; PRAGMA user_version = 1;")
+    old.executescript("DROP TABLE charges; DROP TABLE levels; ALTER TABLE jobs DROP COLUMN attempt")
+    old.execute("PRAGMA user_version = 1")
     old.close()
     for _ in range(2):
         store = Store.open(path)
