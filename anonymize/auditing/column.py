@@ -5,6 +5,7 @@ sum{0, 1} = 18 and max{0, 1} = 9 say that both values are 9. So the first class 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, Protocol, get_args
 
 from numpy.typing import ArrayLike
@@ -81,6 +82,30 @@ class ColumnAuditor:
                 self._auditor.answer(query, int(value))
         if self._control is not None:
             self._control.answer(query)
+
+    def extend(self, more: int) -> None:
+        """Adds records: new ones, or the new values of old ones, which are variables of their own."""
+        self._n += more
+        for each in (self._auditor, self._control):
+            if each is not None:
+                each.extend(more)
+
+    @property
+    def sums(self) -> SumAuditor | None:
+        """The auditor of sums, whose state is worth keeping; None where no sum was answered."""
+        return self._auditor if isinstance(self._auditor, SumAuditor) else None
+
+    def resume(self, sums: SumAuditor, answered: Iterable[ArrayLike]) -> None:
+        """Goes on with an auditor of sums that was kept.
+
+        Args:
+            sums: With all that was answered.
+            answered: The same queries, for the control of their overlap.
+        """
+        self.chosen, self._auditor = "sum", sums
+        for query in answered:
+            if self._control is not None:
+                self._control.answer(query)
 
     def _new(self, asked: QueryClass) -> SumAuditor | MaxAuditor | BooleanAuditor:
         match asked:

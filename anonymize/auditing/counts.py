@@ -173,6 +173,15 @@ class OverlapControl:
         if not any(np.array_equal(chosen, each) for each in self._sets):
             self._sets.append(chosen)
 
+    def extend(self, more: int) -> NDArray[np.int64]:
+        """Adds records: new ones, or the new values of old ones.
+
+        Returns:
+            Their numbers.
+        """
+        self.n += more
+        return np.arange(self.n - more, self.n)
+
 
 class SizeControl:
     """Refuses sets of fewer than k records, and of more than n − k.

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from anonymize.auditing.decision import ANSWERED, Decision, members
 from anonymize.auditing.prime_field import AnsweredSets, PrimeField, random_prime
-from anonymize.auditing.state import StateReader, StateWriter
+from anonymize.auditing.state import StateReader, StateWriter, damaged
 from crypto.primitives.randomness import Randomness
 
 _PRIMES = 2
@@ -129,11 +129,14 @@ class SumAuditor:
         """
         random = Randomness.from_os() if random is None else random
         state, auditor = StateReader(file), cls.__new__(cls)
-        auditor._sets = AnsweredSets.read(state)
-        auditor._touched = state.array(np.empty(auditor.n, bool))
-        auditor._fields = [
-            PrimeField.read(state, auditor._sets, random.derive("field", number)) for number in range(_PRIMES)
-        ]
+        try:
+            auditor._sets = AnsweredSets.read(state)
+            auditor._touched = state.array(np.empty(auditor.n, bool))
+            auditor._fields = [
+                PrimeField.read(state, auditor._sets, random.derive("field", number)) for number in range(_PRIMES)
+            ]
+        except (IndexError, MemoryError, OverflowError, ValueError):
+            raise damaged() from None  # sizes and positions that are none; the digest comes last
         state.finish()
         return auditor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from itertools import product
 
@@ -280,3 +281,65 @@ def test_a_column_answers_one_class() -> None:
         auditor.decide("sum", ())
     with pytest.raises(InputDataError, match="beyond the 4"):
         auditor.decide("sum", (4,))
+
+
+# -- what is kept of an auditor ---------------------------------------------------------------------------------------
+def kept(auditor: SumAuditor) -> bytes:
+    file = io.BytesIO()
+    auditor.write(file)
+    return file.getvalue()
+
+
+@settings(max_examples=60, deadline=None)
+@given(QUERIES, QUERIES, st.integers(0, 3), st.integers(0, 2**32))
+def test_a_kept_auditor_decides_as_it_would_have(before: list[Query], after: list[Query], more: int, seed: int) -> None:
+    first = sums(8, seed)
+    ask(first, before)
+    first.extend(more)
+    second = SumAuditor.read(io.BytesIO(kept(first)), Randomness.from_seed(seed + 1))
+    assert (second.n, second.rank) == (8 + more, first.rank)
+    assert ask(first, after) == ask(second, after)
+
+
+def test_a_kept_auditor_of_many_records() -> None:
+    """Its inverse has grown, and it knows sets by what they leave out."""
+    rng, n = np.random.default_rng(3), 120
+    queries = [tuple(np.flatnonzero(rng.random(n) < share).tolist()) for share in [0.1, 0.5, 0.9] * 30]
+    first = sums(n)
+    ask(first, queries[:70])
+    second = SumAuditor.read(io.BytesIO(kept(first)))
+    assert second.rank > 64
+    assert ask(first, queries[70:]) == ask(second, queries[70:])
+
+
+def test_damaged_states_are_refused() -> None:
+    auditor = sums(8)
+    ask(auditor, [(0, 1, 2), (2, 3, 4, 5), (1, 2, 3, 4, 5, 6, 7)])
+    whole = kept(auditor)
+    for end in range(0, len(whole), 7):
+        with pytest.raises(InputDataError, match=r"damaged|another version"):
+            SumAuditor.read(io.BytesIO(whole[:end]))
+    for at in range(0, len(whole), 3):
+        changed = bytearray(whole)
+        changed[at] ^= 0x41
+        with pytest.raises(InputDataError, match=r"damaged|another version"):
+            SumAuditor.read(io.BytesIO(changed))
+    with pytest.raises(InputDataError, match="damaged"):
+        SumAuditor.read(io.BytesIO(whole + b"x"))
+
+
+def test_a_column_goes_on_with_kept_sums_and_new_records() -> None:
+    column = ColumnAuditor(6, random=Randomness.from_seed(1), control=OverlapControl(6, 2, 1))
+    assert column.sums is None
+    column.answer("sum", (0, 1), 5)
+    assert column.sums is not None
+    again = ColumnAuditor(6, control=OverlapControl(6, 2, 1))
+    again.resume(SumAuditor.read(io.BytesIO(kept(column.sums))), [(0, 1)])
+    for each in (column, again):
+        assert each.chosen == "sum"
+        assert each.decide("max", (0, 1)).reason == "class"
+        assert each.decide("sum", (0, 1, 2)).reason == "overlap"
+        each.extend(2)
+        assert each.decide("sum", (6, 7)).allowed
+        with pytest.raises(InputDataError, match="beyond the 8"):
+            each.decide("sum", (8, 9))

@@ -1,0 +1,1 @@
+"""Microaggregation: classes of near records, published as their centres: MDAV, MAA-SLIE, GPKC."""

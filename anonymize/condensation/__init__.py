@@ -1,0 +1,1 @@
+"""Condensation: groups of records kept as their moments alone, published as synthetic records."""

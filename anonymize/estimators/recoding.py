@@ -1,0 +1,162 @@
+"""Anonymisers that generalise: full-domain recoding and Mondrian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.columns import Kind, Value
+from anonymize.estimators.base import ModelAnonymizer, like
+from anonymize.grouping import group
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import Model
+from anonymize.release import Release, recode
+from anonymize.roles import Roles
+from anonymize.tables import Missing, Table
+from link.errors import ConfigurationError
+
+_SEARCHES: Final = ("samarati", "incognito", "optimal", "datafly")
+
+
+class FullDomain(ModelAnonymizer):
+    """Full-domain recoding: every column at one level of its hierarchy.
+
+    Args:
+        roles: Of every column.
+        hierarchies: One for each quasi-identifier.
+        k: Of k-anonymity; None where `models` are all.
+        models: Further models that every class must meet.
+        algorithm: "optimal" (least loss), "incognito", "samarati" or "datafly".
+        max_suppression: Share of the rows that may be suppressed, exact as a decimal.
+        suppressed: What becomes of suppressed rows, see `fulldomain.releasing.release`.
+        suppression: Of whole rows or of single cells.
+        loss: What is minimised: "gcp", "prec", "entropy" or "dm".
+        kinds: Of columns that are not of the default kind.
+        orders: Of ordinal columns.
+        missing: What becomes of rows that lack values.
+
+    Attributes:
+        node_: Level of each quasi-identifier.
+    """
+
+    node_: Mapping[str, int]
+
+    def __init__(
+        self,
+        roles: Roles,
+        hierarchies: Mapping[str, Hierarchy],
+        *,
+        k: int | None = None,
+        models: Sequence[Model] = (),
+        algorithm: Literal["optimal", "incognito", "samarati", "datafly"] = "optimal",
+        max_suppression: float | Decimal | str = 0,
+        suppressed: Literal["drop", "blank", "keep"] = "drop",
+        suppression: Literal["row", "cell"] = "row",
+        loss: str = "gcp",
+        kinds: Mapping[str, Kind] | None = None,
+        orders: Mapping[str, Sequence[Value]] | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        self.roles, self.hierarchies, self.k, self.models, self.algorithm = roles, hierarchies, k, models, algorithm
+        self.max_suppression, self.suppressed, self.suppression = max_suppression, suppressed, suppression
+        self.loss, self.kinds, self.orders, self.missing = loss, kinds, orders, missing
+
+    def _release(self, table: Table) -> Release:
+        if self.algorithm not in _SEARCHES:
+            raise ConfigurationError(f'algorithm is "{self.algorithm}"; it must be one of {", ".join(_SEARCHES)}.')
+        search: Callable[..., Release] = getattr(
+            import_module(f"anonymize.fulldomain.{self.algorithm}"), self.algorithm
+        )
+        release = search(
+            table,
+            self.hierarchies,
+            self._requirements(),
+            max_suppression=self.max_suppression,
+            loss=self.loss,
+            suppressed=self.suppressed,
+            suppression=self.suppression,
+        )
+        assert release.node is not None
+        self.node_ = release.node
+        return release
+
+    def transform(self, data: Any) -> Any:
+        """Recodes further rows as the fitted ones are; rows that would form a class of their own are left out.
+
+        Together with the fitted release, all classes still meet the models: whatever joins a good class leaves it good.
+
+        Args:
+            data: A table with the columns of the fitted one.
+
+        Raises:
+            ConfigurationError: Nothing was fitted yet, or a model is not kept when rows join a class.
+            InputDataError: The table cannot be used, or a hierarchy lacks one of its values.
+        """
+        if not hasattr(self, "release_"):
+            raise ConfigurationError("FullDomain is not fitted yet; call fit first.")
+        if not self._requirements().monotone_with_suppression or self.suppression == "cell":
+            raise ConfigurationError(
+                "Further rows can join the classes of a release of whole rows, under models that any rows leave "
+                "as they are: k, distinct l, p and H. Fit all rows together instead."
+            )
+        table = self._read(data)
+        keys = np.concatenate([self._keys(self.table_), self._keys(table)])
+        labels, classes = group(keys)
+        published = np.ones(self.table_.n_rows, bool)
+        published[self.release_.suppressed] = False
+        known = np.zeros(classes, bool)
+        known[labels[: self.table_.n_rows][published]] = True
+        keep = known[labels[self.table_.n_rows :]]
+        recoded = recode(table, self.hierarchies, [self.node_[c.name] for c in table.quasi_identifiers], keep)
+        return like(data, recoded, table.kept[keep])
+
+    def _keys(self, table: Table) -> NDArray[np.int32]:
+        """Shape (n, d): labels at the fitted levels, which hierarchies number alike for all tables."""
+        codes = [
+            self.hierarchies[column.name].codes(column, self.node_[column.name])[column.codes]
+            for column in table.quasi_identifiers
+        ]
+        return np.stack(codes, axis=1)
+
+
+class Mondrian(ModelAnonymizer):
+    """Multidimensional recoding by recursive partitioning, see `mondrian.mondrian`.
+
+    Args:
+        roles: Of every column.
+        k: Of k-anonymity; None where `models` are all.
+        models: Further models that every class must meet.
+        mode: "strict", "relaxed" or "hierarchical".
+        hierarchies: Of quasi-identifiers of kind tree or code.
+        publish: "ranges" or "centres".
+        kinds: Of columns that are not of the default kind.
+        orders: Of ordinal columns.
+        missing: What becomes of rows that lack values.
+    """
+
+    def __init__(
+        self,
+        roles: Roles,
+        *,
+        k: int | None = None,
+        models: Sequence[Model] = (),
+        mode: Literal["strict", "relaxed", "hierarchical"] = "strict",
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+        publish: Literal["ranges", "centres"] = "ranges",
+        kinds: Mapping[str, Kind] | None = None,
+        orders: Mapping[str, Sequence[Value]] | None = None,
+        missing: Missing = "error",
+    ) -> None:
+        self.roles, self.k, self.models, self.mode, self.hierarchies = roles, k, models, mode, hierarchies
+        self.publish, self.kinds, self.orders, self.missing = publish, kinds, orders, missing
+
+    def _release(self, table: Table) -> Release:
+        from anonymize.mondrian.mondrian import mondrian
+
+        trees = self.hierarchies or {}
+        return mondrian(table, self._requirements(), mode=self.mode, hierarchies=trees, release=self.publish)

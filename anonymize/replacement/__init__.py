@@ -1,0 +1,1 @@
+"""Identity replacement: each record published as a virtual one that is like it."""

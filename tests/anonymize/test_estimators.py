@@ -1,0 +1,184 @@
+"""Estimators: as scikit-learn has them, in the library of their input, and the same releases as the functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from anonymize.estimators import (
+    Anonymizer,
+    Condensation,
+    FullDomain,
+    IdentityReplacement,
+    Mdav,
+    Mondrian,
+    SensitiveClustering,
+)
+from anonymize.fulldomain.optimal import optimal
+from anonymize.hierarchies.builders import flat, intervals
+from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Requirements, SensitiveLevels
+from anonymize.roles import Roles
+from anonymize.tables import Table
+from link.errors import ConfigurationError
+
+ROLES = Roles(identifiers=("name",), quasi_identifiers=("age", "sex"), sensitive=("disease",))
+NUMBERS = Roles(identifiers=("name", "sex", "disease"), quasi_identifiers=("age",))
+TREES = {"age": intervals(range(100), (10, 20, 40), name="age"), "sex": flat(("m", "f"), name="sex")}
+LEVELS = SensitiveLevels(2, (("flu",), ("HIV", "cancer")), "disease", (0.2, 0.8))
+FRAME = pd.DataFrame(
+    {
+        "name": [f"p{i}" for i in range(40)],
+        "age": [20 + i * 7 % 50 for i in range(40)],
+        "sex": ["mf"[i // 3 % 2] for i in range(40)],
+        "disease": [("flu", "HIV", "cancer")[i * 5 % 3] for i in range(40)],
+    },
+    index=[f"row {i}" for i in range(40)],
+)
+ALL = [
+    *(FullDomain(ROLES, TREES, k=3, algorithm=name) for name in ("optimal", "incognito", "samarati", "datafly")),
+    FullDomain(ROLES, TREES, models=[KAnonymity(3), DistinctDiversity(2, "disease")], max_suppression="0.1"),
+    Mondrian(ROLES, k=3),
+    Mondrian(ROLES, k=3, mode="hierarchical", hierarchies=TREES, publish="centres"),
+    Mdav(NUMBERS, 3),
+    SensitiveClustering(ROLES, 4, 2, LEVELS, seed=1),
+    SensitiveClustering(ROLES, 4, 2, algorithm="gpkc", options={"loss": "generalisation"}, seed=1),
+    Condensation(NUMBERS, 5, factor=2, seed=1),
+    IdentityReplacement(NUMBERS, {"age": 5}, options={"tries": 50}, seed=1),
+]
+
+
+def named(estimator: Anonymizer) -> str:
+    return type(estimator).__name__
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=named)
+def test_an_estimator_releases_what_it_promises(estimator: Anonymizer) -> None:
+    fitted = clone(estimator)
+    with pytest.raises(Exception, match="not fitted"):
+        check_is_fitted(fitted)
+    found = fitted.fit_transform(FRAME)
+    check_is_fitted(fitted)
+    assert isinstance(found, pd.DataFrame)
+    assert "name" not in found.columns
+    assert (fitted.n_features_in_, list(fitted.feature_names_in_)) == (4, list(FRAME.columns))
+    release = fitted.release_
+    assert len(found) == release.table.num_rows
+    if release.rows is not None:
+        assert list(found.index) == list(FRAME.index[release.rows])
+    if release.classes is not None:
+        quasi = list(fitted.roles.quasi_identifiers)
+        assert min(Counter(map(tuple, found[quasi].to_numpy())).values()) >= 3
+        assert release.class_sizes.min() >= 3
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=named)
+def test_parameters_are_those_of_the_constructor(estimator: Anonymizer) -> None:
+    parameters = estimator.get_params()
+    again = type(estimator)(**parameters)
+    assert all(again.get_params()[name] is value for name, value in parameters.items())
+    assert again.set_params(missing="drop") is again
+    assert again.get_params()["missing"] == "drop"
+    with pytest.raises(ConfigurationError, match="has no parameter kk"):
+        again.set_params(kk=3)
+    assert repr(estimator).startswith(f"{named(estimator)}(roles=")
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=named)
+def test_arrow_gives_arrow_with_the_same_rows(estimator: Anonymizer) -> None:
+    arrow = clone(estimator).fit_transform(pa.Table.from_pandas(FRAME, preserve_index=False))
+    assert isinstance(arrow, pa.Table)
+    pandas = clone(estimator).fit_transform(FRAME)
+    assert arrow.to_pandas().to_dict("list") == pandas.to_dict("list")
+
+
+def test_polars_gives_polars() -> None:
+    polars = pytest.importorskip("polars")
+    found = Mondrian(ROLES, k=3).fit_transform(polars.from_pandas(FRAME))
+    assert isinstance(found, polars.DataFrame)
+
+
+def test_the_release_is_that_of_the_function() -> None:
+    estimator = FullDomain(ROLES, TREES, k=4, max_suppression="0.1").fit(FRAME)
+    release = optimal(Table.of(FRAME, ROLES), TREES, Requirements((KAnonymity(4),)), max_suppression="0.1")
+    assert estimator.release_.table.equals(release.table)
+    assert estimator.node_ == release.node
+
+
+def test_a_step_of_a_pipeline() -> None:
+    steps = make_pipeline(FullDomain(ROLES, TREES, k=3), FunctionTransformer(lambda frame: frame.assign(more=1)))
+    found = clone(steps).fit_transform(FRAME)
+    assert list(found.columns) == ["age", "sex", "disease", "more"]
+
+
+def test_a_seed_repeats_draws() -> None:
+    once, twice = (Condensation(NUMBERS, 5, seed=3).fit_transform(FRAME) for _ in range(2))
+    assert once.equals(twice)
+    assert not once.equals(Condensation(NUMBERS, 5, seed=4).fit_transform(FRAME))
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.sampled_from("mf")), min_size=1, max_size=30), st.integers(2, 5))
+def test_further_rows_leave_all_classes_of_k(rows: list[tuple[int, str]], k: int) -> None:
+    estimator = FullDomain(ROLES, TREES, k=k, max_suppression="0.2").fit(FRAME)
+    ages, sexes = zip(*rows, strict=True)
+    more = pd.DataFrame({"name": "x", "age": ages, "sex": sexes, "disease": "flu"})
+    found = estimator.transform(more)
+    joined = pd.concat([estimator.release_.table.to_pandas(), found])
+    assert min(Counter(zip(joined["age"], joined["sex"], strict=True)).values()) >= k
+    known = set(zip(*(estimator.release_.table.column(name).to_pylist() for name in ("age", "sex")), strict=True))
+    told = [
+        (
+            TREES["age"].label(estimator.node_["age"], age),
+            TREES["sex"].label(estimator.node_["sex"], "mf".index(sex)),
+        )
+        for age, sex in rows
+    ]
+    levels = estimator.node_.values()
+    texts = [(str(age), sex) if 0 in levels and age.isdigit() else (age, sex) for age, sex in told]
+    kept = [place for place, text in enumerate(texts) if text in {(str(a), s) for a, s in known}]
+    assert list(found.index) == kept
+
+
+def test_rows_cannot_join_under_every_model() -> None:
+    estimator = FullDomain(ROLES, TREES, k=3, models=[EntropyDiversity(1.5, "disease")])
+    with pytest.raises(ConfigurationError, match="not fitted yet"):
+        estimator.transform(FRAME)
+    with pytest.raises(ConfigurationError, match="Fit all rows together"):
+        estimator.fit(FRAME).transform(FRAME)
+
+
+WRONG: list[tuple[Anonymizer, str]] = [
+    (FullDomain(ROLES, TREES, k=3, algorithm="magic"), 'algorithm is "magic"'),  # type: ignore[arg-type]
+    (FullDomain(ROLES, TREES), "No privacy model is given"),
+    (FullDomain(ROLES, TREES, k=41), "k = 41 cannot be met"),
+    (Mondrian(ROLES, k=3, mode="loose"), 'mode is "loose"'),  # type: ignore[arg-type]
+    (Mdav(ROLES, 3), "is of kind tree"),
+    (SensitiveClustering(ROLES, 3, 2), "MAA-SLIE needs levels"),
+    (SensitiveClustering(ROLES, 3, 2, LEVELS, algorithm="slie"), 'algorithm is "slie"'),  # type: ignore[arg-type]
+    (Condensation(ROLES, 3), "has no moments"),
+    (IdentityReplacement(ROLES, {"age": 3}), "sex"),
+    (Mondrian(Roles(quasi_identifiers=("age",)), k=2), "These columns have no role"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
+def test_fit_checks_parameters(estimator: Anonymizer, sentence: str) -> None:
+    with pytest.raises(ConfigurationError, match=sentence):
+        estimator.fit(FRAME)
+
+
+def test_rows_without_values_keep_the_index() -> None:
+    gaps: Any = FRAME.assign(age=FRAME["age"].astype(float))
+    gaps.loc["row 3", "age"] = np.nan
+    found = Mondrian(ROLES, k=3, missing="drop").fit_transform(gaps)
+    assert list(found.index) == [name for name in FRAME.index if name != "row 3"]
