@@ -113,6 +113,7 @@ class CertifiedColumn(_Part):
 
     role: Literal["identifiers", "quasi_identifiers", "sensitive", "insensitive"]
     kind: Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
+    added: bool = Field(default=False, description="Not in the input: what the algorithm tells of each record.")
 
 
 class Scale(_Part):
@@ -179,7 +180,7 @@ class Certificate(_Part):
     schema_: Literal["comine.anonymization-certificate/1"] = Field(alias="schema")
     algorithm: str
     model: Claims
-    columns: dict[str, CertifiedColumn] = Field(description="Every column of the input, identifiers included.")
+    columns: dict[str, CertifiedColumn] = Field(description="Every column of the input, identifiers included, and those that the algorithm added.")
     rows: int = Field(ge=0, description="Rows of the input that were anonymised.")
     published: int = Field(ge=0, description="Rows of the release.")
     suppressed: int = Field(ge=0, description="Input rows that are left out or blanked.")

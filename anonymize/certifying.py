@@ -158,11 +158,13 @@ def _columns(release: Release, table: Table | None) -> dict[str, CertifiedColumn
     """What each column is. Insensitive columns that synthetic records do not have are left out."""
     if table is None:
         return {name: CertifiedColumn(role="quasi_identifiers", kind="numeric") for name in release.table.column_names}
-    return {
+    own = {
         name: CertifiedColumn.model_validate({"role": table.roles.of(name), "kind": column.kind})
         for name, column in table.columns.items()
         if name in release.table.column_names or name in table.roles.identifiers
     }
+    added = [name for name in release.table.column_names if name not in table.columns]
+    return own | {name: CertifiedColumn(role="insensitive", kind="numeric", added=True) for name in added}
 
 
 def _statement(release: Release, claims: Claims) -> str:

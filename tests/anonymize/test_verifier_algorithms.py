@@ -44,6 +44,7 @@ from anonymize.release import Release
 from anonymize.replacement.ppir import ppir
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from anonymize.uncertain import publish_as_distributions
 from anonymize.verification import Verification
 from anonymize.verifier import verify
 from crypto.primitives.randomness import Randomness
@@ -200,6 +201,23 @@ def test_condensation(records: list[tuple[int, float, str]], k: int, factor: int
     assert "no equivalence classes" in {finding.found[:22] for finding in found.findings}
     assert {"published records", "records of each condensed group"} <= {finding.check for finding in found.findings}
     assert not found.unchecked
+
+
+def test_records_as_distributions(tmp_path: Path) -> None:
+    table = Table.of(
+        {"x": [1.0, 2.0, 3.0, 4.0, 9.0, 7.0], "y": [3, 4, 2, 1, 5, 6], "s": list("ababab")},
+        Roles((), ("x", "y"), ("s",), ()),
+    )
+    release = publish_as_distributions(table, 2, rng=Randomness.from_seed(1))
+    made, found = checked(release, table, None, {})
+    assert [name for name, column in made.columns.items() if column.added] == ["x_sd", "y_sd"]
+    assert "no equivalence classes" in {finding.found[:22] for finding in found.findings}
+    folder = tmp_path / "release"
+    folder.mkdir()
+    publish_folder(folder, release, table, None, hierarchies={})
+    original = tmp_path / "original.parquet"
+    pa.parquet.write_table(table.data, original)
+    assert verify(folder, original).ok
 
 
 def test_condensed_stream(tmp_path: Path) -> None:
