@@ -180,7 +180,9 @@ class Certificate(_Part):
     schema_: Literal["comine.anonymization-certificate/1"] = Field(alias="schema")
     algorithm: str
     model: Claims
-    columns: dict[str, CertifiedColumn] = Field(description="Every column of the input, identifiers included, and those that the algorithm added.")
+    columns: dict[str, CertifiedColumn] = Field(
+        description="Every column of the input, identifiers included, and those that the algorithm added."
+    )
     rows: int = Field(ge=0, description="Rows of the input that were anonymised.")
     published: int = Field(ge=0, description="Rows of the release.")
     suppressed: int = Field(ge=0, description="Input rows that are left out or blanked.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -25,13 +26,24 @@ def make_private(path: Path, *, folder: bool = False) -> None:
     try:
         if folder:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            _check_usable(path)
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as error:
         raise ResourceError(
             f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
         ) from None
+
+
+def _check_usable(path: Path) -> None:
+    """Without opening it: whoever closes a database's file takes SQLite's own locks off it in the whole process."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def connect(path: Path, busy_s: float, *pragmas: str) -> sqlite3.Connection:

@@ -7,7 +7,19 @@ from typing import Final
 
 import typer
 
-COMMANDS: Final = ("demo", "pki", "doctor", "job", "audit", "simulate", "frequency", "anonymize", "explain", "schema")
+COMMANDS: Final = (
+    "demo",
+    "pki",
+    "doctor",
+    "job",
+    "audit",
+    "simulate",
+    "compare",
+    "frequency",
+    "anonymize",
+    "explain",
+    "schema",
+)
 """By name, in the order of the help. Each is a module of this package with a group `app` or a function of that name."""
 
 

@@ -37,6 +37,15 @@ def post_processings(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
+def privacy_models(incomplete: str) -> list[str]:
+    """Lists of privacy models, with commas between, that begin as typed."""
+    from jobs.comparison import MODELS
+
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in MODELS if name.startswith(last) and name not in given]
+
+
 def collection_names(context: typer.Context, incomplete: str) -> list[str]:
     """Collections that begin as typed, of the nodes that say so at once."""
     import asyncio

@@ -43,10 +43,13 @@ def hide_rules(
     from coordinator.rule_hiding import holds_earlier, read_rules, write_folder
     from jobs.hiding_document import hiding_document
     from jobs.target import check_result_folder
+    from link.errors import UsageError
     from mining.hiding.hide import checked_method, hide
     from mining.hiding.sensitive import Thresholds, checked_scope
     from mining.loading import load_transactions
 
+    if not 0 < time_limit < float("inf"):
+        raise UsageError(f"--time-limit is a number of seconds above 0, not {time_limit:g}")
     thresholds = Thresholds.parse(min_support, min_confidence)
     chosen, covered = checked_method(method), checked_scope(scope)
     check_result_folder(out, holds_earlier)

@@ -52,7 +52,7 @@ def simulate(
             "--format sql: simulate reads files; write the rows of the query to one, such as a long CSV file"
         )
     spec = JobSpec.load(job_toml)
-    sources = _sources(party)
+    sources = sources_of(party)
     check_parties(spec, sources)
     if out is not None:
         check_result_folder(out)
@@ -66,7 +66,12 @@ def simulate(
     present(result, out, as_json=as_json)
 
 
-def _sources(given: list[str]) -> dict[str, Path]:
+def sources_of(given: list[str]) -> dict[str, Path]:
+    """The file of each party.
+
+    Raises:
+        UsageError: One is not of the form NAME=FILE, or a party has two.
+    """
     from link.errors import UsageError
 
     sources: dict[str, Path] = {}

@@ -28,6 +28,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "anonymization-certificate": ("anonymize.certificate", "Certificate"),
     "anonymization-risk": ("jobs.anonymization.risk_document", "RiskDocument"),
     "anonymization-frontier": ("jobs.anonymization.frontier_document", "FrontierDocument"),
+    "compare": ("jobs.comparison_document", "CompareDocument"),
     "hiding": ("jobs.hiding_document", "HidingDocument"),
 }
 NAMES: Final = tuple(MODELS)

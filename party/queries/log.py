@@ -1,0 +1,251 @@
+"""`queries.db`: every query that was decided, and what auditors go on from.
+
+    datasets    of how many records the answers so far were, and a digest of each column of these
+    auditors    what audits a column: its id, and the secret from which it draws its primes
+    decisions   the queries, who asked, and how they were decided; of answered ones the records and the answer
+
+A decision is on disk when `decided` returns, and only then may it leave. A denied query adds nothing to what an auditor
+knows, so its records are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.randomness import KEY_BYTES, Randomness
+from party.database import alone, connect, locked, make_private, prepare, told
+from party.queries.policy import Reason
+
+FILE: Final = "queries.db"
+VERSION: Final = 1
+BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
+_APPLICATION: Final = 0x636F6D71  # "comq"
+_TABLES: Final = f"""
+CREATE TABLE datasets (
+    name TEXT PRIMARY KEY,
+    records INTEGER NOT NULL,
+    digests TEXT NOT NULL
+);
+CREATE TABLE auditors (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL,
+    column TEXT NOT NULL,
+    id BLOB NOT NULL,
+    key BLOB NOT NULL,
+    UNIQUE (dataset, column)
+);
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    auditor INTEGER NOT NULL,
+    time REAL NOT NULL,
+    coordinator TEXT NOT NULL,
+    query TEXT NOT NULL,
+    class TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    records BLOB,
+    value REAL
+);
+CREATE INDEX decisions_of_auditor ON decisions (auditor, number);
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {VERSION}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The data from which earlier queries were answered.
+
+    Attributes:
+        records: How many.
+        digests: By column, of its first so many cells.
+    """
+
+    records: int
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditorRow:
+    """An auditor as the log knows it.
+
+    Attributes:
+        row: Its number.
+        id: 16 random bytes, by which files of its state are told from others.
+        key: From which it draws; secret.
+    """
+
+    row: int
+    id: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A query that was answered.
+
+    Attributes:
+        number: Of the decision.
+        query_class: Its class.
+        records: Which it is about, ascending.
+        value: What the auditor was told: the sum, maximum, minimum or count.
+    """
+
+    number: int
+    query_class: str
+    records: NDArray[np.int64]
+    value: float
+
+
+class QueryLog:
+    """All decisions of one node. Calls may be made from any thread; those that write wait for the disk.
+
+    Args:
+        path: The database.
+        lock: An open file whose lock says that this process alone uses it.
+        connection: To it; each commit survives a loss of power.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self, path: Path, lock: int, connection: sqlite3.Connection, now: Callable[[], float] = time.time
+    ) -> None:
+        self._path, self._lock, self._connection, self._now = path, lock, connection, now
+        self._busy = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path) -> QueryLog:
+        """Opens the database, and makes it where there is none.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
+            ResourceError: It cannot be read or written.
+        """
+        make_private(path, folder=True)
+        lock = locked(path)  # what was answered is also known in memory
+        connection = None
+        try:
+            with _translated(path):
+                connection = connect(path, BUSY_S, "synchronous = FULL")
+                prepare(connection, path, "query", _TABLES, _APPLICATION, VERSION)
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            os.close(lock)
+            raise
+        return cls(path, lock, connection)
+
+    def close(self) -> None:
+        """Ends the connection, and lets others use the database."""
+        self._connection.close()
+        os.close(self._lock)
+
+    # -- data --------------------------------------------------------------------------------------------------------
+    def bound(self, dataset: str) -> Bound | None:
+        """The data to which earlier decisions belong; None where there is none."""
+        with self._using() as connection:
+            found = connection.execute("SELECT records, digests FROM datasets WHERE name = ?", (dataset,)).fetchone()
+        return None if found is None else Bound(found[0], json.loads(found[1]))
+
+    def bind(self, dataset: str, bound: Bound) -> None:
+        """Notes to which data the decisions from now on belong."""
+        row = (dataset, bound.records, json.dumps(dict(bound.digests)))
+        with self._using() as connection, alone(connection):
+            connection.execute("INSERT OR REPLACE INTO datasets VALUES (?, ?, ?)", row)
+
+    # -- auditors ----------------------------------------------------------------------------------------------------
+    def auditor(self, dataset: str, column: str) -> AuditorRow:
+        """What audits a column; made where there is none."""
+        select = "SELECT row, id, key FROM auditors WHERE dataset = ? AND column = ?"
+        with self._using() as connection, alone(connection):
+            found = connection.execute(select, (dataset, column)).fetchone()
+            if found is None:
+                drawn = Randomness.from_os()
+                connection.execute(
+                    "INSERT INTO auditors (dataset, column, id, key) VALUES (?, ?, ?, ?)",
+                    (dataset, column, drawn.bytes(16), drawn.bytes(KEY_BYTES)),
+                )
+                found = connection.execute(select, (dataset, column)).fetchone()
+        return AuditorRow(*found)
+
+    # -- decisions ---------------------------------------------------------------------------------------------------
+    def decided(
+        self,
+        auditor: AuditorRow,
+        coordinator: str,
+        query: str,
+        query_class: str,
+        reason: Reason | None,
+        records: NDArray[np.bool_] | None = None,
+        value: float | None = None,
+    ) -> int:
+        """Keeps a decision; it is on disk when this returns.
+
+        Args:
+            auditor: Whose.
+            coordinator: Who asked.
+            query: In which words.
+            query_class: Of which class.
+            reason: Why it is denied; None where it is answered.
+            records: Which an answered one is about.
+            value: What the auditor is told of the answer.
+
+        Returns:
+            The decision's number, by which this node's decisions are in the order in which they were made.
+        """
+        packed = None if records is None else zlib.compress(np.packbits(records).tobytes(), 1)
+        with self._using() as connection, alone(connection):
+            written = connection.execute(
+                "INSERT INTO decisions (auditor, time, coordinator, query, class, reason, records, value) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (auditor.row, self._now(), coordinator, query, query_class, reason or "", packed, value),
+            )
+        assert written.lastrowid is not None
+        return written.lastrowid
+
+    def answers(self, dataset: str) -> int:
+        """How many queries were answered of a dataset."""
+        count = (
+            "SELECT count(*) FROM decisions JOIN auditors ON auditor = row WHERE dataset = ? AND reason = '' "
+            "AND records IS NOT NULL"
+        )
+        with self._using() as connection:
+            (found,) = connection.execute(count, (dataset,)).fetchone()
+        return int(found)
+
+    def answered(self, auditor: AuditorRow) -> Iterator[Answered]:
+        """The queries of an auditor that were answered, in their order."""
+        select = (
+            "SELECT number, class, records, value FROM decisions WHERE auditor = ? AND number > ? AND reason = '' "
+            "ORDER BY number LIMIT 1"
+        )
+        number = 0
+        while True:
+            with self._using() as connection:
+                found = connection.execute(select, (auditor.row, number)).fetchone()
+            if found is None:
+                return
+            number = found[0]
+            records = np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(found[2]), np.uint8)))
+            yield Answered(number, found[1], records, found[3])
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        with self._busy, _translated(self._path):
+            yield self._connection
+
+
+def _translated(path: Path) -> AbstractContextManager[None]:
+    return told(path, "query", "bring it back from a copy; without it earlier answers are not protected from new ones")

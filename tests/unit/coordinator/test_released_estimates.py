@@ -1,0 +1,73 @@
+"""Estimates that parties sign: only what the job asks for is taken for its result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import coordinator.simulate as module
+from coordinator.simulate import simulate_job
+from jobs.findings import Result
+from jobs.release import pack_outcome
+from jobs.result import pack
+from jobs.tasks import Outcome
+from link.errors import MalformedMessage, ProtocolViolation
+from mining.itemsets import Itemsets
+from mining.transactions import Transactions
+from tests.joint.hybrid_world import PARTIES, baskets, job
+
+DATA = {party: Transactions.from_rows(baskets(200, place)) for place, party in enumerate(PARTIES)}
+RULES = {"job": {"task": "rules"}, "rules": {"min_confidence": "0.1"}, "itemsets": {"top_k": 6}}
+
+
+def simulated(**tables: Any) -> Result:
+    return asyncio.run(simulate_job(job(**tables), DATA, seed=1))
+
+
+def test_estimates_and_what_they_cost_are_in_the_result() -> None:
+    result = simulated()
+    assert result.estimated is not None
+    assert result.found is not None
+    assert result.found.counted
+    assert len(result.found) == 3
+    assert result.estimated.spent.model == "local"
+    assert result.n_rows == 600
+
+
+def exact(outcome: Outcome) -> bytes:
+    return pack(Itemsets((), [], 600))
+
+
+def of_another_model(outcome: Outcome) -> bytes:
+    assert outcome.spent is not None
+    return pack_outcome(replace(outcome, spent=replace(outcome.spent, model="distributed")))
+
+
+def without_rules(outcome: Outcome) -> bytes:
+    return pack_outcome(replace(outcome, estimated_rules=None))
+
+
+def of_fewer_rows(outcome: Outcome) -> bytes:
+    content = json.loads(pack_outcome(outcome)) | {"n_rows": 599}
+    return f"{json.dumps(content, sort_keys=True, separators=(',', ':'), ensure_ascii=False)}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("packed", "kind", "sentence"),
+    [
+        (exact, MalformedMessage, "north sent a result that cannot be read"),
+        (of_another_model, ProtocolViolation, "north sent a result of another kind than the job asks for"),
+        (without_rules, ProtocolViolation, "north sent a result of another kind than the job asks for"),
+        (of_fewer_rows, ProtocolViolation, "north signed another number of rows than its result has"),
+    ],
+)
+def test_nothing_else_is_taken_for_them(
+    packed: Any, kind: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "pack_outcome", packed)
+    with pytest.raises(kind, match=sentence):
+        simulated(**RULES)
