@@ -14,7 +14,9 @@ from jobs.spec_values import DataName
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.frequency.policy import FrequencySection
+from party.hidden_rules import HidingSection
 from party.privacy_budget import DatasetBudget
+from party.queries.policy import QueriesSection
 from party.rules import PolicySection, Rules
 from party.shuffler.policy import ShufflerSection
 
@@ -77,6 +79,8 @@ class DatasetSection(_Section):
             decides.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
         privacy: What jobs may cost its records in all; without it nothing limits that.
+        hiding: Rules that are hidden in what its rows contribute to jobs.
+        queries: What coordinators may ask of it by audited queries; nothing, where absent.
     """
 
     name: DataName
@@ -90,6 +94,8 @@ class DatasetSection(_Section):
     rows_public: Literal["exact", "rounded", "hidden"] | None = None
     policy: Rules | None = None
     privacy: DatasetBudget | None = None
+    hiding: HidingSection | None = None
+    queries: QueriesSection | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:
@@ -103,7 +109,11 @@ class DatasetSection(_Section):
             raise ValueError('the URL of a database needs format = "sql" and a query')
         if self.separator is not None and self.format in ("parquet", "sql"):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
+        if self.queries is not None and self.kind != "table":
+            raise ValueError('[dataset.queries] needs kind = "table"')
         if self.kind == "table":
+            if self.hiding is not None:
+                raise ValueError('[dataset.hiding] needs kind = "transactions"; rules are hidden in sets of items')
             if self.format not in ("csv", "parquet", "sql"):
                 raise ValueError(f'kind = "table" is read from csv, parquet or sql, not from format = "{self.format}"')
             if self.item != "item":

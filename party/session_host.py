@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from crypto.primitives.randomness import Randomness
-from jobs.audit.events import Ended, Event, Started
+from jobs.audit.events import Ended, Event, RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.parameters import coordinator_deals
@@ -339,7 +339,11 @@ class SessionHost:
         room = self._room
         policy = room.consent.judge.policy_of(job.spec)
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            events = (Started.of(job.id, attempt, approvals), *charged(room.ledger, job.id, attempt))
+            events = (
+                Started.of(job.id, attempt, approvals),
+                *charged(room.ledger, job.id, attempt),
+                *self._hidden(job),
+            )
             started = asyncio.create_task(room.audit.record(*events))
             try:
                 data = await transport.before_session(self._load(job))
@@ -391,6 +395,12 @@ class SessionHost:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ABORT_S):
                     await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
+
+    def _hidden(self, job: Job) -> tuple[RulesHidden, ...]:
+        """What the audit log is told, where the job gets rows in which rules are hidden."""
+        name = job.spec.job.dataset
+        rules = self._room.sources.hidden_rules(name)
+        return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()
 
     async def _load(self, job: Job) -> Data:
         """The job's data; why it cannot be read stays in this node's log."""

@@ -18,6 +18,7 @@ from mining.loading import load_table, load_transactions
 from mining.tables import Table
 from mining.transactions import Transactions
 from party.config import DatasetSection
+from party.hidden_rules import without_rules
 
 _Stamp = tuple[str, int, int]
 
@@ -50,6 +51,11 @@ class Sources:
         return [
             name for name, dataset in self._datasets.items() if not dataset.is_url and not Path(dataset.source).exists()
         ]
+
+    def hidden_rules(self, name: str) -> int:
+        """How many rules are hidden in what a dataset contributes."""
+        hiding = self._datasets[name].hiding
+        return 0 if hiding is None else len(hiding.rules)
 
     async def load(self, name: str) -> Data:
         """The contents of a dataset, read anew where its file has changed; a database is read for every job.
@@ -107,7 +113,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def read_dataset(dataset: DatasetSection) -> Data:
-    """Reads a dataset.
+    """Reads a dataset, without what it must not contribute.
 
     Args:
         dataset: With a source that is absolute, or relative to the current folder.
@@ -121,7 +127,7 @@ def read_dataset(dataset: DatasetSection) -> Data:
         return load_table(
             source, dataset.format, separator=dataset.separator, query=dataset.query, id_columns=dataset.id
         )
-    return load_transactions(
+    data = load_transactions(
         source,
         dataset.format,
         separator=dataset.separator,
@@ -129,3 +135,4 @@ def read_dataset(dataset: DatasetSection) -> Data:
         id_column=dataset.id_column,
         item_column=dataset.item,
     )
+    return data if dataset.hiding is None else without_rules(data, dataset.hiding)

@@ -202,6 +202,14 @@ class Charged(JobEvent):
         )
 
 
+class RulesHidden(JobEvent):
+    """A job gets rows of a dataset in which this party hides rules."""
+
+    event = "rules-hidden"
+    dataset: str
+    rules: int = Field(ge=1, description="How many.")
+
+
 # -- the session -----------------------------------------------------------------------------------------------------
 class SessionBegan(JobEvent):
     """The parties have greeted each other; no frame of a protocol has left yet."""
@@ -397,6 +405,18 @@ class RouteRetired(RouteEvent):
     discarded: int = Field(ge=0, description="Reports that waited, too few for a batch.")
 
 
+# -- audited queries -------------------------------------------------------------------------------------------------
+class QueryDecided(Event):
+    """A query was answered or denied. The answer is in the node's own log of queries, under the same number."""
+
+    event = "query-decided"
+    dataset: str
+    coordinator: str
+    number: int = Field(ge=1, description="Of the decision, in the order in which the node made them.")
+    query: str = Field(description="In the coordinator's words.")
+    denied: str | None = Field(description="Why; null where it was answered.")
+
+
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
     for model in (
@@ -426,6 +446,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         BatchClosed,
         BatchForwarded,
         RouteRetired,
+        QueryDecided,
     )
 }
 
