@@ -84,11 +84,8 @@ def publish_folder(
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    published = _plain(release.table)
-    _write_csv(place / RELEASE_CSV, published)
-    pyarrow.parquet.write_table(published, place / RELEASE_PARQUET, compression="zstd")
     hashes = Hashes(
-        release={name: sha256_of(place / name) for name in (RELEASE_CSV, RELEASE_PARQUET)},
+        release=write_release(place, release.table),
         input=None if sources.input is None else sha256_of(sources.input),
         hierarchies={name: sha256_of(path) for name, path in sources.hierarchies.items()},
         configuration=None if sources.configuration is None else sha256_of(sources.configuration),
@@ -96,6 +93,22 @@ def publish_folder(
     certificate = certify(release, table, requirements, hashes, hierarchies=hierarchies, parameters=sources.parameters)
     certificate.write(place / CERTIFICATE)
     return certificate
+
+
+def write_release(folder: Path, table: pa.Table) -> dict[str, str]:
+    """Writes the rows of a release as CSV and as Parquet.
+
+    Args:
+        folder: Exists.
+        table: The rows.
+
+    Returns:
+        By name of the file, its SHA-256 in hexadecimal.
+    """
+    published = _plain(table)
+    _write_csv(folder / RELEASE_CSV, published)
+    pyarrow.parquet.write_table(published, folder / RELEASE_PARQUET, compression="zstd")
+    return {name: sha256_of(folder / name) for name in (RELEASE_CSV, RELEASE_PARQUET)}
 
 
 def certify(

@@ -9,6 +9,8 @@ federation = comine.Federation.connect("federation.toml")
 federation.run("job.toml").save("out")
 job = federation.submit("job.toml")
 job.result().rules()
+
+comine.anonymize("anonymize.toml").save("release")
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
+    from jobs.anonymization.api import anonymize
     from jobs.findings import Result
     from jobs.trained import Model
     from link.errors import ComineError
 
-__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Result", "load_model", "simulate"]
+__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Result", "anonymize", "load_model", "simulate"]
 
 _HOMES = {
     "ComineError": "link.errors",
@@ -31,6 +34,7 @@ _HOMES = {
     "JobHandle": "comine.handle",
     "Model": "jobs.trained",
     "Result": "jobs.findings",
+    "anonymize": "jobs.anonymization.api",
     "load_model": "comine.api",
     "simulate": "comine.api",
 }

@@ -133,7 +133,7 @@ class PrimeField:
 
     def __init__(self, sets: AnsweredSets, prime: int, random: Randomness) -> None:
         self._sets, self.prime, self._random = sets, prime, random
-        self._inverse = np.zeros((64, 64), np.uint32)
+        self._inverse = _square(64)
         self._pivots = np.empty(64, np.int64)
         self._pivot_of = np.full(sets.n, -1, np.int64)
         self._null = [random.integers(prime, sets.n) for _ in range(_POOL)]
@@ -213,7 +213,7 @@ class PrimeField:
         """
         prime, room, vectors = state.numbers(3)
         field, t = cls(sets, prime, random), len(sets)
-        field._inverse, field._pivots = np.zeros((room, room), np.uint32), np.empty(room, np.int64)
+        field._inverse, field._pivots = _square(room), np.empty(room, np.int64)
         field._pivot_of[state.array(field._pivots[:t])] = np.arange(t)
         state.array(field._inverse[:t, :t])
         field._null = [state.array(np.empty(sets.n, np.uint64)) for _ in range(vectors)]
@@ -248,12 +248,23 @@ class PrimeField:
         return record, int(left[record])
 
     def _grow(self, t: int) -> None:
+        """Makes room in place: beside a second array, both fields would not fit where one fits."""
         size = len(self._inverse)
         if t > size:
-            grown = np.zeros((size + max(size // 2, 64),) * 2, np.uint32)
-            grown[:size, :size] = self._inverse
-            self._inverse = grown
-            self._pivots = np.concatenate([self._pivots, np.empty(len(grown) - size, np.int64)])
+            room = size + max(size // 16, 64)
+            cells = self._inverse.base
+            assert cells is not None
+            self._inverse = np.empty((0, 0), np.uint32)
+            cells.resize(room * room, refcheck=False)  # nothing else looks at it
+            for row in range(size - 1, 0, -1):
+                cells[row * room : row * room + size] = cells[row * size : (row + 1) * size]
+            self._inverse = cells.reshape(room, room)
+            self._pivots = np.concatenate([self._pivots, np.empty(room - size, np.int64)])
+
+
+def _square(size: int) -> NDArray[np.uint32]:
+    """Zeros in a flat array, which can grow."""
+    return np.zeros(size * size, np.uint32).reshape(size, size)
 
 
 def _add_product(matrix: NDArray[np.uint32], column: Residues, row: Residues, prime: int) -> None:

@@ -17,6 +17,7 @@ COMMANDS: Final = (
     "compare",
     "frequency",
     "anonymize",
+    "query",
     "explain",
     "schema",
 )

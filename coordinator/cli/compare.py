@@ -109,7 +109,7 @@ def _models(given: str) -> list[PrivacyModel]:
     from jobs.comparison import MODELS
     from link.errors import UsageError
 
-    known = {name: name for name in MODELS}
+    known: dict[str, PrivacyModel] = {name: name for name in MODELS}
     for name in given.split(","):
         if name not in known:
             raise UsageError(f"--models: there is no model '{name}'; there are {', '.join(MODELS)}")

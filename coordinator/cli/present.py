@@ -57,6 +57,8 @@ def _write_csv(result: Result) -> None:
         from jobs.model_document import model_document
 
         write_json(model_document(result.trained))
+    elif result.anonymized is not None:
+        write_bytes(csv_chunks(result.anonymized.table))
     elif result.spec.job.task == "align":
         name, size = ("n_rows", result.n_rows) if result.positions is None else ("positions", result.positions)
         write_bytes([f"{name}\n{size}\n".encode()])
@@ -87,6 +89,11 @@ def _summary(result: Result, out: Path | None) -> str:
     itemsets, rules = result.itemsets_table, result.rules_table
     if not result.spec.mines:
         elsewhere = ""
+        if result.anonymized is not None:
+            left_out = result.anonymized.n_rows - result.anonymized.table.num_rows
+            elsewhere = f"; {result.anonymized.table.num_rows:,} are released and {left_out:,} left out"
+        if result.spec.anonymizes and result.anonymized is None:
+            elsewhere = f"; the release is at {', '.join(result.spec.job.recipients)}"
         if result.spec.trains and result.trained is None:
             elsewhere = f"; the model is at {', '.join(result.spec.job.recipients)}"
         written = f"; written to {out}" if out is not None else ""

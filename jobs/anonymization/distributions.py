@@ -117,8 +117,10 @@ def _bins(column: Column) -> tuple[list[str], NDArray[np.bool_]]:
     """Labels, and which values of the domain each bin holds, shape (bins, m)."""
     if column.kind in ("numeric", "date") and column.size > _BINS:
         numbers = column.numbers
-        edges = np.linspace(numbers[0], numbers[-1], _BINS + 1)
-        place = np.minimum(np.searchsorted(edges, numbers, side="right") - 1, _BINS - 1)
+        span = float(numbers[-1] - numbers[0])
+        whole = all(number.is_integer() for number in numbers.tolist())
+        width = float(np.ceil((span + 1) / _BINS)) if whole else span / _BINS  # bins of equally many whole numbers
+        place = np.minimum((numbers - numbers[0]) // width, _BINS - 1)
         held = [np.flatnonzero(place == bin_) for bin_ in range(_BINS)]
         held = [codes for codes in held if len(codes)]
         labels = [_range(column.domain[codes[0]], column.domain[codes[-1]]) for codes in held]

@@ -24,7 +24,7 @@ from jobs.anonymization.distributions import class_sizes, distributions
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.plots import paired_bars
 from jobs.anonymization.spec import RANDOM
-from jobs.anonymization.wording import ALWAYS, protections
+from jobs.anonymization.wording import ALWAYS, WORK, protections
 from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
@@ -36,7 +36,8 @@ _MEANINGS: Final = {
     "c_avg": ("C_avg", "mean class size by k; 1 is the best"),
     "aecs": ("AECS", "mean class size"),
 }
-_WHOLE: Final = ("smallest_class", "largest_class")
+_NODES: Final = {"minimal_nodes": "Minimal nodes", "path": "Nodes passed", "rounds": "Nodes of the rounds"}
+_MOST_NODES: Final = 20
 
 
 def report(inputs: Inputs, release: Release, certificate: Certificate, *, written: datetime | None = None) -> str:
@@ -72,7 +73,7 @@ def _content(inputs: Inputs, release: Release, certificate: Certificate, written
         "disclosures": list(_disclosures(table, release)) if has_classes else [],
         "losses": list(_losses(certificate)),
         "moments": list(_moments(table, release)),
-        "tables": _tables(certificate),
+        "tables": _tables(certificate, release),
         "digests": _digests(certificate),
         "written": text.moment(written),
         "software": software_version(),
@@ -136,15 +137,28 @@ def _moments(table: Table, release: Release) -> Iterator[tuple[str, float, float
         yield name, float(original.mean()), float(published.mean()), float(original.std()), float(published.std())
 
 
-def _tables(certificate: Certificate) -> list[tuple[str, list[tuple[str, str]]]]:
+def _tables(certificate: Certificate, release: Release) -> list[tuple[str, list[tuple[str, str]]]]:
     asked = [(name, _words(value)) for name, value in certificate.parameters.items() if name != "seeded"]
-    work = [(name, text.number(value)) for name, value in certificate.statistics.items()]
+    work = [(WORK.get(name, name), text.number(value)) for name, value in certificate.statistics.items()]
     levels = [
         (name, f"level {level} of {(certificate.heights or {}).get(name, level)}")
         for name, level in (certificate.node or {}).items()
     ]
     named = [("What was asked", asked), ("The work that was done", work), ("Levels of generalisation", levels)]
+    named += [(title, _nodes(release.details[key])) for key, title in _NODES.items() if key in release.details]
     return [(name, rows) for name, rows in named if rows]
+
+
+def _nodes(listed: object) -> list[tuple[str, str]]:
+    """The first of some nodes; rounds of local recoding have their rows beside them."""
+    assert isinstance(listed, list)
+    rows = []
+    for number, node in enumerate(listed[:_MOST_NODES], 1):
+        levels, told = (node[0], f": {node[1]:,} rows") if isinstance(node[0], tuple) else (node, "")
+        rows.append((str(number), f"({', '.join(map(str, levels))}){told}"))
+    if len(listed) > _MOST_NODES:
+        rows.append(("…", f"{len(listed):,} in all"))
+    return rows
 
 
 def _words(value: object) -> str:

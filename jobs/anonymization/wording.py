@@ -70,6 +70,30 @@ _ALGORITHMS: Final = {
     ),
 }
 
+WORK: Final = {
+    "nodes": "nodes of the lattice",
+    "checked": "nodes examined",
+    "rolled_up": "of these by roll-up",
+    "pruned": "left out: certain to fail, or no better",
+    "marked": "known to satisfy without a look",
+    "regions": "regions",
+    "cuts_tried": "cuts tried",
+    "levels": "depth of the tree of cuts",
+    "groups": "groups",
+    "smallest": "records of the smallest group",
+    "largest": "records of the largest group",
+    "il": "SSE / SST, the share of variance lost",
+    "classes_built": "classes built",
+    "leftover": "records left over, which joined a class last",
+    "epp": "EPP, mean entropy of sensitive levels",
+    "r_il": "R_IL, mean distance from the centre",
+    "accepted": "records with an accepted draw",
+    "exhausted": "records without one",
+    "mean_tries": "mean number of draws",
+    "leak_rate": "share of records with an identity similarity of 0.95 or more",
+}
+"""What the statistics of algorithms count."""
+
 ALWAYS: Final = (
     "No model here protects against somebody who knows sensitive values of others in a class, or who joins this "
     "release with another release of the same people. None is differential privacy."

@@ -55,7 +55,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
         "job": spec.job,
         "lead": _lead(result),
         "elsewhere": elsewhere(result),
-        "found": "itemsets or rules" if spec.job.task == "rules" else "itemsets" if spec.mines else "model",
+        "found": _found(spec),
         "unsigned": "the number alone" if spec.job.task == "align" else "none: not told the result",
         "simulated": result.simulated,
         "seed": result.seed,
@@ -104,7 +104,11 @@ def figures(result: Result) -> list[tuple[str, str]]:
 def elsewhere(result: Result) -> bool:
     """Whether there is a result that the coordinator does not get."""
     spec = result.spec
-    return (spec.mines and result.found is None) or (spec.trains and result.trained is None)
+    return (
+        (spec.mines and result.found is None)
+        or (spec.trains and result.trained is None)
+        or (spec.anonymizes and result.anonymized is None)
+    )
 
 
 def _lead(result: Result) -> str:
@@ -114,6 +118,8 @@ def _lead(result: Result) -> str:
         what = {"naive-bayes": "Naive Bayes", "decision-tree": "Decision tree", "k-means": "Clusters"}[spec.job.task]
         over, together = "the columns" if spec.is_vertical else "all rows", "learnt together; no row left its owner"
         what = f"{what} over {over}"
+    elif spec.anonymizes:
+        what, together = "Anonymised rows", "anonymised together; no row left its owner but in the release"
     elif spec.mines:
         what = f"{'Association rules' if spec.job.task == 'rules' else 'Frequent itemsets'} over all rows"
     else:
@@ -123,7 +129,8 @@ def _lead(result: Result) -> str:
 
 def _parameters(spec: JobSpec) -> dict[str, Any]:
     """The job's tables; what a column means in one line."""
-    tables = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"itemsets_": {"catalogue"}})
+    left_out: dict[str, Any] = {"itemsets_": {"catalogue"}, "anonymize": {"hierarchies"}}
+    tables = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
     tables["columns"] = {
         name: "; ".join(
             f"{key} {', '.join(map(text.visible, value)) if isinstance(value, list) else value}"
@@ -158,6 +165,8 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
         facts.append(("supports", "not disclosed: only which itemsets are frequent"))
     if spec.trains and spec.is_vertical:
         facts.append(("alignment", spec.alignment.mode))
+    elif spec.anonymizes:
+        facts += _released(result)
     elif not spec.trains:
         facts.append(("strategy" if spec.mines else "mode", result.strategy))
     if result.estimated is not None:
@@ -169,6 +178,31 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
     if agreed:
         facts.append(("agreed", text.unix(max(agreed))))
     return [*facts, ("written", text.moment(written))]
+
+
+def _found(spec: JobSpec) -> str:
+    """What the job finds, in a word."""
+    if spec.mines:
+        return "itemsets or rules" if spec.job.task == "rules" else "itemsets"
+    return "release" if spec.anonymizes else "model"
+
+
+def _released(result: Result) -> list[tuple[str, str]]:
+    """What is released, and how far its columns are generalised."""
+    section = result.spec.anonymization
+    facts = [("algorithm", section.algorithm), ("k", str(section.model.k)), ("insider k", str(section.insider_k))]
+    if result.anonymized is None:
+        return facts
+    published = result.anonymized.table.num_rows
+    left_out = result.anonymized.n_rows - published
+    node = ", ".join(f"{text.visible(name)} {level}" for name, level in result.anonymized.node.items())
+    return [
+        *facts,
+        ("released rows", text.number(published)),
+        ("left out", text.number(left_out)),
+        ("levels", node),
+        ("files", "release.csv, release.parquet and certificate.json beside this page"),
+    ]
 
 
 def _asked(spec: JobSpec) -> list[tuple[str, str]]:

@@ -45,7 +45,7 @@ def test_what_a_certificate_says(toy: Table, toy_hierarchies: dict[str, Hierarch
     assert document["metrics"].keys() >= {"gcp", "prec", "dm", "c_avg", "aecs"}
     assert document["hashes"]["release"].keys() == {"release.csv", "release.parquet"}
     assert document["hashes"]["input"] is None
-    assert document["columns"]["zip"] == {"role": "quasi_identifiers", "kind": "code"}
+    assert document["columns"]["zip"] == {"role": "quasi_identifiers", "kind": "code", "added": False}
     jsonschema.validate(document, json_schema())
 
 

@@ -192,3 +192,13 @@ def test_every_model_is_told_in_words() -> None:
     assert [name for name, _ in told] == [model.name for model in every]
     assert not [each for _, each in told if "{" in each.holds + each.open]
     assert json.dumps([each.holds for _, each in told]).count(" d ") >= 5
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [("incognito", "Minimal nodes"), ("datafly", "Nodes passed"), ("local-recoding", "Nodes of the rounds")],
+)
+def test_the_search_is_told(tmp_path: Path, algorithm: str, words: str) -> None:
+    found, certificate = page(tmp_path, algorithm=algorithm, top="max_suppression = 0.1")
+    assert words in found.text
+    assert f"nodes examined {certificate.statistics['checked']}" in " ".join(found.text.split())

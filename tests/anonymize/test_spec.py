@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
+import jsonschema
 import pytest
 
 from anonymize.models import PSensitive, SensitiveLevels, TCloseness
 from jobs.anonymization.inputs import load, requirements_of
+from jobs.anonymization.running import run
 from jobs.anonymization.spec import (
     FULL_DOMAIN,
     Algorithm,
@@ -19,6 +22,7 @@ from jobs.anonymization.spec import (
     parameters,
     read_spec,
 )
+from jobs.schema import generate
 from jobs.toml import validate
 from link.errors import ConfigurationError
 
@@ -193,6 +197,20 @@ def test_every_way_to_give_a_hierarchy(tmp_path: Path, line: str) -> None:
     assert len(hierarchy.leaves) == leaves
     assert [hierarchy.label(level, int(leaf)) for level in range(len(labels))] == labels
     assert list(inputs.hierarchy_files) == ([name] if "zip." in line else [])
+
+
+def test_the_example_loads(tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples/anonymization/patients.toml"
+    jsonschema.validate(tomllib.loads(example.read_text()), json.loads(generate("anonymization")))
+    (tmp_path / "a.toml").write_text(example.read_text())
+    rows = [
+        f"{i},{20 + i},0{i % 3}123,f,2024-0{1 + i % 9}-01,{('flu', 'HIV', 'cold', 'cancer')[i % 4]},day"
+        for i in range(40)
+    ]
+    (tmp_path / "patients.csv").write_text("id,age,zip,sex,admitted,disease,ward\n" + "\n".join(rows) + "\n")
+    inputs = load(tmp_path / "a.toml")
+    assert set(inputs.all_hierarchies) == {"age", "zip", "sex", "admitted", "disease"}
+    assert run(inputs).class_sizes.min() >= 5
 
 
 def test_a_member_of_two_groups_is_refused(tmp_path: Path) -> None:

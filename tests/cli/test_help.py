@@ -27,6 +27,7 @@ COMMANDS = [
     "audit",
     "audit show",
     "audit verify",
+    "compare",
     "doctor",
     "explain",
     "frequency",

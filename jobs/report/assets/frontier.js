@@ -32,6 +32,6 @@ whenNear(document.getElementById("frontier"), () => {
       edges("frontier", best.slice(1).map((place, before) => [at(best[before]), at(place)]), "accent", { width: 2, opacity: 0.6 }),
       dots("on the frontier", best, "accent"),
       dots("beaten", places.filter((place) => !data.points[place].pareto), "edge"),
-    ],
+    ].filter((series) => series.data.length),
   }));
 });

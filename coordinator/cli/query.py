@@ -1,0 +1,73 @@
+"""`comine query`: an aggregate of a node's table, if with all earlier answers it tells nobody's value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def query(
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]",
+            help="Such as: avg(salary) where age >= 30 and city in ('Bern', 'Basel'). Without it: what may be asked.",
+            show_default=False,
+        ),
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option("--node", metavar="PARTY", help="Whose data; the federation's only party, if it is one."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Of which dataset.")] = None,
+    federation: Annotated[
+        Path, typer.Option("--federation", metavar="FEDERATION_TOML", help="The federation.", show_default=True)
+    ] = Path("federation.toml"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask for a sum, average, maximum, minimum or count; denied where answers together would tell somebody's value."""
+    import asyncio
+
+    from coordinator.cli.console import note, write, write_json, write_table
+    from coordinator.frequency_service import address_of
+    from coordinator.member import load_federation
+    from coordinator.queries import HEADS, Answer, QueryNode, listing, listing_as_data
+    from link.errors import UsageError
+    from protos.v1.anonymization_pb2 import OpenDataset
+
+    known, _, identity = load_federation(federation)
+    if node is None:
+        if len(known.addresses) > 1:
+            raise UsageError(f"name the node with --node: one of {', '.join(sorted(known.addresses))}")
+        (node,) = known.addresses
+    address = address_of(known.addresses, node)
+
+    async def asked() -> Answer | list[OpenDataset]:
+        at = QueryNode(identity, node, address)
+        try:
+            if text is None:
+                return await at.datasets()
+            found = await at.datasets() if dataset is None else []
+            if dataset is None and len(found) != 1:
+                names = ", ".join(each.name for each in found) or "none"
+                raise UsageError(f"name the dataset with --dataset; {node} lets this coordinator ask of: {names}")
+            return await at.ask(found[0].name if dataset is None else dataset, text)
+        finally:
+            await at.close()
+
+    answer = asyncio.run(asked())
+    if isinstance(answer, list):
+        if as_json:
+            write_json(listing_as_data(node, answer))
+        else:
+            write_table(HEADS, listing(answer))
+        if not answer:
+            note(f"{node} lets this coordinator ask nothing")
+        return
+    if as_json:
+        write_json(answer.as_data())
+    elif answer.value is not None:
+        write(f"{answer.text}\n")
+    answer.check()
