@@ -27,6 +27,8 @@ LONGEST = (
     "unit/test_packaging.py",
     "joint/test_plan_sizes.py",
     "joint/test_threshold.py",
+    "joint/test_distributed_jobs.py",
+    "joint/test_hybrid.py",
     "integration/test_consent.py",
     "integration/test_stock.py",
     "simulation/test_job_faults.py",
