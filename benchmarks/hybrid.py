@@ -47,13 +47,13 @@ def run(settings: Settings) -> list[Table]:
     )
     large, small = (Case(name, Decimal(1)) for name in ("kosarak100k", "kosarak36k"))
     if available((large,)):
-        rows = _transactions(lines(large), 1 if settings.quick else COPIES)
+        rows = transactions(lines(large), 1 if settings.quick else COPIES)
         for epsilon in EPSILONS:
             f1_bar, ncr_bar, _ = SIMULATED["SVIM"][epsilon]
             _measure(table, rows, "svim", "local", epsilon, (f1_bar, ncr_bar), settings)
         _measure(table, rows, "svim", "shuffle", 1.0, (0.91, None), settings)
     if available((small,)):
-        rows = _transactions(lines(small), 1)
+        rows = transactions(lines(small), 1)
         for epsilon in EPSILONS:
             _measure(table, rows, "svsm", "local", epsilon, PUBLISHED[epsilon], settings)
     return [table]
@@ -70,7 +70,7 @@ def _measure(
 ) -> None:
     settings.tell(f"{search}, {model}, ε = {epsilon:g}")
     seeds = 1 if settings.quick else SEEDS["shuffle" if model == "shuffle" else search]
-    spec, data, truth = _job(rows, search, model, epsilon), _dealt(rows), _most_frequent(rows, search)
+    spec, data, truth = _job(rows, search, model, epsilon), dealt(rows), _most_frequent(rows, search)
     scores, sent, began = [], 0, time.process_time()
     for seed in range(seeds):
         result = asyncio.run(simulate_job(spec, data, seed=seed))
@@ -120,13 +120,14 @@ def _most_frequent(rows: Transactions, search: str) -> Truth:
     return [itemset for itemset, _ in ranked[:K]]
 
 
-def _dealt(rows: Transactions) -> dict[str, Transactions]:
+def dealt(rows: Transactions) -> dict[str, Transactions]:
     """Consecutive rows to each party: copies one after the other, so that all hold about the same."""
     bounds = np.linspace(0, rows.n_rows, len(PARTIES) + 1).astype(int).tolist()
     return {party: rows.between(a, b) for party, (a, b) in zip(PARTIES, pairwise(bounds), strict=True)}
 
 
-def _transactions(texts: list[str], copies: int) -> Transactions:
+def transactions(texts: list[str], copies: int) -> Transactions:
+    """Baskets in text, so many times."""
     rows = [line.split() for line in texts]
     items, codes = np.unique(np.array([item for row in rows for item in row]), return_inverse=True)
     owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])

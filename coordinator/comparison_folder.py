@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from coordinator.comparison import Comparison, Measured
-from jobs.document import software_version
 from jobs.folder import write_json, write_whole
 from jobs.tables import csv_chunks
+from link.version import software_version
 
 if TYPE_CHECKING:
     from jobs.comparison_document import CompareDocument

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from coordinator.comparison import Comparison, Measured
-from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
+from link.version import software_version
 from mining.joint.spent import Spent
 
 _SCRIPTS: Final = ("table", "theme", "estimates", "compare")
@@ -101,7 +101,11 @@ def _content(comparison: Comparison, shown: pa.Table, written: datetime) -> dict
 
 def _name(each: Measured, measured: tuple[Measured, ...]) -> str:
     swept = len({other.epsilon for other in measured if other.epsilon is not None}) > 1
-    return f"{each.model}, ε = {each.epsilon:g}" if swept and each.epsilon is not None else each.model
+    return (
+        f"{each.model}, ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{each.epsilon:g}"
+        if swept and each.epsilon
+        else each.model
+    )
 
 
 def _found(measured: Measured, shown: pa.Table) -> list[tuple[float, float, float] | None]:

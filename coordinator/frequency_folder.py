@@ -9,11 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from coordinator.frequency_simulation import Errors, Outcome, Simulation
-from jobs.document import software_version
 from jobs.folder import write_json, write_whole
 from jobs.tables import csv_chunks
 from ldp.domain import Domain
 from ldp.registry import ORACLES
+from link.version import software_version
 
 ESTIMATES: Final = "estimates.csv"
 COMPARISON: Final = "comparison.csv"

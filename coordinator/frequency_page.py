@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.frequency_estimates import FOUND, MEAN, Estimates, Row, largest_first, rows
 from coordinator.frequency_reading import REASONS, Reading, decides_only, refused, spends
-from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
 from ldp.domain import Domain
 from ldp.streams.sampled import Sampled
+from link.version import software_version
 from protos.v1.frequency_pb2 import Counters
 
 MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file

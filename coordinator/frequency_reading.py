@@ -10,11 +10,11 @@ import numpy as np
 from coordinator.frequency_estimates import COUNTS, Asked, Estimates, Row, largest_first, mechanism_of_round, rows
 from coordinator.frequency_service import FrequencyNode
 from jobs.collection import CollectionSpec
-from jobs.document import software_version
 from ldp.domain import Domain
 from ldp.mechanism import Mechanism
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, MalformedMessage
+from link.version import software_version
 from protos.v1.frequency_pb2 import Collection, Counters, FrequencyRequest, Round
 
 _MOST_ROUNDS: Final = 60

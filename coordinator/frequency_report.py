@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from coordinator.frequency_simulation import Errors, Outcome, Simulation
-from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
 from ldp.domain import Domain
+from link.version import software_version
 
 MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file
 

@@ -21,6 +21,7 @@ from mining.rules import Rules
 from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
+    from jobs.anonymized import Anonymized
     from jobs.trained import Model
     from mining.joint.estimated import Estimated
 
@@ -41,7 +42,7 @@ def assemble(
             expire and are revoked, and that takes nothing from what was signed before.
         released: By party, its signed release and what it sent of the result.
         source: The learner whose table is taken; None where the coordinator is no recipient or the task
-            finds neither itemsets nor a model.
+            finds neither itemsets, a model nor a release.
 
     Raises:
         IdentityError: A signature is not the party's.
@@ -60,7 +61,7 @@ def assemble(
     n_rows, positions = rows_of(agreed)
     if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
         raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
-    found = decided = trained = estimated = None
+    found = decided = trained = estimated = anonymized = None
     if source is not None:
         packed = released[source][1]
         if digest(packed) != agreed.result_digest:
@@ -72,6 +73,10 @@ def assemble(
                 from jobs.model_document import unpack_model
 
                 trained = unpack_model(packed)
+            elif spec.anonymizes:
+                from jobs.anonymized import Anonymized
+
+                anonymized = Anonymized.unpack(packed)
             elif is_estimated(spec):
                 from mining.joint.estimated import unpack_estimates
 
@@ -81,9 +86,9 @@ def assemble(
                 found, decided = unpack(packed)
         except ValueError as error:
             raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
-        if not any(each is not None and each.n_rows == agreed.n_rows for each in (trained, found)):
+        if not any(each is not None and each.n_rows == agreed.n_rows for each in (trained, found, anonymized)):
             raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
-        if not _is_asked_for(spec, trained, found, decided, estimated):
+        if not _is_asked_for(spec, trained, found, decided, estimated, anonymized):
             raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
     return Result(
         spec=spec,
@@ -104,6 +109,7 @@ def assemble(
         decided=decided,
         trained=trained,
         estimated=estimated,
+        anonymized=anonymized,
     )
 
 
@@ -144,8 +150,13 @@ def _is_asked_for(
     found: Itemsets | None,
     decided: Rules | None,
     estimated: Estimated | None,
+    anonymized: Anonymized | None,
 ) -> bool:
     """Whether a result is of the kind that the job asks for."""
+    if anonymized is not None:
+        from jobs.anonymize_parameters import joint_anonymisation
+
+        return anonymized.fits(joint_anonymisation(spec))
     if estimated is not None:
         rules = estimated.rules is not None
         return estimated.spent.model == spec.privacy.model and rules == (spec.rules is not None)

@@ -87,7 +87,7 @@ async def simulate_job(
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
-    source = spec.learners[0] if spec.mines or spec.trains else None
+    source = spec.learners[0] if spec.finds else None
     result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
     kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
     return replace(result.of_simulation(seed), alignments=kept)

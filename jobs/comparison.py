@@ -52,7 +52,9 @@ def under(spec: JobSpec, model: PrivacyModel, epsilon: Decimal | None = None) ->
 def _meaningless(model: PrivacyModel) -> Mapping[str, Sequence[str]]:
     match model:
         case "exact":
-            return {}
+            from jobs.parameters import MEANINGLESS as EXACT
+
+            return EXACT
         case "distributed":
             from jobs.distributed_parameters import MEANINGLESS as NOISY
 
@@ -64,7 +66,7 @@ def _meaningless(model: PrivacyModel) -> Mapping[str, Sequence[str]]:
         case _:
             from jobs.hybrid_parameters import MEANINGLESS as REPORTED
 
-            return REPORTED
+            return REPORTED[model]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 import pydantic
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from crypto.params import STANDARD_128
 from jobs.findings import Result
 from jobs.parameters import engine_reason
-from link.version import WIRE_VERSION
+from link.version import WIRE_VERSION, software_version
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 
@@ -127,8 +126,8 @@ class ResultDocument(_Part):
     )
     strategy: str = Field(
         description="The strategy that the parties took, level-wise or one-shot; svim, svsm or ldp-miner where "
-        "perturbed records were searched; of task align its mode; of a model what its numbers are made of: sums, "
-        "products or distances."
+        "perturbed records were searched; blended where trusted parties counted too; of task align its mode; of a "
+        "model what its numbers are made of: sums, products or distances."
     )
     engine_reason: str | None = Field(
         default=None, description="Of a vertical job that mines: why it took its engine; null for other jobs."
@@ -244,14 +243,6 @@ def json_rows(table: Any) -> list[dict[str, Any]]:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def software_version() -> str:
-    """The version of comine that runs."""
-    try:
-        return version("comine")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def schema(model: type[BaseModel], name: str) -> Mapping[str, Any]:

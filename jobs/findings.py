@@ -15,6 +15,7 @@ from link.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from jobs.anonymized import Anonymized
     from jobs.plan import Plan
     from jobs.trained import Model
     from mining.itemsets import Itemsets
@@ -65,6 +66,7 @@ class Result:
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
         trained: The model; None where the coordinator is no recipient or the task learns none.
         estimated: The estimates, of a job that gives such, with what each record has spent.
+        anonymized: The release; None where the coordinator is no recipient or the task releases nothing.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
     """
@@ -86,6 +88,7 @@ class Result:
     positions: int | None = None
     trained: Model | None = None
     estimated: Estimated | None = None
+    anonymized: Anonymized | None = None
     alignments: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def of_simulation(self, seed: int | None) -> Result:
@@ -153,6 +156,19 @@ class Result:
             raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no model")
         return self.trained
 
+    def release(self) -> Anonymized:
+        """The release of a job that anonymises, with its rows as a `table`.
+
+        Raises:
+            ConfigurationError: The job's recipients do not include the coordinator, or its task releases nothing.
+        """
+        if not self.spec.anonymizes:
+            raise ConfigurationError(f'task = "{self.spec.job.task}" releases no rows')
+        if self.anonymized is None:
+            recipients = ", ".join(self.spec.job.recipients)
+            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no release")
+        return self.anonymized
+
     @property
     def size(self) -> str:
         """The number of rows, in words."""
@@ -186,7 +202,7 @@ class Result:
 
     def _require(self, table: pa.Table | None) -> pa.Table:
         if not self.spec.mines:
-            instead = "model()" if self.spec.trains else "n_rows"
+            instead = "model()" if self.spec.trains else "release()" if self.spec.anonymizes else "n_rows"
             raise ConfigurationError(f'task = "{self.spec.job.task}" finds no itemsets; its result is {instead}')
         if table is None:
             recipients = ", ".join(self.spec.job.recipients)
@@ -197,7 +213,7 @@ class Result:
         parts = [repr(self.spec.job.name), self.spec.job.task, f"{len(self.spec.job.parties)} parties", self.size]
         if self.spec.mines:
             parts.append("result elsewhere" if self.found is None else f"{len(self.found):,} itemsets")
-        if self.spec.trains and self.trained is None:
+        if (self.spec.trains and self.trained is None) or (self.spec.anonymizes and self.anonymized is None):
             parts.append("result elsewhere")
         return f"Result({', '.join(parts)})"
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.document import document
 from jobs.tables import csv_chunks
 from jobs.target import ALIGNMENT, ESTIMATES_FILE, PARTIES, beside, check_target, writing
 
@@ -73,6 +72,10 @@ def _fill(draft: Path, result: Result) -> None:
             from jobs.model_document import MODEL_FILE, model_document
 
             write_json(draft / MODEL_FILE, model_document(result.trained))
+        if result.anonymized is not None:
+            from jobs.anonymized import publish
+
+            publish(draft, result.anonymized, result.spec)
         if result.estimated is not None:
             from mining.joint.estimated import pack_estimates
 
@@ -92,6 +95,7 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
 
 
 def _write_account(draft: Path, result: Result) -> None:
+    from jobs.document import document
     from jobs.report import report  # what only the page needs is not loaded before there is a result
 
     write_json(draft / "result.json", document(result))

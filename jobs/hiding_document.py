@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.document import software_version
+from link.version import software_version
 from mining.hiding.effects import Effects
 from mining.hiding.hide import Sanitised
 from mining.hiding.sensitive import Scope, Thresholds

@@ -14,12 +14,17 @@ from mining.transactions import matching
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-MEANINGLESS: Final = {
+_WAYS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
     "union": ("bound",),
     "trust": ("compute",),
-    "privacy_": ("contributions", "noise", "opted_in"),
 }
+_OTHERS: Final = ("contributions", "noise", "opted_in")
+MEANINGLESS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "local": {**_WAYS, "privacy_": (*_OTHERS, "delta", "local_epsilon", "shufflers", "colluding")},
+    "shuffle": {**_WAYS, "privacy_": _OTHERS},
+}
+"""By model, and by table, the fields that mean nothing there."""
 
 
 def is_reported(spec: JobSpec) -> bool:
@@ -41,7 +46,7 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # which the specification refuses
     assert privacy.model in ("local", "shuffle")
-    check_given(spec, MEANINGLESS)
+    check_given(spec, MEANINGLESS[privacy.model])
     catalogue = _catalogue(spec)
     task = HybridMining(
         model="shuffle" if privacy.model == "shuffle" else "local",
@@ -59,11 +64,19 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
         max_length=given.max_length,
         rules=None if spec.rules is None else RuleParameters(spec.rules.min_confidence, spec.rules.consequent),
     )
-    try:
-        task.plan(min(task.epsilon, task.most_local))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"the search for the {task.k} most frequent itemsets: {error.message}") from None
+    _check_plan(task, task.epsilon if task.model == "local" else min(task.epsilon, task.most_local))
+    if privacy.local_epsilon is not None:
+        _check_plan(task, task.most_local, "with reports of local_epsilon, ")
     return task
+
+
+def _check_plan(task: HybridMining, local_epsilon: float, when: str = "") -> None:
+    """Refuses a search that cannot be made with reports of this ε, before anybody is asked to take part in it."""
+    try:
+        task.plan(local_epsilon)
+    except ConfigurationError as error:
+        searched = f"{when}the search for the {task.k} most frequent itemsets"
+        raise ConfigurationError(f"{searched}: {error.message}") from None
 
 
 def _catalogue(spec: JobSpec) -> tuple[str, ...]:
@@ -76,7 +89,14 @@ def _catalogue(spec: JobSpec) -> tuple[str, ...]:
             "with one item a line"
         )
     excluded = matching(given.catalogue, given.exclude)
-    return tuple(item for item in given.catalogue if item not in excluded)
+    asked = tuple(item for item in given.catalogue if item not in excluded)
+    if len(asked) < 2:
+        less = " but for those that exclude removes" if excluded else ""
+        raise ConfigurationError(
+            f"a search needs two items or more to ask about, and the catalogue of [itemsets] universe has "
+            f"{len(asked)}{less}"
+        )
+    return asked
 
 
 def _search(spec: JobSpec) -> Search:

@@ -5,8 +5,9 @@ Each kind of job loads what it takes: the protocols over columns would cost a jo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from jobs.hybrid_parameters import check_given
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.joint.parameters import HorizontalMining, RuleParameters, Universe
@@ -18,13 +19,32 @@ if TYPE_CHECKING:
     from mining.row_ids import IdNormalisation
 
 
+MEANINGLESS: Final = {
+    "privacy_": (
+        "epsilon",
+        "delta",
+        "local_epsilon",
+        "analyst",
+        "shufflers",
+        "colluding",
+        "noise",
+        "contributions",
+        "search",
+        "opted_in",
+    )
+}
+"""What means nothing without noise: a budget least of all, which nothing would keep to."""
+
+
 def horizontal_mining(spec: JobSpec) -> HorizontalMining:
     """The public parameters of joint mining, as the specification gives them.
 
     Raises:
-        ConfigurationError: The task is not one that mines.
+        ConfigurationError: The task is not one that mines, or the job has a budget that nothing would keep to.
     """
     _check_mines(spec)
+    if spec.privacy.model == "exact":
+        check_given(spec, MEANINGLESS)
     given = spec.itemsets
     return HorizontalMining(
         min_support=given.min_support,
@@ -95,7 +115,7 @@ def coordinator_deals(spec: JobSpec) -> bool:
 
 def engine_of(spec: JobSpec) -> ChosenEngine | None:
     """How a vertical job multiplies what lies at several parties; None where it has nothing to multiply."""
-    if spec.is_vertical and (spec.naive_bayes is not None or spec.decision_tree is not None):
+    if spec.is_vertical and (spec.naive_bayes is not None or spec.decision_tree is not None or spec.anonymizes):
         return "ot"
     if not (spec.is_vertical and spec.mines):
         return None

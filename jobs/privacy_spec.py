@@ -57,7 +57,7 @@ class PrivacySection(Section):
         opted_in: Blended: the parties whose people trust them to count.
     """
 
-    model: PrivacyModel = "exact"
+    model: PrivacyModel
     epsilon: Epsilon | None = None
     delta: Delta | None = None
     local_epsilon: Epsilon | None = None

@@ -27,6 +27,8 @@ def pack_outcome(outcome: Outcome) -> bytes:
         from jobs.model_document import pack_model
 
         return pack_model(outcome.model)
+    if outcome.anonymized is not None:
+        return outcome.anonymized.pack()
     if outcome.estimated is not None:
         from mining.joint.estimated import Estimated, pack_estimates
 

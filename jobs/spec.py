@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from jobs.anonymize_spec import JointAnonymizeSection, with_hierarchies
 from jobs.federation import Name
 from jobs.itemsets_spec import ItemsetsSection, RulesSection
 from jobs.model_spec import (
@@ -25,7 +26,7 @@ from jobs.plan_spec import PlanSection
 from jobs.privacy_spec import PrivacySection
 from jobs.spec_values import ColumnName, Section
 from jobs.toml import read_toml, validate
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, InputDataError
 from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
 
@@ -42,7 +43,7 @@ _VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means"]
+Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
 
 
 class JobSection(Section):
@@ -145,6 +146,7 @@ class JobSpec(Section):
     decision_tree: DecisionTreeSection | None = None
     k_means: KMeansSection | None = None
     columns: dict[ColumnName, ColumnSection] = Field(default_factory=dict, max_length=1001)
+    anonymize: JointAnonymizeSection | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> JobSpec:
@@ -188,13 +190,35 @@ class JobSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _anonymized(self) -> JobSpec:
+        """Refuses what a job that anonymises cannot do."""
+        if not self.anonymizes:
+            if self.anonymize is not None:
+                raise ValueError('an [anonymize] table needs task = "anonymize"')
+            return self
+        if self.anonymize is None:
+            raise ValueError('task = "anonymize" needs an [anonymize] table; the table is missing')
+        if self.is_hybrid:
+            raise ValueError('task = "anonymize" needs partition = "horizontal" or "vertical"')
+        if self.privacy_ is not None:
+            raise ValueError('a [privacy] table means nothing with task = "anonymize"; leave it out')
+        from jobs.anonymize_parameters import check_partition, joint_anonymisation
+
+        try:
+            check_partition(self)
+            joint_anonymisation(self)
+        except (ConfigurationError, InputDataError) as error:
+            raise ValueError(f"[anonymize] {error.message}") from None
+        return self
+
+    @model_validator(mode="after")
     def _partitioned(self) -> JobSpec:
         """Refuses what would be given in vain, so that nobody counts on it."""
         if self.is_vertical:
             given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, {"bound"})]
             if given:
                 raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
-            if not (self.mines or self.k_means is not None) and self.trust.compute is not None:
+            if not (self.mines or self.anonymizes or self.k_means is not None) and self.trust.compute is not None:
                 raise ValueError(f'[trust] compute means nothing with task = "{self.job.task}"; leave it out')
             self._check_vertical()
         else:
@@ -226,6 +250,8 @@ class JobSpec(Section):
             raise ValueError(f'partition = "hybrid" means nothing with task = "{self.job.task}"; use "horizontal"')
         if self.is_vertical and self.privacy_ is not None:
             raise ValueError('a [privacy] table needs partition = "hybrid"; leave it out')
+        if not self.mines and self.privacy_ is not None:  # or it would pass for one whose results noise protects
+            raise ValueError(f'a [privacy] table means nothing with task = "{self.job.task}"; leave it out')
         if given.perturbs and not self.is_hybrid:
             raise ValueError(f'[privacy] model = "{given.model}" needs partition = "hybrid"')
         if self.mines and given.model == "exact" and self.itemsets.min_support_ is None:
@@ -247,9 +273,7 @@ class JobSpec(Section):
                 f"[privacy] '{self.analyst}' is analyst and shuffler, so it would see whose report is whose"
             )
         if given.colluding > len(parties) - 1:
-            raise ValueError(
-                f"[privacy] colluding = {given.colluding} leaves no honest party of {len(parties)}"
-            )
+            raise ValueError(f"[privacy] colluding = {given.colluding} leaves no honest party of {len(parties)}")
         return self
 
     def _check_vertical(self) -> None:
@@ -294,7 +318,9 @@ class JobSpec(Section):
         task = contents.get("job", {}).get("task") if isinstance(contents.get("job"), dict) else None
         if task in ("union", "sum", "frequency"):
             raise ConfigurationError(f'{where}: [job] task: "{task}" is not available in this version')
-        spec = validate(cls, contents, where)
+        spec = validate(cls, with_hierarchies(contents, folder), where)
+        if spec.anonymizes and len(spec.canonical()) > MAX_SPEC_BYTES:
+            raise ConfigurationError(f"{where}: the hierarchies are too long for a job; take coarser leaves")
         if not spec.mines or spec.itemsets.universe in UNIVERSES or spec.itemsets.catalogue is not None:
             return spec
         universe = spec.itemsets.universe
@@ -348,6 +374,23 @@ class JobSpec(Section):
         return self.job.task in MODEL_TABLES
 
     @property
+    def anonymizes(self) -> bool:
+        """Whether the task releases rows, and so has an `[anonymize]` table."""
+        return self.job.task == "anonymize"
+
+    @property
+    def anonymization(self) -> JointAnonymizeSection:
+        """The `[anonymize]` table of a task that releases rows; no other has one."""
+        if self.anonymize is None:
+            raise ValueError(f"the task {self.job.task} anonymises nothing")
+        return self.anonymize
+
+    @property
+    def finds(self) -> bool:
+        """Whether the task finds more than numbers of rows: itemsets, a model or a release."""
+        return self.mines or self.trains or self.anonymizes
+
+    @property
     def model(self) -> ModelSection:
         """The table of a task that learns a model; no other has one."""
         section = self.naive_bayes or self.decision_tree or self.k_means
@@ -375,7 +418,7 @@ class JobSpec(Section):
     @property
     def privacy(self) -> PrivacySection:
         """Under which model the job runs; the exact one, unless said."""
-        return self.privacy_ or PrivacySection()
+        return self.privacy_ or PrivacySection(model="exact")
 
     @property
     def analyst(self) -> str:
@@ -411,8 +454,8 @@ class JobSpec(Section):
 
     @property
     def table_to_coordinator(self) -> bool:
-        """Whether the coordinator gets itemsets or a model: it is a recipient, and the task finds some."""
-        return (self.mines or self.trains) and self.to_coordinator
+        """Whether the coordinator gets itemsets, a model or a release: it is a recipient, and the task finds some."""
+        return self.finds and self.to_coordinator
 
 
 def _given(table: str, section: Section | None, fields: frozenset[str] | set[str]) -> list[str]:

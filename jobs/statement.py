@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jobs.blended_parameters import blended_mining, is_blended
 from jobs.distributed_parameters import distributed_mining, is_noisy
 from jobs.hybrid_parameters import hybrid_mining, is_reported
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
@@ -75,6 +76,11 @@ def statement(spec: JobSpec) -> Statement:
         from jobs import model_task
 
         declared, lines, collusion = model_task.openings(spec), model_task.learned(spec), model_task.collusion(spec)
+    elif spec.anonymizes:
+        from jobs import anonymize_task
+
+        declared, lines = anonymize_task.openings(spec), anonymize_task.learned(spec)
+        collusion = anonymize_task.collusion(spec)
     elif not spec.mines:
         from mining.joint import align
 
@@ -92,6 +98,12 @@ def statement(spec: JobSpec) -> Statement:
         noisy = distributed_mining(spec)
         declared, lines = distributed.openings(noisy, parties), distributed.learned(noisy, parties)
         collusion = distributed.collusion(noisy, parties)
+    elif is_blended(spec):
+        from mining.joint.blended import disclosure as blended
+
+        trusting = blended_mining(spec)
+        declared, lines = blended.openings(trusting, parties), blended.learned(trusting, parties)
+        collusion = blended.collusion(trusting)
     elif spec.is_vertical:
         from mining.joint.vertical import disclosure as vertical
 
@@ -124,6 +136,13 @@ def _progress(spec: JobSpec) -> Learned:
         elif spec.k_means is not None:
             what += ", which tell the number of iterations"
         return Learned(("coordinator",), "size", what)
+    if spec.anonymizes:
+        n_rows = "" if spec.to_coordinator else "the number of rows, "
+        what = (
+            f"{n_rows}the steps of the job or why it failed, and each party's bytes, rounds and seconds, which tell "
+            "how many nodes are looked at"
+        )
+        return Learned(("coordinator",), "size", what)
     if not spec.mines:
         result = "" if spec.to_coordinator else f"{_result(spec)}, "
         what = f"{result}the steps of the job or why it failed, and each party's bytes, rounds and seconds"
@@ -139,6 +158,12 @@ def _progress(spec: JobSpec) -> Learned:
         what = (
             f"{n_rows}the steps of the job or why it failed, and each party's bytes, rounds and seconds, which tell "
             "the number of candidates; all of these follow from what is opened with noise"
+        )
+        return Learned(("coordinator",), "size", what)
+    if is_blended(spec):
+        what = (
+            f"{n_rows}the steps of the job or why it failed, and each party's bytes, rounds and seconds, which tell "
+            "the number of items that are asked about, and follow from what is opened with noise"
         )
         return Learned(("coordinator",), "size", what)
     what = (
@@ -163,6 +188,8 @@ def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
 def _result(spec: JobSpec) -> str:
     if spec.trains:
         return f"{_MODELS[spec.job.task]}, and the number of rows that it is learnt from"
+    if spec.anonymizes:
+        return "the release: its rows, its node and its classes, and the number of rows that it is made from"
     if not spec.mines:
         union = spec.alignment.mode == "union"
         return "the number of positions of rows" if union else "the number N of rows that all parties have"
@@ -173,6 +200,8 @@ def _result(spec: JobSpec) -> str:
     if is_noisy(spec):
         found = "the itemsets whose noisy supports are large enough, with these"
         return f"{found}{' and association rules with estimated confidences' if rules else ''}, and N with noise"
+    if is_blended(spec):
+        return "the items that seem most frequent with estimated supports, and N"
     if spec.itemsets.disclose == "frequent":
         return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
     found = "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
+from jobs.blended_parameters import blended_mining, is_blended
 from jobs.data import Data, table_of, transactions_of
 from jobs.distributed_parameters import distributed_mining, is_noisy
 from jobs.hybrid_parameters import hybrid_mining, is_reported
@@ -28,6 +30,9 @@ from mining.rules import Rules
 from mining.tables import Table
 from mining.transactions import Transactions
 
+if TYPE_CHECKING:
+    from jobs.anonymized import Anonymized
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -45,6 +50,7 @@ class Outcome:
         estimated: The itemsets with estimated counts, at a party that learns them, in place of `itemsets`.
         estimated_rules: The rules over these that were asked for.
         spent: What that has cost each record.
+        anonymized: The release of a job that anonymises, at a party that learns it.
     """
 
     n_rows: int | None
@@ -57,6 +63,7 @@ class Outcome:
     estimated: EstimatedItemsets | None = None
     estimated_rules: EstimatedRules | None = None
     spent: Spent | None = None
+    anonymized: Anonymized | None = None
 
 
 async def run_task(
@@ -75,6 +82,11 @@ async def run_task(
         ConfigurationError: The data are not of the kind that the job needs.
         ComineError: The task failed, as its own module says.
     """
+    if spec.anonymizes:
+        from jobs.anonymize_task import anonymise_rows  # with what other jobs do without
+
+        n_rows, anonymized = await anonymise_rows(session, spec, table_of(spec, data, session.me), stock)
+        return Outcome(n_rows, None, spec.anonymization.algorithm, anonymized=anonymized)
     if spec.trains:
         n_rows, model = await learn_model(session, spec, table_of(spec, data, session.me), stock)
         return Outcome(n_rows, None, how(spec), model=model)
@@ -91,6 +103,8 @@ async def run_task(
         return await _estimate(session, spec, transactions, least_count)
     if is_noisy(spec):
         return await _add_noise(session, spec, transactions, least_count)
+    if is_blended(spec):
+        return await _blend(session, spec, transactions, least_count)
     found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
@@ -126,6 +140,14 @@ async def _add_noise(session: Session, spec: JobSpec, transactions: Transactions
     found = await mine(session, transactions, task, least_count)
     cost = spent(task, len(session.parties))
     return Outcome(found.n_rows, None, "level-wise", estimated=found.itemsets, estimated_rules=found.rules, spent=cost)
+
+
+async def _blend(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:
+    from mining.joint.blended.mine import mine  # with the mechanisms, which other jobs do without
+
+    found = await mine(session, transactions, blended_mining(spec), least_count)
+    estimated = None if found.estimated is None else found.estimated.itemsets
+    return Outcome(found.n_rows, None, "blended", estimated=estimated, spent=found.spent)
 
 
 async def _align(session: Session, spec: JobSpec, table: Table) -> Outcome:

@@ -159,6 +159,14 @@ class Transactions:
         first, last = self.offsets[start], self.offsets[stop]
         return Transactions(self.items, self.offsets[start : stop + 1] - first, self.indices[first:last])
 
+    def chosen(self, rows: NDArray[np.bool_]) -> Transactions:
+        """Some of the rows, on the same dictionary.
+
+        Args:
+            rows: Shape (n_rows,): which.
+        """
+        return Transactions(self.items, _offsets(self.lengths[rows]), self.indices[np.repeat(rows, self.lengths)])
+
     def __repr__(self) -> str:
         return f"Transactions(rows={self.n_rows}, items={self.n_items}, occurrences={self.n_occurrences})"
 

@@ -13,6 +13,7 @@ from coordinator.cli.hide_rules import hide_rules
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from anonymize.certificate import Certificate
     from jobs.anonymization.risk_document import RiskDocument
 
 app = typer.Typer(help="Tables and transactions that may be handed on.", no_args_is_help=True)
@@ -20,6 +21,13 @@ app = typer.Typer(help="Tables and transactions that may be handed on.", no_args
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="What to anonymise and how, such as anonymize.toml.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="PARTY", help="Have it made at this party's node, of its dataset.")
+]
+FederationFile = Annotated[
+    Path, typer.Option("--federation", metavar="FEDERATION_TOML", help="The federation.", show_default=True)
+]
+HERE = Path("federation.toml")
 
 
 @app.callback()
@@ -28,36 +36,125 @@ def anonymize() -> None:
 
 
 @app.command()
-def run(config: Config, out: Out, as_json: AsJson = False) -> None:
-    """Anonymise a table: the rows, a certificate that others can check, and a report for yourself."""
-    from coordinator.cli.console import note, write_json, write_table
-    from jobs.anonymization.folder import holds_earlier, write_folder
+def run(
+    config: Config,
+    out: Out,
+    node: Node = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", metavar="NAME", help="With --node: its dataset; by default what source names."),
+    ] = None,
+    federation: FederationFile = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Anonymise a table, here or at a node: the rows, a certificate that others can check, and a report."""
+    from jobs.anonymization.folder import holds_earlier
+    from jobs.target import check_result_folder
+    from link.errors import UsageError
+
+    if node is None and dataset is not None:
+        raise UsageError("--dataset names a dataset of a node; name the node with --node")
+    check_result_folder(out, holds_earlier)
+    if node is None:
+        _run_here(config, out, as_json=as_json)
+    else:
+        _run_at(node, config, out, dataset, federation, as_json=as_json)
+
+
+def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
+    from coordinator.cli.console import note
+    from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import load
     from jobs.anonymization.running import run as run_algorithm
     from jobs.anonymization.spec import RANDOM
-    from jobs.target import check_result_folder
 
-    check_result_folder(out, holds_earlier)
     inputs = load(config)
-    certificate = write_folder(out, inputs, run_algorithm(inputs))
-    if as_json:
-        write_json(certificate.model_dump(mode="json", by_alias=True))
-    else:
-        figures: dict[str, object] = {"algorithm": certificate.algorithm, "rows": certificate.rows}
-        figures |= {"published": certificate.published, "suppressed": certificate.suppressed}
-        if certificate.classes is not None:
-            figures["classes"] = certificate.classes
-        if certificate.node is not None:
-            figures["node"] = ", ".join(f"{name} {level}" for name, level in certificate.node.items())
-        figures |= {
-            name: value if isinstance(value, int) else f"{value:.6g}" for name, value in certificate.metrics.items()
-        }
-        write_table(("figure", "value"), [(name, str(value)) for name, value in figures.items()])
+    _show(write_folder(out, inputs, run_algorithm(inputs)), as_json=as_json)
     if inputs.table.dropped:
         note(f"{inputs.table.dropped:,} rows that lack values were left out")
     if inputs.spec.seed is not None and inputs.spec.algorithm in RANDOM:
         note("the random draws come from a seed: whoever knows or guesses it can repeat them; leave it out to publish")
     note(f"written to {out}; report.html shows figures of the original and is not for publication")
+
+
+def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation: Path, *, as_json: bool) -> None:
+    from coordinator.anonymization_client import ReleasingNode, request_of
+    from coordinator.cli.console import note
+    from coordinator.frequency_service import address_of
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from jobs.anonymization.folder import REPORT
+    from jobs.anonymization.spec import read_spec
+
+    request = request_of(read_spec(config), config.resolve().parent, dataset)
+    known, _, identity = load_federation(federation)
+    address = address_of(known.addresses, node)
+
+    async def fetched() -> Certificate:
+        at = ReleasingNode(identity, node, address)
+        try:
+            return await at.fetch(request, out)
+        finally:
+            await at.close()
+
+    _show(run_interruptibly(fetched()), as_json=as_json)
+    note(f"written to {out}: a release of '{request.dataset}' by {node}, which holds what its certificate claims")
+    if (out / REPORT).exists():
+        note("report.html shows figures of the original and is not for publication")
+
+
+def _show(certificate: Certificate, *, as_json: bool) -> None:
+    from coordinator.cli.console import write_json, write_table
+
+    if as_json:
+        write_json(certificate.model_dump(mode="json", by_alias=True))
+        return
+    figures: dict[str, object] = {"algorithm": certificate.algorithm, "rows": certificate.rows}
+    figures |= {"published": certificate.published, "suppressed": certificate.suppressed}
+    if certificate.classes is not None:
+        figures["classes"] = certificate.classes
+    if certificate.node is not None:
+        figures["node"] = ", ".join(f"{name} {level}" for name, level in certificate.node.items())
+    figures |= {
+        name: value if isinstance(value, int) else f"{value:.6g}" for name, value in certificate.metrics.items()
+    }
+    write_table(("figure", "value"), [(name, str(value)) for name, value in figures.items()])
+
+
+@app.command()
+def datasets(
+    node: Annotated[str, typer.Option("--node", metavar="PARTY", help="Whose node.")],
+    federation: FederationFile = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """List the datasets of a node of which releases may be asked for: columns and rules, and nothing of the rows."""
+    import asyncio
+
+    from coordinator.anonymization_client import HEADS, ReleasingNode, listing, listing_as_data, rules_of
+    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.frequency_service import address_of
+    from coordinator.member import load_federation
+    from protos.v1.anonymization_pb2 import OpenDataset
+
+    known, _, identity = load_federation(federation)
+    address = address_of(known.addresses, node)
+
+    async def listed() -> list[OpenDataset]:
+        at = ReleasingNode(identity, node, address)
+        try:
+            return await at.datasets()
+        finally:
+            await at.close()
+
+    found = asyncio.run(listed())
+    if as_json:
+        write_json(listing_as_data(node, found))
+        return
+    write_table(HEADS, listing(found))
+    for each in found:
+        note(rules_of(each))
+    if not found:
+        note(f"{node} lets no release leave for this coordinator")
 
 
 @app.command()

@@ -12,7 +12,7 @@ def query(
     text: Annotated[
         str | None,
         typer.Argument(
-            metavar="[QUERY]",
+            metavar="QUERY",
             help="Such as: avg(salary) where age >= 30 and city in ('Bern', 'Basel'). Without it: what may be asked.",
             show_default=False,
         ),

@@ -34,8 +34,8 @@ from jobs.anonymization.risk_document import (
     RiskDocument,
 )
 from jobs.anonymization.spec import CLUSTERING
-from jobs.document import software_version
 from link.errors import InputDataError
+from link.version import software_version
 
 _NO_CLASSES: Final = "the release has no equivalence classes, so there is no prosecutor risk"
 _CENTRES: Final = "no linkage by covering cells: published are centres of classes, which stand for others nearby"

@@ -18,10 +18,10 @@ from jobs.anonymization.frontier_document import FrontierDocument, Point, Refusa
 from jobs.anonymization.inputs import Inputs, requirements_of
 from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
-from jobs.document import software_version
 from jobs.folder import write_whole
 from jobs.toml import validate
 from link.errors import ConfigurationError
+from link.version import software_version
 
 TABLE: Final = "frontier.csv"
 DOCUMENT: Final = "frontier.json"

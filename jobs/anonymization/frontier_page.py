@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from jobs.anonymization.frontier_document import FrontierDocument, Point
-from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
+from link.version import software_version
 
 _SCRIPTS: Final = ("table", "theme", "estimates", "frontier")
 

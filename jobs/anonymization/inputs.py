@@ -51,7 +51,7 @@ class Inputs:
 
     Attributes:
         spec: The configuration.
-        config: Its file.
+        config: Its file; None where it came over the wire.
         table: The rows to anonymise.
         all_hierarchies: By column: of quasi-identifiers, and of sensitive columns that have one.
         levels: Of the sensitive column, without H if none is asked for; None where there are none.
@@ -61,7 +61,7 @@ class Inputs:
     """
 
     spec: AnonymizeSection
-    config: Path
+    config: Path | None
     table: Table
     all_hierarchies: Mapping[str, Hierarchy]
     levels: SensitiveLevels | None
@@ -85,9 +85,7 @@ def load(config: Path) -> Inputs:
     spec = read_spec(config)
     folder = config.resolve().parent
     table = table_of(spec, read_source(spec, folder))
-    given, files = _hierarchies(spec, folder, table)
-    for name, hierarchy in given.items():
-        hierarchy.align(table.column(name))  # so that values which it lacks are told before any work is done
+    given, files = hierarchies_of(spec, folder, table)
     return Inputs(
         spec,
         config,
@@ -187,8 +185,13 @@ def _diversity(spec: AnonymizeSection, given: DiversitySection) -> Model:
     return DistinctDiversity(int(given.value), column)
 
 
-def _hierarchies(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[dict[str, Hierarchy], dict[str, Path]]:
-    """Hierarchies by column, and the files of those that came from one."""
+def hierarchies_of(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[dict[str, Hierarchy], dict[str, Path]]:
+    """Hierarchies by column, and the files of those that came from one.
+
+    Raises:
+        ConfigurationError: A rule does not suit its column, or the column's role.
+        InputDataError: A file cannot be read, or a hierarchy lacks values of its column.
+    """
     found, files = {}, {}
     for name, entry in spec.hierarchies.items():
         column = table.column(name)
@@ -199,13 +202,19 @@ def _hierarchies(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[di
             )
         if isinstance(entry, FileEntry):
             files[name] = folder / entry.file
-            found[name] = _from_file(files[name], entry, entry.separator or spec.separator, name)
+            found[name] = from_file(files[name], entry, entry.separator or spec.separator, name)
         else:
             found[name] = _built(entry, column)
+        found[name].align(column)  # so that values which it lacks are told before any work is done
     return found, files
 
 
-def _from_file(path: Path, entry: FileEntry, separator: str, name: str) -> Hierarchy:
+def from_file(path: Path, entry: FileEntry, separator: str, name: str) -> Hierarchy:
+    """The hierarchy in a file, CSV or JSON.
+
+    Raises:
+        InputDataError: It cannot be read, or is wrong.
+    """
     if path.suffix == ".json":
         return from_json(path, name=name, add_top=entry.add_top)
     return from_csv(path, separator, name=name, add_top=entry.add_top)

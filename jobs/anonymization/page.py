@@ -25,9 +25,9 @@ from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.plots import paired_bars
 from jobs.anonymization.spec import RANDOM
 from jobs.anonymization.wording import ALWAYS, WORK, protections
-from jobs.document import software_version
 from jobs.report import text
 from jobs.report.page import page
+from link.version import software_version
 
 _MEANINGS: Final = {
     "gcp": ("GCP", "mean share of its hierarchy or range that a cell covers, 1 where suppressed"),

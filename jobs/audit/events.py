@@ -417,6 +417,32 @@ class QueryDecided(Event):
     denied: str | None = Field(description="Why; null where it was answered.")
 
 
+# -- releases of a party's own tables --------------------------------------------------------------------------------
+class TableReleased(Event):
+    """An anonymised release of a table leaves to a coordinator; nothing of it left before this entry."""
+
+    event = "table-released"
+    dataset: str
+    coordinator: str
+    request: Id = Field(description="SHA-256 of what was asked, with what the node added of its own.")
+    algorithm: str
+    k: int | None = Field(description="Null where the algorithm forms no classes.")
+    columns: tuple[str, ...] = Field(description="That leave, generalised or as they are.")
+    rows: int = Field(ge=0, description="How many are published.")
+    certificate: Id = Field(description="The digest in certificate.json, which the coordinator has, too.")
+    report: bool = Field(description="Whether the report with figures of the original leaves with it.")
+
+
+class ReleaseRefused(Event):
+    """A coordinator asked for a release and got none."""
+
+    event = "release-refused"
+    dataset: str
+    coordinator: str
+    code: str = Field(description="Of the error.")
+    reason: str = Field(description="As the coordinator was told it.")
+
+
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
     for model in (
@@ -447,6 +473,8 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         BatchForwarded,
         RouteRetired,
         QueryDecided,
+        TableReleased,
+        ReleaseRefused,
     )
 }
 

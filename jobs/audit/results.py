@@ -28,7 +28,7 @@ from jobs.model_document import MODEL_FILE, model_document, pack_model, read_mod
 from jobs.release import rows_of, verify
 from jobs.result import digest
 from jobs.tables import csv_chunks
-from jobs.target import ESTIMATES_FILE
+from jobs.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
 from mining.joint.estimated import unpack_estimates
@@ -143,7 +143,9 @@ class _Check:
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
             yield f"{party} signed other costs than it tells"
         if release.result_digest:
-            if _trains(result):
+            if _anonymizes(result):
+                yield from self._joint_release(release)
+            elif _trains(result):
                 yield from self._model(release)
             else:
                 yield from self._estimates(release) if result.estimated else self._tables(release)
@@ -169,6 +171,24 @@ class _Check:
             return
         if not written or digest(pack_model(model)) != release.result_digest:
             yield f"{MODEL_FILE} does not hold the model that {release.party} signed"
+
+    def _joint_release(self, release: Release) -> Iterator[str]:
+        from anonymize.verifier import verify as verify_release  # with what other results do without
+        from jobs.anonymized import Anonymized
+
+        try:
+            packed = (self.folder / JOINT_RELEASE).read_bytes()
+            signed = Anonymized.unpack(packed)
+            rows = pq.read_table(self.folder / RELEASE_PARQUET)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            yield f"{JOINT_RELEASE} or {RELEASE_PARQUET} cannot be read ({type(error).__name__})"
+            return
+        if digest(packed) != release.result_digest:
+            yield f"{JOINT_RELEASE} does not hold the release that {release.party} signed"
+        if not rows.equals(signed.table):
+            yield f"{RELEASE_PARQUET} does not hold the rows that {release.party} signed"
+        for finding in verify_release(self.folder).failures:
+            yield f"the release does not hold what its certificate claims: {finding.check}"
 
     def _estimates(self, release: Release) -> Iterator[str]:
         try:
@@ -214,6 +234,11 @@ class _Check:
             if digest(packed) != release.result_digest:
                 what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
                 yield f"{names} {what} that {release.party} signed"
+
+
+def _anonymizes(result: ResultDocument) -> bool:
+    """Whether the job has released rows."""
+    return result.parameters.get("anonymize") is not None
 
 
 def _trains(result: ResultDocument) -> bool:

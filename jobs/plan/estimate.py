@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from jobs.blended_parameters import is_blended
 from jobs.distributed_parameters import is_noisy
 from jobs.hybrid_parameters import is_reported
 from jobs.parameters import horizontal_mining
@@ -31,6 +32,10 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
     """
+    if spec.anonymizes:
+        from jobs.plan.anonymization import estimate_anonymization  # with what other jobs do without
+
+        return estimate_anonymization(spec, answers, latency_s, *others)
     if spec.trains:
         return estimate_model(spec, answers, latency_s, *others)
     if spec.is_vertical:
@@ -43,6 +48,10 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         from jobs.plan.distributed import estimate_noisy
 
         return estimate_noisy(spec, answers, latency_s, *others)
+    if is_blended(spec):
+        from jobs.plan.blended import estimate_blended
+
+        return estimate_blended(spec, answers, latency_s, *others)
     task, parties = horizontal_mining(spec), spec.job.parties
     answers = {name: answers[name] for name in parties}
     figures = Figures.of(task, answers, latency_s, spec.plan.bytes_per_s)

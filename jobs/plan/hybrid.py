@@ -86,7 +86,7 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
 
 
 def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Figures:
-    task, rows = hybrid_mining(spec), _rows(answers)
+    task, rows = hybrid_mining(spec), likely_rows(answers)
     spent = central(task, rows)
     sizes = expected(task, rows, spent)
     traffic = Traffic(tuple(answers))
@@ -97,7 +97,7 @@ def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Figures:
     return _Figures(task, rows, spent, sizes, traffic)
 
 
-def _rows(answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
+def likely_rows(answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
     """Numbers of records; who hides its own is taken to have as many as the others on average."""
     told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
     average = round(sum(told) / len(told)) if told else UNKNOWN_ROWS

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from jobs.document import software_version
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
 from jobs.report.tables import MOST_ROWS, most_common, top, with_intervals
 from jobs.statement import statement
+from link.version import software_version
 from protos.v1.control_pb2 import Approval, Proposal, Release
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _released(result: Result) -> list[tuple[str, str]]:
         *facts,
         ("released rows", text.number(published)),
         ("left out", text.number(left_out)),
-        ("levels", node),
+        ("levels", node or "one for each region"),
         ("files", "release.csv, release.parquet and certificate.json beside this page"),
     ]
 

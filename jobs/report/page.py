@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from markupsafe import Markup
 
 from jobs.report import render
-from jobs.report.content import content
 from jobs.report.tables import embedded, tables
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ def report(result: Result, *, written: datetime | None = None) -> str:
         result: What it tells.
         written: The time that it names as its own; now, if None.
     """
+    from jobs.report.content import content  # what only jobs tell; pages of other things come without
+
     return page("report.html.j2", content(result, written or datetime.now(UTC)), tables(result), _OF_JOBS)
 
 

@@ -19,7 +19,6 @@ from link.errors import ConfigurationError
 
 Noise = NDArray[np.int64]
 
-_LARGEST: Final = 1 << 32
 _WORK_BITS: Final = 192
 _TAIL_BITS: Final = 66
 _TABLE_BITS: Final = 128
@@ -35,15 +34,17 @@ class Skellam:
     Attributes:
         total_variation: By how much one number's distribution can differ from Skellam's at most. A release of D numbers
             adds D·(1 + e^ε) times this to δ.
+        largest: The largest variance that can be drawn.
 
     Raises:
         ConfigurationError: The variance is not above 0, or above 2^32.
     """
 
     total_variation: Final = 2.0**-62
+    largest: Final = 1 << 32
 
     def __init__(self, mu: float | Fraction) -> None:
-        if isinstance(mu, bool) or not isinstance(mu, int | float | Fraction) or not 0 < mu <= _LARGEST:
+        if isinstance(mu, bool) or not isinstance(mu, int | float | Fraction) or not 0 < mu <= self.largest:
             raise ConfigurationError(f"the variance of Skellam noise lies above 0 and is 2^32 at most, not {mu!r}")
         self.variance = Fraction(mu)
         self._first, self._bounds = _poisson_table(self.variance / 2)

@@ -137,14 +137,25 @@ class Curator:
     def frequencies(self, counts: Floats, n: int, summed: Floats | float = 1) -> Frequencies:
         """Frequencies from noisy counts.
 
-        With the noise's variance v a frequency f̂ has the variance f(1 − f)/n + v/n². Since f̂(1 − f̂) has the mean
-        f(1 − f)(1 − 1/n) − v/n², that is without bias (f̂(1 − f̂) + v/n²)/(n − 1) + v/n².
-
         Args:
             counts: Noisy counts, or sums of them.
             n: How many users' records were counted.
             summed: How many noisy counts each is the sum of.
         """
-        found = counts / n
-        noise = float(self.noise.variance) * np.asarray(summed) / n**2
-        return Frequencies(found, np.maximum((found * (1 - found) + noise) / (n - 1), 0) + noise)
+        return noisy_frequencies(counts, n, float(self.noise.variance) * np.asarray(summed))
+
+
+def noisy_frequencies(counts: Floats, n: int, noise: Floats | float) -> Frequencies:
+    """Frequencies in a population from noisy counts over n of its users.
+
+    With the noise's variance v a frequency f̂ has the variance f(1 − f)/n + v/n². Since f̂(1 − f̂) has the mean
+    f(1 − f)(1 − 1/n) − v/n², that is without bias (f̂(1 − f̂) + v/n²)/(n − 1) + v/n².
+
+    Args:
+        counts: Noisy counts.
+        n: How many users' records were counted, at least 2.
+        noise: v, the variance of the noise in each count.
+    """
+    found = counts / n
+    added = noise / n**2
+    return Frequencies(found, np.maximum((found * (1 - found) + added) / (n - 1), 0) + added)

@@ -299,3 +299,12 @@ def test_adult_verifies(shared_data: Path, tmp_path: Path) -> None:
     found = verify(tmp_path, adult / "adult.csv", ";")
     assert found.ok, found.failures
     assert not found.unchecked
+
+
+def test_models_of_classes_are_not_claimed_without_classes(folder: Path) -> None:
+    def deny(document: dict[str, Any]) -> None:
+        document.update(classes=None, sensitive_counts={})
+        document["model"]["k"] = 1000
+
+    reseal(folder, deny)
+    assert failed(folder) == {"claims about classes"}

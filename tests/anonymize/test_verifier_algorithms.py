@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anonymize.certificate import Certificate
+from anonymize.certificate import Certificate, sha256_of
 from anonymize.certifying import Sources, publish_folder
 from anonymize.clustering.gpkc import gpkc
 from anonymize.clustering.maa_slie import maa_slie
@@ -235,22 +236,44 @@ def test_condensed_stream(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda d: d["groups"]["sizes"].__setitem__(0, 2),
-        lambda d: d["groups"]["sums"][0].__setitem__(0, 1e6),
-        lambda d: d["groups"]["products"][0][0].__setitem__(0, -1.0),
-        lambda d: d["groups"].update(factor=2),
-        lambda d: d["groups"]["sums"].pop(),
+        lambda d, _: d["groups"]["sizes"].__setitem__(0, 2),
+        lambda _, m: m["sums"][0].__setitem__(0, 1e6),
+        lambda _, m: m["products"][0][0].__setitem__(0, -1.0),
+        lambda d, _: d["groups"].update(factor=2),
+        lambda _, m: m["sums"].pop(),
+        lambda _, m: m.pop("units"),
+        lambda d, _: d["groups"].update(moments="0" * 64),
+        lambda d, _: d.update(groups=None),
     ],
 )
-def test_lies_about_groups_are_found(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+def test_lies_about_groups_are_found(tmp_path: Path, edit: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     rng = np.random.default_rng(6)
     table = Table.of({"a": rng.normal(0, 1, 40).tolist(), "b": rng.normal(0, 1, 40).tolist()}, Roles((), ("a", "b")))
     release = condense(table, 5, rng=Randomness.from_seed(4))
     made = publish_folder(tmp_path, release, table, Requirements((KAnonymity(5),)))
     document = made.model_dump(mode="json", by_alias=True)
-    edit(document)
+    held = tmp_path / "moments.json"
+    moments, before = json.loads(held.read_text()), json.dumps(document)
+    edit(document, moments)
+    if json.dumps(document) == before:
+        held.write_text(json.dumps(moments))
+        document["groups"]["moments"] = sha256_of(held)
     Certificate.model_validate(document).sealed().write(tmp_path / "certificate.json")
     assert verify(tmp_path).failures
+
+
+def test_moments_of_groups_are_kept_apart_from_what_is_published(tmp_path: Path) -> None:
+    table = Table.of({"age": [21, 26, 25, 48, 32, 45], "visits": [1, 2, 2, 5, 3, 4]}, Roles((), ("age", "visits")))
+    release = condense(table, 2, rng=Randomness.from_seed(4))
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        publish_folder(folder, release, table, Requirements((KAnonymity(2),)))
+    told = json.loads((tmp_path / "one/certificate.json").read_text())
+    assert told["groups"].keys() == {"columns", "sizes", "factor", "moments"}  # two records follow from their moments
+    assert told["groups"]["moments"] != sha256_of(tmp_path / "two/moments.json")  # salted: guesses cannot be confirmed
+    (tmp_path / "one/moments.json").unlink()
+    found = verify(tmp_path / "one")
+    assert found.ok
+    assert [finding.check for finding in found.unchecked] == ["moments of the groups"]
 
 
 def test_a_foreign_record_among_condensed_ones_is_found(tmp_path: Path) -> None:

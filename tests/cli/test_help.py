@@ -48,6 +48,7 @@ COMMANDS = [
     "pki issue",
     "pki revoke",
     "pki show",
+    "query",
     "schema",
     "simulate",
 ]

@@ -18,11 +18,20 @@ ROWS = 400
 def test_models_among_nodes(tmp_path: Path) -> None:
     rows = {party: [row for row in baskets(ROWS, place) if row] for place, party in enumerate(PARTIES)}
     made = Organisations.create(tmp_path, rows)
-    privacy = {"model": "shuffle", "epsilon": "2", "delta": "1e-6"}
-    spec = job(privacy=privacy, itemsets={"top_k": 4, "min_support": "0.1"})
+    privacy = {"model": "shuffle", "epsilon": "2", "delta": "1e-6", "opted_in": ["south"]}
+    spec = job(privacy=privacy, itemsets={"top_k": 3, "min_support": "0.1", "max_length": 1})
     (tmp_path / "items").write_text("".join(f"{item}\n" for item in ITEMS))
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
-    words = ("compare", "job.toml", "--federation", "federation.toml", "--models", "local,distributed", "--out", "out")
+    words = (
+        "compare",
+        "job.toml",
+        "--federation",
+        "federation.toml",
+        "--models",
+        "distributed,blended",
+        "--out",
+        "out",
+    )
     try:
         made.start()
         ran = command(*words, cwd=tmp_path)
@@ -31,7 +40,7 @@ def test_models_among_nodes(tmp_path: Path) -> None:
         made.stop()
     contents = json.loads((tmp_path / "out/compare.json").read_text())
     assert (contents["simulated"], contents["seeds"], contents["not_run"]) == (False, None, [])
-    assert [each["model"] for each in contents["models"]] == ["exact", "local", "distributed"]
-    assert (contents["n_rows"], contents["true_itemsets"]) == (sum(map(len, rows.values())), 4)
+    assert [each["model"] for each in contents["models"]] == ["exact", "distributed", "blended"]
+    assert (contents["n_rows"], contents["true_itemsets"]) == (sum(map(len, rows.values())), 3)
     listed = command("job", "list", "--federation", "federation.toml", "--json", cwd=tmp_path)
     assert len(json.loads(listed.out)["jobs"]) == 3

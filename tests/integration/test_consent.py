@@ -19,6 +19,7 @@ from comine.__main__ import run
 from jobs.consent import approve, read_approval
 from jobs.release import verify
 from jobs.result import digest, unpack
+from jobs.spec import JobSpec
 from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
@@ -408,6 +409,12 @@ def test_data_that_changed_by_a_few_rows_are_not_mined_again(tmp_path: Path) -> 
             file.write_text(rows + "item0 item1\n")
             assert await mined() == bad
             assert await mined() == bad  # a refused job is not what the next one is compared with
+            privacy = {"model": "distributed", "epsilon": "2", "delta": "1e-6"}
+            contents = weekly().model_dump(mode="json", by_alias=True) | {"privacy": privacy}
+            noisy = JobSpec.of(contents, "job.toml", Path())
+            _, ends = await nodes.run(noisy)
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+            assert await mined() == bad  # nor is one whose noise covers these rows
             file.write_text(rows + "item0 item1\n" * 5)
             assert await mined() == good
 

@@ -160,6 +160,12 @@ def test_skellam_needs_a_delta_that_its_tables_leave() -> None:
         spent(replace(TASK, noise="skellam", delta=Decimal("1e-12")), 3)
 
 
+@pytest.mark.parametrize("epsilon", ["1e-3", "1e-9", "1e-38"])
+def test_skellam_noise_has_an_end(epsilon: str) -> None:
+    with pytest.raises(ConfigurationError, match='noise = "skellam" cannot be as large as this epsilon asks for'):
+        spent(replace(TASK, noise="skellam", epsilon=Decimal(epsilon)), 3)
+
+
 @pytest.mark.parametrize("noise", ["discrete-gaussian", "skellam"])
 @pytest.mark.parametrize("epsilon", ["0.1", "2", "3.3"])
 def test_no_more_is_spent_than_charged(noise: str, epsilon: str) -> None:

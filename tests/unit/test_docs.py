@@ -164,7 +164,15 @@ def test_error_pages_quote_what_comine_says(code: str) -> None:
 def test_every_protocol_has_a_page() -> None:
     modules = {path.stem for path in (ROOT / "crypto" / "protocols").glob("*.py")} - {"__init__"}
     assert modules - HELPERS == set(PROTOCOL_PAGES)
-    for page in (*PROTOCOL_PAGES.values(), "joint-models", "joint-itemsets", "hybrid", "distributed-noise"):
+    for page in (
+        *PROTOCOL_PAGES.values(),
+        "joint-models",
+        "joint-itemsets",
+        "joint-anonymisation",
+        "hybrid",
+        "distributed-noise",
+        "blended",
+    ):
         assert (ROOT / "docs" / "protocols" / f"{page}.md").is_file(), page
 
 

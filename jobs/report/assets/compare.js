@@ -20,7 +20,9 @@ function accuracyChart() {
       const points = data.models.filter((each) => each.model === model).sort((a, b) => a.epsilon - b.epsilon);
       const means = points.map(({ epsilon, f1 }) => [epsilon, mean(f1)]);
       return [
-        edges(model, means.slice(1).map((point, before) => [means[before], point]), key, { width: 2, opacity: 0.6 }),
+        ...(means.length > 1
+          ? [edges(model, means.slice(1).map((point, before) => [means[before], point]), key, { width: 2, opacity: 0.6 })]
+          : []),
         {
           type: "scatter",
           name: model,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
@@ -71,7 +72,7 @@ def repeated(share: AdditiveShare, times: int) -> AdditiveShare:
     return AdditiveShare(np.repeat(share.values, times), share.holder, share.holders)
 
 
-def node_sums(share: AdditiveShare, starts: Sequence[int]) -> AdditiveShare:
+def node_sums(share: AdditiveShare, starts: Sequence[int] | NDArray[np.int64]) -> AdditiveShare:
     """The share of the sums of consecutive parts that start there; none is empty."""
     sums: Words = np.add.reduceat(share.values, np.asarray(starts), dtype=share.word)
     return AdditiveShare(sums, share.holder, share.holders)

@@ -9,7 +9,7 @@ Too many small cells (`crowded`), for nodes that may be condemned by k alone:
     3. they compare V with MaxSup and open one bit a node to all
 Whole nodes (`examine`), where more than k is asked:
     1. every party shares n_ic besides
-    2. b_c is the AND of [n_c ≥ k] and of the bits of all other requirements (`models`, `insiders`)
+    2. b_c is the AND of [n_c ≥ k] and of the bits of all other requirements (`conditions`)
     3. as before with V = Σ (1 − b_c)·n_c
     4. of nodes that pass, the loss stays shared: Σ_c (1 − b_c)·n_c·(loss of a suppressed row − loss of a row in c), to
        which the public bound is added. Two losses are compared, and one bit is opened
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,8 @@ from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_bits import open_bits, open_values
 from crypto.protocols.two_party import TwoParty
 from link.session import Session
-from mining.joint.anonymisation.bits import all_of, node_sums, of_word, repeated, word_of
-from mining.joint.anonymisation.insiders import insider_bits
+from mining.joint.anonymisation.bits import node_sums, of_word, repeated, word_of
+from mining.joint.anonymisation.conditions import condition_bits
 from mining.joint.anonymisation.models import SensitiveTests
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, cell_losses
@@ -139,7 +140,15 @@ class Examiner:
         lane = self.session.lane(name)
         counts, starts = await self.session.compute(self._counts, nodes)
         whole = await self._shared(lane.lane("sum"), counts, (1 << 62) - 1)
-        met = await self._requirements(lane, nodes, counts)
+        met = await condition_bits(
+            lane.lane("conditions"),
+            self.secrets,
+            self.two_party,
+            self.task,
+            self.tests,
+            counts,
+            partial(self._histogram, nodes),
+        )
         over = lost = None
         if self.two_party is not None and whole is not None and met is not None:
             lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
@@ -209,20 +218,6 @@ class Examiner:
     async def _shared(self, lane: Session, numbers: Cells, largest: int) -> AdditiveShare | None:
         """The sum of all parties' numbers, none above `largest`, at the computing parties."""
         return await shared_sum(lane, self.secrets, numbers.astype(word_of(largest)), self.task.compute)
-
-    async def _requirements(self, lane: Session, nodes: Sequence[Node], counts: Cells) -> XorShare | None:
-        """Which cells meet all requirements; None at a party that computes nothing."""
-        task, parts = self.task, list[XorShare]()
-        largest = max(min(len(lane.parties) * task.k, self.n_rows), task.k)
-        small = await self._shared(lane.lane("capped"), np.minimum(counts, task.k), largest)
-        if self.two_party is not None and small is not None:
-            parts.append(await at_least(lane.lane("k"), self.two_party, small, task.k, width_for(largest)))
-        parts += await insider_bits(lane.lane("insiders"), self.secrets, self.two_party, task, counts)
-        for number, model in enumerate(self.tests.models):
-            histogram = await self.session.compute(self._histogram, nodes, model.column)
-            bits = await self.tests.bits(lane.lane(f"model {number}"), self.secrets, self.two_party, model, histogram)
-            parts += [] if bits is None else [bits]
-        return await all_of(lane.lane("all"), self.two_party, parts) if self.two_party is not None else None
 
     def _histogram(self, nodes: Sequence[Node], column: str) -> NDArray[np.int64]:
         """This party's rows in all cells with each value of a column, shape (cells, values)."""

@@ -17,7 +17,7 @@ from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 
-Algorithm = Literal["optimal", "samarati"]
+Algorithm = Literal["optimal", "samarati", "mondrian"]
 Origin = Literal["hidden", "shown"]
 Role = Literal["sensitive", "insensitive"]
 
@@ -73,7 +73,8 @@ class JointAnonymisation:
         carried: The other columns of the release.
         requirements: What every class must meet in the union of all parties' rows.
         max_suppression: Share of all rows that may be left out.
-        algorithm: `optimal`: the node of least loss. `samarati`: of the least height.
+        algorithm: `optimal`: the node of least loss. `samarati`: of the least height. `mondrian`: no node, but regions
+            that are cut in two as long as both sides meet the requirements; hierarchies name and order values.
         insider_k: Whoever takes its own rows away must be left with none, or with so many, in every class.
         k_site: No party has fewer rows in a class, but it may have none; None: it may have any number.
         origin: Whether the release tells whose a row is.

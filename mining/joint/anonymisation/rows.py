@@ -36,7 +36,7 @@ class CodedRows:
     @property
     def n_rows(self) -> int:
         """How many there are."""
-        return self.leaves.shape[1]
+        return int(self.leaves.shape[1])
 
     @classmethod
     def of(cls, table: Table, task: JointAnonymisation, me: str) -> CodedRows:

@@ -224,7 +224,11 @@ def _unit_variance(task: DistributedMining, parties: int) -> Fraction:
 
 @cache
 def _variance_for(epsilon: float, delta: float, parts: tuple[Fraction, ...], selected: Fraction) -> Fraction:
-    """The least variance v with which Skellam sums of v/s, M = 1, and a Gaussian choice of items have (ε, δ)."""
+    """The least variance v with which Skellam sums of v/s, M = 1, and a Gaussian choice of items have (ε, δ).
+
+    Raises:
+        ConfigurationError: No variance that can be drawn is enough.
+    """
     known = [float(part) for part in parts]
 
     def excess(variance: float) -> float:
@@ -238,6 +242,11 @@ def _variance_for(epsilon: float, delta: float, parts: tuple[Fraction, ...], sel
     most = 64.0 * max(least, 1.0)
     while excess(most) > 0:
         most *= 64
+        if most > Skellam.largest:
+            raise ConfigurationError(
+                'noise = "skellam" cannot be as large as this epsilon asks for; raise epsilon, or use '
+                '"discrete-gaussian"'
+            )
     return Fraction(crossing(excess, least / 2, most, least))
 
 

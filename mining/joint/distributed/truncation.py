@@ -41,7 +41,7 @@ def truncated_item_counts(data: Transactions, most: int) -> Counts:
         Shape (n_items,). Without any one of the rows, at most M of them are smaller, by 1 each.
     """
     counts = data.item_counts()
-    long = _rows(data, data.lengths > most)
+    long = data.chosen(data.lengths > most)
     if not long.n_rows:
         return counts
     places = _hashes(data.items)[long.indices]
@@ -104,7 +104,7 @@ def _mask(chosen: NDArray[np.bool_], width: int) -> Bitmaps:
 def _may_exceed(data: Transactions, candidates: Sets, most: int) -> Transactions:
     """The rows with so many items of candidates that more than `most` could be held."""
     if len(candidates) <= most:
-        return _rows(data, np.zeros(data.n_rows, bool))
+        return data.chosen(np.zeros(data.n_rows, bool))
     used = np.zeros(data.n_items, bool)
     used[candidates.ravel()] = True
     known = np.concatenate([[0], np.cumsum(used[data.indices])])
@@ -113,13 +113,7 @@ def _may_exceed(data: Transactions, candidates: Sets, most: int) -> Transactions
     least = width
     while math.comb(least, width) <= most:
         least += 1
-    return _rows(data, lengths >= least)
-
-
-def _rows(data: Transactions, chosen: NDArray[np.bool_]) -> Transactions:
-    """The chosen rows, on the same dictionary."""
-    offsets = np.concatenate([[0], np.cumsum(data.lengths[chosen])]).astype(np.int64)
-    return Transactions(data.items, offsets, data.indices[np.repeat(chosen, data.lengths)])
+    return data.chosen(lengths >= least)
 
 
 def _hashes(items: Sequence[str]) -> NDArray[np.uint64]:

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from mining.joint.hybrid.parameters import HybridMining
+from mining.joint.hybrid.parameters import Hops, HybridMining
 from mining.joint.spent import Spent
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def least_group(records: int, share: Fraction) -> int:
     return math.floor(share * records)
 
 
-def hidden(reports: list[int], task: HybridMining) -> int:
+def hidden(reports: list[int], task: Hops) -> int:
     """How many reports are left if those of the t + 1 parties with most are known; the record's own counts always."""
     return max(1, sum(sorted(reports)[: len(reports) - task.colluding - 1]))
 
@@ -179,5 +179,7 @@ def _sizes_asked(plan: MiningPlan) -> dict[int, int]:
 
 def _rounded_up(epsilon: float) -> float:
     """With so many significant digits as anybody reads, so that all parties write the same."""
+    if epsilon == 0.0:  # δ alone is enough
+        return epsilon
     scale = 10.0 ** (_DIGITS - 1 - math.floor(math.log10(epsilon)))
     return math.ceil(epsilon * scale) / scale

@@ -275,9 +275,10 @@ def _check_records(
     if total == 0:
         raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
     if not all(map(any, zip(*told.values(), strict=True))):
+        fewer = ", or with [itemsets] max_length = 1, which takes fewer phases" if task.search == "svsm" else ""
         raise InputDataError(
-            f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are, "
-            "or with [itemsets] max_length = 1, which takes fewer phases"
+            f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are"
+            f"{fewer}"
         )
     if task.min_support is not None and minimum_count(task.min_support, total) < least_count:
         raise PolicyDenied(

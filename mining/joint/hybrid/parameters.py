@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from ldp.sets.plan import MiningPlan
@@ -24,6 +24,22 @@ and it is what is left where all shufflers collude with the analyst."""
 
 LDP_MINER_LENGTH: Final = 8
 """To how many items LDPMiner pads whole rows in its first phase."""
+
+
+class Hops(Protocol):
+    """What the way of shuffled records needs to know of a job."""
+
+    @property
+    def analyst(self) -> str:
+        """The party that gets them."""
+
+    @property
+    def shufflers(self) -> tuple[str, ...]:
+        """The parties through which they go, the first first."""
+
+    @property
+    def colluding(self) -> int:
+        """How many parties may collude with whoever sees them."""
 
 
 @dataclass(frozen=True, slots=True)

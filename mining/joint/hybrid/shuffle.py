@@ -38,7 +38,7 @@ from ldp.shuffling.batch import TAG_KEY_BYTES, first_seen, shuffled, tags_of
 from link.errors import ProtocolViolation
 from link.session import Session
 from mining.joint.hybrid.budget import hidden
-from mining.joint.hybrid.parameters import HybridMining
+from mining.joint.hybrid.parameters import Hops
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts
 
 LABEL: Final = "reports"
@@ -56,7 +56,7 @@ class Route:
         own: This party's private key, where it is one of them.
     """
 
-    task: HybridMining
+    task: Hops
     keys: Mapping[str, bytes]
     own: bytes | None
 
@@ -86,7 +86,7 @@ class Phase(NamedTuple):
     n: int
 
 
-async def agree_on_route(session: Session, task: HybridMining) -> Route:
+async def agree_on_route(session: Session, task: Hops) -> Route:
     """Step 1: fresh keys of all that take layers off."""
     openers = (*task.shufflers[1:], task.analyst)
     own, keys = None, dict[str, bytes]()

@@ -7,14 +7,18 @@ import json
 import re
 import shutil
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.comparison import compare
+from coordinator.comparison_report import report as comparison_report
 from coordinator.simulate import simulate_job
 from jobs.findings import Result
 from jobs.report import report
+from jobs.spec import JobSpec
 from mining.transactions import Transactions
 from tests.joint.hybrid_world import PARTIES, baskets, job
 from tests.unit.jobs.results import consents, made, plan
@@ -216,3 +220,17 @@ def test_estimates_are_drawn_with_intervals(tmp_path: Path) -> None:
     dumped = seen(tmp_path, report(asyncio.run(simulate_job(spec, data, seed=1))))
     assert re.search(r'id="intervals".*?<canvas', dumped, re.DOTALL)
     assert "Confidence low" in dumped
+
+
+@pytest.mark.parametrize("epsilons", [(), (Decimal(1), Decimal(4))], ids=["one epsilon", "two"])
+def test_a_comparison_is_drawn_without_a_complaint(tmp_path: Path, epsilons: tuple[Decimal, ...]) -> None:
+    data = {party: Transactions.from_rows(baskets(500, place)) for place, party in enumerate(PARTIES)}
+    spec = job(privacy={"model": "distributed", "epsilon": "2", "delta": "1e-6"}, itemsets={"min_support": "0.2"})
+
+    async def run(changed: JobSpec, seed: int | None) -> Result:
+        return await simulate_job(changed, data, seed=seed)
+
+    made = asyncio.run(compare(spec, ("local", "distributed"), epsilons, run, (1,)))
+    dumped = seen(tmp_path, comparison_report(made))
+    assert dumped.count("<canvas") == 2
+    assert "tabulator-row " in dumped

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.hybrid_parameters import hybrid_mining, is_estimated, is_reported
+from jobs.parameters import horizontal_mining
 from jobs.report.job_file import job_file
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
@@ -77,6 +78,33 @@ def test_what_is_wrong_is_said(privacy: dict[str, Any], tables: dict[str, Any], 
     assert "\n" not in error.value.message
 
 
+def test_a_budget_without_a_model_is_no_exact_job() -> None:
+    contents = {
+        "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b"},
+        "itemsets": {"min_support": 2},
+    }
+    with pytest.raises(ConfigurationError, match=r"\[privacy\] model: is missing"):
+        JobSpec.of({**contents, "privacy": {"epsilon": 1, "delta": "1e-6"}}, "job.toml", Path())
+    for key, value in {"epsilon": 1, "delta": "1e-6", "shufflers": ["east"], "colluding": 2}.items():
+        spec = JobSpec.of({**contents, "privacy": {"model": "exact", key: value}}, "job.toml", Path())
+        with pytest.raises(ConfigurationError, match=rf'\[privacy\] {key} means nothing .* model = "exact"'):
+            horizontal_mining(spec)
+    assert horizontal_mining(JobSpec.of({**contents, "privacy": {"model": "exact"}}, "job.toml", Path()))
+
+
+@pytest.mark.parametrize("model", ["exact", "distributed"])
+def test_no_model_makes_noise_for_a_task_that_does_not_mine(model: str) -> None:
+    contents = {
+        "job": {"name": "x", "task": "naive-bayes", "parties": list(PARTIES), "dataset": "b"},
+        "naive_bayes": {"target": "ill", "attributes": ["sex"]},
+        "columns": {"ill": {"values": ["no", "yes"]}, "sex": {"values": ["f", "m"]}},
+    }
+    assert JobSpec.of(contents, "job.toml", Path()).trains
+    privacy = {"model": model, "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ConfigurationError, match=r'a \[privacy\] table means nothing with task = "naive-bayes"'):
+        JobSpec.of({**contents, "privacy": privacy}, "job.toml", Path())
+
+
 def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
     contents = {
         "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b", "partition": "hybrid"},
@@ -94,11 +122,21 @@ def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
     ("tables", "sentence"),
     [
         ({"itemsets": {"universe": "auto", "catalogue": None}}, "asks about the items of a public catalogue"),
-        ({"itemsets": {"disclose": "frequent"}}, "[itemsets] disclose means nothing with [privacy] model"),
+        ({"itemsets": {"disclose": "candidates"}}, "[itemsets] disclose means nothing with [privacy] model"),
         ({"itemsets": {"lambda": "0.5"}}, "[itemsets] lambda means nothing"),
         ({"union": {"bound": 8}}, "[union] bound means nothing"),
         ({"trust": {"compute": ["south", "east"]}}, "[trust] compute means nothing"),
         ({"privacy": {"contributions": [3]}}, "[privacy] contributions means nothing"),
+        ({"privacy": {"delta": "1e-6"}}, '[privacy] delta means nothing with [privacy] model = "local"'),
+        ({"privacy": {"local_epsilon": 2}}, "[privacy] local_epsilon means nothing"),
+        ({"privacy": {"shufflers": ["east"]}}, "[privacy] shufflers means nothing"),
+        ({"privacy": {"colluding": 2}}, "[privacy] colluding means nothing"),
+        ({"privacy": {"epsilon": 50}}, "the privacy budget epsilon must lie between 0.001 and 16, not 50"),
+        (
+            {"privacy": {**SHUFFLE, "local_epsilon": 50}},
+            "with reports of local_epsilon, the search for the 3 most frequent itemsets: the privacy budget epsilon",
+        ),
+        ({"itemsets": {"exclude": ["*"]}}, "[itemsets] universe has 0 but for those that exclude removes"),
         ({"privacy": {"search": "svsm"}, "itemsets": {"max_length": 1}}, 'search = "svsm" finds itemsets of two items'),
         ({"itemsets": {"top_k": 2}}, "the search for the 2 most frequent itemsets: k lies between 3 and 10,000 here"),
         ({"itemsets": {"exclude": ["[a-f]"]}}, "two items have one itemset beside themselves"),

@@ -69,6 +69,11 @@ def test_the_inverse_is_the_largest() -> None:
     assert not all(kept)
 
 
+def test_a_large_delta_is_enough_alone() -> None:
+    spent = central(shuffled(epsilon=1.0, delta=0.999999), SIZES)
+    assert (spent.epsilon, spent.delta) == (0.0, 0.999999)
+
+
 @given(st.lists(st.integers(0, 5000), min_size=3, max_size=3), st.integers(0, 1))
 @settings(max_examples=25, deadline=None)
 def test_more_records_never_cost_more_and_colluders_never_less(sizes: list[int], colluding: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spec import JobSpec
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, PolicyDenied
 from party.config import PartyConfig
 from party.judge import Judge
 from party.ledger import Ledger
@@ -36,5 +36,43 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
                 ask(spec(other), "analyst")
             assert f"the dataset 'baskets' of north has kind = \"{kind}\"" in error.value.message
             assert f'partition = "{other}" needs kind = ' in error.value.message
+    finally:
+        store.close(), ledger.close()
+
+
+def private(model: str) -> JobSpec:
+    contents = spec("horizontal").model_dump(mode="json", by_alias=True)
+    contents["privacy"] = {"model": model, "epsilon": "1", "delta": "1e-6"}
+    return JobSpec.of(contents, "job.toml", Path())
+
+
+def test_no_rule_tells_anything_exact_of_the_rows_to_a_job_under_a_privacy_model(tmp_path: Path) -> None:
+    """A refusal would tell whether rows have changed since the last job: of one record, with certainty."""
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north").replace("[policy]", "[policy]\nmin_new_rows = 5\nmin_support = 0.5"))
+    exact, noisy = spec("horizontal"), private("distributed")
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
+        with pytest.raises(PolicyDenied):
+            judge.check_data(exact, 100, b"now")
+        judge.check_data(noisy, 100, b"now")
+        later = [{each.rule for each in judge.verdicts(job, "analyst") if each.later} for job in (exact, noisy)]
+        assert later == [{"min_support", "min_new_rows"}, set()]
+    finally:
+        store.close(), ledger.close()
+
+
+def test_rows_in_which_rules_are_hidden_have_no_privacy_model(tmp_path: Path) -> None:
+    """What hides a rule changes many rows where one is added, which the noise is not made for."""
+    path = tmp_path / "north.toml"
+    hiding = '[dataset.hiding]\nrules = ["bread -> milk"]\nmin_support = 2\n'
+    path.write_text(party_toml("north", dataset=hiding))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
+        assert judge.decide(spec("horizontal"), "analyst") == "auto"
+        with pytest.raises(PolicyDenied, match=r"hides rules in 'baskets' .*\(rule hiding\), which no epsilon covers"):
+            judge.decide(private("distributed"), "analyst")
     finally:
         store.close(), ledger.close()

@@ -99,3 +99,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "longest_item_bytes": 5,
     }
     assert people["hints"][0]["examples"] == ["a=Yes", "a=yes"]
+
+
+def test_columns_of_queries_are_checked(tmp_path: Path) -> None:
+    queries = {"public": ["a"], "columns": {"b": ["sum"]}, "min_size": 2}
+    good, bad = rows(["x", "y"] * 4, ["1", "2", "3", "4"] * 2), rows(["x", "y"] * 4, ["1", "2", "3", "?"] * 2)
+    assert checked(tmp_path, good, queries=queries).problem == ""
+    assert "the column 'b' holds cells that are no numbers" in checked(tmp_path, bad, queries=queries).problem
+    assert "no column 'c'" in checked(tmp_path, good, queries=queries | {"public": ["c"]}).problem

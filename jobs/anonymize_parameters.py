@@ -1,0 +1,98 @@
+"""From a job specification to the public parameters of joint anonymisation."""
+
+from __future__ import annotations
+
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import SensitiveLevels
+from jobs.anonymization.inputs import requirements_of
+from jobs.anonymize_spec import INSIDER_K, JointAnonymizeSection, JointColumnSection
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier, Role
+
+
+def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
+    """The public parameters of a job that anonymises.
+
+    Raises:
+        ConfigurationError: A model is not offered for several parties, or looks at a column whose values are not named.
+        InputDataError: A hierarchy is wrong.
+    """
+    section = spec.anonymization
+    requirements = requirements_of(section.pooled, {})
+    assert requirements is not None  # k at least
+    carried = (
+        *_carried(section, section.sensitive, "sensitive"),
+        *_carried(section, section.insensitive, "insensitive"),
+    )
+    task = JointAnonymisation(
+        quasi_identifiers=tuple(_quasi_identifier(section, name) for name in section.quasi_identifiers),
+        carried=carried,
+        requirements=requirements,
+        max_suppression=section.max_suppression,
+        algorithm=section.algorithm,
+        insider_k=1 if spec.is_vertical else section.insider_k or INSIDER_K,
+        k_site=section.k_site,
+        origin=section.origin,
+        compute=spec.compute,
+        learners=spec.learners,
+        bound=spec.union.bound,
+    )
+    _check_values(task)
+    return task
+
+
+def check_partition(spec: JobSpec) -> None:
+    """Refuses what means nothing where parties hold columns.
+
+    Raises:
+        ConfigurationError: With the reason.
+    """
+    if not spec.is_vertical:
+        return
+    if spec.alignment.mode != "intersection":
+        raise ConfigurationError(
+            'columns of several parties are anonymised over the rows that all have; take [align] mode = "intersection"'
+        )
+    for name in ("insider_k", "k_site"):
+        if getattr(spec.anonymization, name) is not None:
+            raise ConfigurationError(
+                f"{name} is about parties that hold rows; where every party has columns of all rows it means nothing, "
+                "so leave it out"
+            )
+
+
+def _quasi_identifier(section: JointAnonymizeSection, name: str) -> QuasiIdentifier:
+    kind = section.columns.get(name, JointColumnSection()).kind
+    return QuasiIdentifier(name, kind, Hierarchy.of(name, section.hierarchies[name]))
+
+
+def _carried(section: JointAnonymizeSection, names: tuple[str, ...], role: Role) -> list[Carried]:
+    found = []
+    for name in names:
+        column = section.columns.get(name, JointColumnSection())
+        longest = max((len(value.encode()) for value in column.values or ()), default=column.most_bytes)
+        found.append(Carried(name, role, column.kind, column.values, longest))
+    return found
+
+
+def _check_values(task: JointAnonymisation) -> None:
+    """Refuses models of columns whose values nobody names, or names in part."""
+    values = {each.name: each.values for each in task.carried if each.role == "sensitive"}
+    for model in offered(task.requirements):
+        if model.column not in values:
+            raise ConfigurationError(f"the model looks at '{model.column}', which is not sensitive")
+        named = values[model.column]
+        if named is None:
+            raise ConfigurationError(
+                f"the model looks at '{model.column}'; name all its values in [anonymize.columns], since they must be "
+                "public to be counted together"
+            )
+        if isinstance(model, SensitiveLevels):
+            levels = {value for level in model.levels for value in level}
+            if levels != set(named):
+                raise ConfigurationError(
+                    f"[anonymize.levels] and the values of '{model.column}' in [anonymize.columns] differ; name the "
+                    "same"
+                )

@@ -1,0 +1,180 @@
+"""The `[anonymize]` table of a job: how rows of several parties are anonymised as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field, model_validator
+
+from jobs.anonymization.model_spec import LevelsSection, ModelSection
+from jobs.anonymization.spec import AnonymizeSection, Kind
+from jobs.spec_values import ColumnName, Fraction, Section
+from link.errors import ComineError, ConfigurationError
+
+if TYPE_CHECKING:
+    from anonymize.hierarchies.hierarchy import Hierarchy
+
+DEFAULT_BYTES: Final = 64
+INSIDER_K: Final = 2
+
+Label = str
+HierarchyRows = tuple[tuple[Label, ...], ...]
+
+
+class JointColumnSection(Section):
+    """An entry of `[anonymize.columns]`, equal at all parties.
+
+    Attributes:
+        kind: What the values of the column are; by default those of a tree.
+        values: Of a column that is published as it is, all that may occur, in order; "" where cells may be empty.
+        most_bytes: The longest cell of a column that is published as it is and whose values are not named.
+    """
+
+    kind: Kind = "tree"
+    values: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=100_000)
+    most_bytes: int = Field(default=DEFAULT_BYTES, ge=1, le=4096)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> JointColumnSection:
+        if self.values is not None and len(set(self.values)) < len(self.values):
+            raise ValueError("values names a value twice")
+        return self
+
+
+class JointAnonymizeSection(Section):
+    """The `[anonymize]` table of a job file.
+
+    Attributes:
+        quasi_identifiers: Columns that are generalised.
+        sensitive: Columns that models look at, published as they are.
+        insensitive: Columns that are published as they are. Whatever else a party's table has stays there.
+        algorithm: How the node is chosen, or `mondrian`, which cuts regions.
+        max_suppression: Share of all rows that may be left out, as an exact decimal.
+        insider_k: Without its own rows a party is left with none of a class, or with so many: `INSIDER_K` by default
+            where parties hold rows; where they hold columns it means nothing.
+        origin: `hidden`: nobody sees whose row is whose. `shown`: a column tells it, which needs `k_site`.
+        k_site: No party has fewer rows in a class, but it may have none.
+        model: Every condition that all classes meet.
+        levels: Of sensitivity, for H.
+        columns: What cells mean.
+        hierarchies: Of each quasi-identifier one row for each leaf, level 0 first; in a file the path of such a table
+            in CSV, which is read in when the job is.
+    """
+
+    quasi_identifiers: tuple[ColumnName, ...] = Field(min_length=1, max_length=64)
+    sensitive: tuple[ColumnName, ...] = ()
+    insensitive: tuple[ColumnName, ...] = ()
+    algorithm: Literal["optimal", "samarati", "mondrian"] = "optimal"
+    max_suppression: Fraction = Field(default=Decimal(0), ge=0, le=1)
+    insider_k: int | None = Field(default=None, ge=1, le=10_000)
+    origin: Literal["hidden", "shown"] = "hidden"
+    k_site: int | None = Field(default=None, ge=1, le=10_000)
+    model: ModelSection
+    levels: LevelsSection | None = None
+    columns: dict[ColumnName, JointColumnSection] = Field(default_factory=dict)
+    hierarchies: dict[ColumnName, HierarchyRows] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> JointAnonymizeSection:
+        named = (*self.quasi_identifiers, *self.sensitive, *self.insensitive)
+        for name in named:
+            if named.count(name) > 1:
+                raise ValueError(f"the column '{name}' is named twice; a column has one role")
+            if name == "origin" and self.origin == "shown":
+                raise ValueError('origin = "shown" adds a column "origin", and the job names one; rename it')
+        for name in self.columns:
+            if name not in named:
+                raise ValueError(f"[anonymize.columns] describes '{name}', which the job does not take; leave it out")
+            if name in self.quasi_identifiers and self.columns[name].values is not None:
+                raise ValueError(f"[anonymize.columns] {name}: the values of a quasi-identifier are its leaves")
+        for name in self.quasi_identifiers:
+            if name not in self.hierarchies:
+                raise ValueError(f"[anonymize.hierarchies] lacks one of the quasi-identifier '{name}'; all need one")
+        for name in self.hierarchies:
+            if name not in self.quasi_identifiers:
+                raise ValueError(f"[anonymize.hierarchies] has one of '{name}', which is no quasi-identifier")
+        if (self.origin == "shown") and self.k_site is None:
+            raise ValueError(
+                'origin = "shown" tells whose a row is, so that k in the union protects nobody; give k_site, the rows '
+                "of one party that a class needs"
+            )
+        if self.algorithm == "mondrian" and self.max_suppression:
+            raise ValueError('algorithm = "mondrian" leaves no row out; leave max_suppression out')
+        if self.model.k is None:
+            raise ValueError("[anonymize.model] k is missing; every class needs a least size")
+        return self
+
+    @property
+    def pooled(self) -> AnonymizeSection:
+        """The configuration by which the same rows would be anonymised in one place."""
+        return AnonymizeSection(
+            source="the parties",
+            quasi_identifiers=self.quasi_identifiers,
+            sensitive=self.sensitive,
+            insensitive=self.insensitive,
+            algorithm=self.algorithm,
+            max_suppression=self.max_suppression,
+            model=self.model,
+            levels=self.levels,
+        )
+
+
+def with_hierarchies(contents: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The contents of a job file, with its hierarchies read in: all parties see them, and the digest covers them.
+
+    Args:
+        contents: Of the file, as TOML has them.
+        folder: Where it lies.
+
+    Raises:
+        ConfigurationError: A hierarchy cannot be read.
+    """
+    section = contents.get("anonymize")
+    if not isinstance(section, dict):
+        return dict(contents)
+    given = section.get("hierarchies")
+    if not isinstance(given, dict) or not any(isinstance(entry, str | dict) for entry in given.values()):
+        return dict(contents)
+    found = {
+        name: _read(name, entry, folder) if isinstance(entry, str | dict) else entry for name, entry in given.items()
+    }
+    return {**contents, "anonymize": {**section, "hierarchies": found}}
+
+
+def _read(name: str, entry: Any, folder: Path) -> list[list[str]]:
+    """A hierarchy as rows, from a file or from intervals of whole numbers."""
+    from anonymize.hierarchies.files import rows_of
+
+    return [list(row) for row in rows_of(_hierarchy(name, entry, folder))]
+
+
+def _hierarchy(name: str, entry: Any, folder: Path) -> Hierarchy:
+    from anonymize.hierarchies import builders
+    from anonymize.hierarchies.files import from_csv, from_json
+    from jobs.anonymization.hierarchy_spec import FileEntry, IntervalsEntry
+
+    where = f"[anonymize.hierarchies] {name}"
+    try:
+        if isinstance(entry, str) or "file" in entry:
+            file = FileEntry.model_validate({"file": entry} if isinstance(entry, str) else entry)
+            path = folder / file.file
+            if path.suffix == ".json":
+                return from_json(path, name=name, add_top=file.add_top)
+            return from_csv(path, file.separator or ",", name=name, add_top=file.add_top)
+        if entry.get("builder") == "intervals":
+            built = IntervalsEntry.model_validate(entry)
+            if built.range is not None:
+                low, high = built.range
+                widths = [int(each) if each == int(each) else float(each) for each in built.widths]
+                return builders.intervals(range(low, high + 1), widths, int(built.origin), name=name)
+    except ComineError as error:
+        raise ConfigurationError(f"{where}: {error.message}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+    raise ConfigurationError(
+        f"{where}: give the path of a CSV or JSON file, or intervals with a range; other builders need the data, which "
+        "nobody has in one place"
+    )

@@ -1,0 +1,237 @@
+"""A release that several parties made together: its bytes, which every learner signs, and its folder."""
+
+from __future__ import annotations
+
+import base64
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jobs.target import JOINT_RELEASE
+from mining.joint.anonymisation.parameters import ORIGIN_COLUMN, JointAnonymisation
+
+if TYPE_CHECKING:
+    from anonymize.certificate import Certificate
+    from jobs.spec import JobSpec
+    from mining.joint.anonymisation.anonymise import JointRelease
+
+SCHEMA: Final = "comine.joint-release/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymized:
+    """A release of the rows of all parties.
+
+    Attributes:
+        n_rows: Rows that were anonymised.
+        node: Level of each quasi-identifier, by name; empty where regions were cut.
+        spans: Where regions were cut, by quasi-identifier that is told by intervals, from its first to its last value.
+        statistics: Work of the search.
+        totals: By column of t-closeness, how many of all rows have each value that occurs.
+        table: The released rows as text: quasi-identifiers, sensitive and insensitive columns; whose they are, where
+            that is shown.
+    """
+
+    n_rows: int
+    node: Mapping[str, int]
+    spans: Mapping[str, float]
+    statistics: Mapping[str, int]
+    totals: Mapping[str, Mapping[str, int]]
+    table: pa.Table
+
+    @classmethod
+    def of(cls, task: JointAnonymisation, found: JointRelease, parties: tuple[str, ...]) -> Anonymized:
+        """The release from what the protocol has found at a learner."""
+        assert found.rows is not None
+        columns: dict[str, Any] = dict(_generalised(task, found, found.rows.cells))
+        columns |= {name: pa.array(cells, pa.string()) for name, cells in found.rows.carried.items()}
+        if found.rows.sites is not None:
+            columns[ORIGIN_COLUMN] = _taken(parties, found.rows.sites)
+        node, spans = dict[str, int](), dict[str, float]()
+        if found.node is not None:
+            node = {each.name: int(level) for each, level in zip(task.quasi_identifiers, found.node, strict=True)}
+        if found.boxes is not None:
+            measured = zip(found.boxes.axes, found.boxes.spans, strict=True)
+            spans = {axis.name: span for axis, span in measured if not axis.is_tree}
+        return cls(found.n_rows, node, spans, dict(found.statistics), found.totals, pa.table(columns))
+
+    def pack(self) -> bytes:
+        """The canonical bytes: equal for equal releases."""
+        columns = {}
+        for name, column in zip(self.table.column_names, self.table.columns, strict=True):
+            values, codes = np.unique(np.array(column.to_pylist(), object).astype(str), return_inverse=True)
+            written = base64.b64encode(codes.reshape(-1).astype("<u4").tobytes()).decode()
+            columns[name] = {"values": values.tolist(), "codes": written}
+        contents = {
+            "schema": SCHEMA,
+            "n_rows": self.n_rows,
+            "published": self.table.num_rows,
+            "node": dict(self.node),
+            "spans": dict(self.spans),
+            "statistics": dict(self.statistics),
+            "totals": {name: dict(counts) for name, counts in self.totals.items()},
+            "order": self.table.column_names,
+            "columns": columns,
+        }
+        return json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Anonymized:
+        """What `pack` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        try:
+            told = json.loads(packed)
+            table = pa.table({name: _column(told["columns"][name], told["published"]) for name in told["order"]})
+            node = {name: told["node"][name] for name in told["order"] if name in told["node"]}
+            spans = {name: float(span) for name, span in dict(told["spans"]).items()}
+            found = cls(int(told["n_rows"]), node, spans, dict(told["statistics"]), dict(told["totals"]), table)
+            same = found.pack() == packed
+        except (KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
+            raise ValueError(f"these bytes are no joint release ({type(error).__name__})") from None
+        if not same:
+            raise ValueError("these bytes are no joint release in canonical form")
+        return found
+
+    def fits(self, task: JointAnonymisation) -> bool:
+        """Whether it is a release of the kind that a job asks for."""
+        expected = [*(each.name for each in task.quasi_identifiers), *(each.name for each in task.carried)]
+        if task.origin == "shown":
+            expected.append(ORIGIN_COLUMN)
+        levels = {each.name: each.hierarchy.height for each in task.quasi_identifiers}
+        if task.algorithm == "mondrian":
+            return not self.node and self.table.column_names == expected and self.table.num_rows == self.n_rows
+        known = self.node.keys() == levels.keys() and all(0 <= self.node[name] <= levels[name] for name in levels)
+        return known and self.table.column_names == expected and self.table.num_rows <= self.n_rows
+
+
+def publish(folder: Path, release: Anonymized, spec: JobSpec) -> Certificate:
+    """Writes `release.csv`, `release.parquet`, `certificate.json` and what the parties signed.
+
+    Args:
+        folder: Exists.
+        release: The release.
+        spec: The job.
+    """
+    from anonymize.certifying import write_release
+    from jobs.anonymize_parameters import joint_anonymisation
+
+    (folder / JOINT_RELEASE).write_bytes(release.pack())
+    certificate = certify(release, joint_anonymisation(spec), write_release(folder, release.table), spec.digest.hex())
+    certificate.write(folder / "certificate.json")
+    return certificate
+
+
+def certify(
+    release: Anonymized, task: JointAnonymisation, hashes: Mapping[str, str], configuration: str
+) -> Certificate:
+    """The certificate of a joint release, from what is public of it alone.
+
+    Args:
+        release: The release.
+        task: Its public parameters.
+        hashes: By name of a file of the release, its SHA-256.
+        configuration: SHA-256 of the job's specification.
+    """
+    from anonymize.certificate import SCHEMA as CERTIFICATE_SCHEMA
+    from anonymize.certificate import Certificate, CertifiedColumn, Hashes, Software
+    from anonymize.claims import claims_of
+    from jobs.anonymized_figures import class_sizes, metrics, scales, sensitive_counts, sensitive_domain
+    from link.version import software_version
+
+    claims = claims_of(task.requirements, sensitive_domain(release, task))
+    sizes = class_sizes(release, task)
+    described = {
+        each.name: CertifiedColumn(role="quasi_identifiers", kind=each.kind) for each in task.quasi_identifiers
+    }
+    described |= {each.name: CertifiedColumn(role=each.role, kind=each.kind) for each in task.carried}
+    if task.origin == "shown":
+        described[ORIGIN_COLUMN] = CertifiedColumn(role="insensitive", kind="tree")
+    measured = scales(release, task)
+    return Certificate(
+        schema=CERTIFICATE_SCHEMA,
+        algorithm=task.algorithm,
+        model=claims,
+        columns=described,
+        rows=release.n_rows,
+        published=release.table.num_rows,
+        suppressed=release.n_rows - release.table.num_rows,
+        suppression="drop",
+        classes=len(sizes),
+        statement=_statement(task, len(sizes)),
+        node=dict(release.node) or None,
+        heights={each.name: each.hierarchy.height for each in task.quasi_identifiers} if release.node else None,
+        sensitive_counts=sensitive_counts(release, task),
+        scales=measured,
+        metrics=metrics(release, task, sizes, measured, claims.k),
+        statistics=dict(release.statistics),
+        parameters={
+            "max_suppression": str(task.max_suppression),
+            "insider_k": task.insider_k,
+            "k_site": task.k_site,
+            "origin": task.origin,
+        },
+        hashes=Hashes(release=dict(hashes), configuration=configuration),
+        software=Software(
+            comine=software_version(),
+            python=platform.python_version(),
+            numpy=np.__version__,
+            pyarrow=pa.__version__,
+        ),
+    ).sealed()
+
+
+def _statement(task: JointAnonymisation, classes: int) -> str:
+    text = (
+        f"{classes} equivalence classes of at least {task.k} rows each in the union of all parties' rows; each meets "
+        "every condition of the model."
+    )
+    if task.insider_k > 1:
+        text += f" Without its own rows a party is left with none of a class, or with {task.insider_k} at least."
+    if task.k_site is not None:
+        text += f" A party has none of the rows of a class, or {task.k_site} at least."
+    return text
+
+
+def _generalised(task: JointAnonymisation, found: JointRelease, cells: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """By quasi-identifier what each row shows.
+
+    Args:
+        task: The public parameters.
+        found: What the protocol has found.
+        cells: Class of each row, shape (n,).
+    """
+    if found.boxes is not None:
+        columns = {}
+        for place, axis in enumerate(found.boxes.axes):
+            texts = axis.texts(found.boxes.low[:, place], found.boxes.high[:, place])
+            columns[axis.name] = _taken(tuple(texts), cells)
+        return columns
+    assert found.node is not None
+    shown = {}
+    for each, level in reversed(list(zip(task.quasi_identifiers, found.node, strict=True))):
+        labels = each.hierarchy.labels[level]
+        cells, numbers = np.divmod(cells, len(labels))
+        shown[each.name] = _taken(labels, numbers)
+    return {each.name: shown[each.name] for each in task.quasi_identifiers}
+
+
+def _taken(texts: tuple[str, ...], codes: NDArray[np.int64]) -> pa.Array:
+    return pa.array(texts, pa.string()).take(pa.array(codes))
+
+
+def _column(written: Mapping[str, Any], rows: int) -> pa.Array:
+    """Cells from their distinct values and codes."""
+    codes = np.frombuffer(base64.b64decode(written["codes"], validate=True), "<u4")
+    if len(codes) != rows:
+        raise ValueError("columns differ in length")
+    return pa.array(written["values"], pa.string()).take(pa.array(codes))

@@ -1,0 +1,71 @@
+"""From a job specification to the public parameters of blended mining."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.hybrid_parameters import check_given
+from jobs.spec import JobSpec
+from ldp.budget import check_epsilon
+from link.errors import ConfigurationError
+from mining.joint.blended.parameters import Blending
+from mining.joint.hybrid.parameters import DEFAULT_K
+from mining.transactions import matching
+
+MEANINGLESS: Final = {
+    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
+    "union": ("bound",),
+    "trust": ("compute",),
+    "privacy_": ("local_epsilon", "shufflers", "colluding", "noise", "contributions", "search"),
+}
+
+
+def is_blended(spec: JobSpec) -> bool:
+    """Whether a job puts noisy counts of trusted parties and perturbed records of the others together."""
+    return spec.mines and spec.privacy.model == "blended"
+
+
+def blended_mining(spec: JobSpec) -> Blending:
+    """The public parameters of blended mining, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The job names no trusted party or no other, asks for more than single items, or says what
+            means nothing.
+    """
+    given, privacy = spec.itemsets, spec.privacy
+    assert privacy.epsilon is not None  # which the specification refuses
+    assert privacy.delta is not None
+    check_given(spec, MEANINGLESS)
+    if not privacy.opted_in or set(privacy.opted_in) == set(spec.job.parties):
+        raise ConfigurationError(
+            '[privacy] model = "blended" needs opted_in, the parties whose people trust them to count: at least one, '
+            "and not all"
+        )
+    if given.max_length != 1 or spec.rules is not None:
+        raise ConfigurationError(
+            '[privacy] model = "blended" finds single items; set task = "itemsets" and [itemsets] max_length = 1'
+        )
+    if given.catalogue is None and given.universe not in ("auto", "frequent-items"):
+        raise ConfigurationError(
+            f'[itemsets] universe = "{given.universe}" means nothing with [privacy] model = "blended": trusted parties '
+            "name items by noisy counts; leave it out, or give the path of a public catalogue"
+        )
+    check_epsilon(float(privacy.epsilon))
+    return Blending(
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        k=given.top_k or DEFAULT_K,
+        opted_in=tuple(party for party in spec.job.parties if party in privacy.opted_in),
+        analyst=spec.analyst,
+        learners=spec.learners,
+        catalogue=_catalogue(spec),
+        min_support=given.min_support_,
+    )
+
+
+def _catalogue(spec: JobSpec) -> tuple[str, ...] | None:
+    given = spec.itemsets
+    if given.catalogue is None:
+        return None
+    excluded = matching(given.catalogue, given.exclude)
+    return tuple(item for item in given.catalogue if item not in excluded)

@@ -1,0 +1,221 @@
+"""Bringing the released rows of all parties together, so that nobody sees whose row it is.
+
+    1. every party generalises its rows and leaves out those in classes that are not released; what is left it pads with
+       marked dummies up to a public bound
+    2. all rows go through the shuffler to the collector (`mining.joint.hybrid.shuffle`), sealed for it
+    3. the collector takes the dummies out, puts the rows in ascending order of bytes, checks that every class has the
+       size that it must have, and opens them to the learners
+    4. every learner checks the same, and that without its own rows no class is left with too few
+
+With two parties everybody can tell the other's rows from its own.
+
+Rounds:     3.
+Output:     the released rows, to the learners.
+Adversary:  semi-honest; whose row it is stays hidden unless the collector and the shuffler collude.
+Leakage:    public bounds of the parties' numbers of rows; the collector learns the rows.
+Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd", SOSP 2017, section 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.sealed import Rows
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation
+from link.session import Session
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.rows import CodedRows
+from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
+
+MAX_BOUND: Final = 1 << 27  # rows of a party
+_HEAD: Final = np.dtype([("real", "u1"), ("site", "u1"), ("cell", "<u8")])
+
+
+class Hops(NamedTuple):
+    """The way of the rows.
+
+    Attributes:
+        analyst: The collector.
+        shufflers: The one shuffler.
+        colluding: Nobody.
+    """
+
+    analyst: str
+    shufflers: tuple[str, ...]
+    colluding: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """The released rows of all parties, in ascending order of their bytes.
+
+    Attributes:
+        cells: Class of each row, shape (n,).
+        sites: Place of the party of each row among those of the job, shape (n,); None where that is hidden.
+        carried: By column that is published as it is, the cells.
+    """
+
+    cells: NDArray[np.int64]
+    sites: NDArray[np.int64] | None
+    carried: Mapping[str, list[str]]
+
+
+async def public_bounds(session: Session, task: JointAnonymisation, n_rows: int) -> dict[str, int]:
+    """How many rows each party has at most: the job's bound, or the next power of two of each party's number.
+
+    Raises:
+        InputDataError: This party has more rows than the job's bound.
+    """
+    if task.bound is not None:
+        if n_rows > task.bound:
+            raise InputDataError(
+                f"{session.me} has more rows than the job's bound of {task.bound}; raise [union] bound",
+                party=session.me,
+            )
+        return dict.fromkeys(session.parties, task.bound)
+    exponents = {session.me: max(n_rows - 1, 0).bit_length()}
+    await session.open("size classes", np.array([exponents[session.me]], np.uint8))
+    for peer in session.others:
+        exponents[peer] = int((await session.receive_opened(peer, "size classes", np.uint8, (1,)))[0])
+        if 1 << exponents[peer] > MAX_BOUND:
+            raise MalformedMessage(f"{peer} tells of more rows than a party may have", party=peer)
+    return {party: 1 << exponents[party] for party in session.parties}
+
+
+async def assemble(
+    session: Session,
+    task: JointAnonymisation,
+    rows: CodedRows,
+    cells: NDArray[np.int64],
+    bounds: Mapping[str, int],
+) -> Assembled | None:
+    """Brings the released rows together.
+
+    Args:
+        session: A lane of its own.
+        task: The public parameters.
+        rows: This party's.
+        cells: Class of each of them, −1 where it is not released, shape (n,).
+        bounds: How many rows each party has at most.
+
+    Returns:
+        All released rows, to a learner; None to anybody else.
+
+    Raises:
+        ProtocolViolation: Rows got lost or changed on their way.
+        MalformedMessage: The collector opened something else than rows.
+    """
+    form = _Form.of(task)
+    chosen = np.flatnonzero(cells >= 0)
+    site = session.parties.index(session.me) if task.origin == "shown" else 0
+    own = form.pack(rows, cells, chosen, site)
+    route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)))
+    lane, phase = session.lane("rows"), Phase(0, bounds, form.size, 1)
+    if session.me == task.collector:
+        others, lost = await collect_shuffled(lane, route, phase)
+        if lost:
+            raise ProtocolViolation(
+                "rows got lost between the parties, so that classes may be too small; check the versions of all nodes, "
+                "and run the job again"
+            )
+        whole = form.sorted(np.concatenate([own, others[others[:, 0] == 1]]))
+        await open_document(session.lane("release"), "release", whole.tobytes(), len(whole), task.learners)
+    else:
+        padded = np.zeros((bounds[session.me], form.size), np.uint8)
+        padded[: len(own)] = own
+        if session.me == task.shuffler:
+            await shuffle_first(lane, route, phase, padded)
+        else:
+            await send_reports(lane, route, phase, padded)
+        if session.me not in task.learners:
+            return None
+        most = sum(bounds.values())
+        document = await receive_document(
+            session.lane("release"), task.collector, "release", most_bytes=most * form.size, most=most
+        )
+        if len(document) % form.size:
+            raise MalformedMessage(f"{task.collector} opened no rows; check that node", party=task.collector)
+        whole = np.frombuffer(document, np.uint8).reshape(-1, form.size)
+    try:
+        return form.unpack(whole, len(session.parties), shown=task.origin == "shown")
+    except (ValueError, IndexError):
+        raise MalformedMessage(
+            f"{task.collector} opened rows that cannot be read; check that node", party=task.collector
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a row is written: a head, and of each cell its length and its bytes, or its place among public values.
+
+    Attributes:
+        task: The public parameters.
+        widths: Bytes of each carried column.
+    """
+
+    task: JointAnonymisation
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, task: JointAnonymisation) -> _Form:
+        return cls(task, tuple(4 if each.values is not None else 4 + each.most_bytes for each in task.carried))
+
+    @property
+    def size(self) -> int:
+        """Bytes of a row."""
+        return _HEAD.itemsize + sum(self.widths)
+
+    def pack(self, rows: CodedRows, cells: NDArray[np.int64], chosen: NDArray[np.int64], site: int) -> Rows:
+        head = np.zeros(len(chosen), _HEAD)
+        head["real"], head["site"], head["cell"] = 1, site, cells[chosen]
+        parts = [head.view(np.uint8).reshape(len(chosen), _HEAD.itemsize)]
+        for each in self.task.carried:
+            if each.values is not None:
+                codes = rows.codes[each.name][chosen].astype("<u4")
+                parts.append(codes.view(np.uint8).reshape(len(chosen), 4))
+                continue
+            column = rows.carried[each.name]
+            written = _texts([*column.values.to_pylist(), ""], each.most_bytes)  # the last is for empty cells
+            parts.append(written[column.codes[chosen]])
+        return np.concatenate(parts, axis=1)
+
+    def sorted(self, rows: Rows) -> Rows:
+        """In ascending order of bytes."""
+        return rows[np.lexsort(rows.T[::-1])] if len(rows) else rows
+
+    def unpack(self, rows: Rows, parties: int, *, shown: bool) -> Assembled:
+        """What rows say.
+
+        Raises:
+            ValueError: They are none.
+        """
+        head = np.ascontiguousarray(rows[:, : _HEAD.itemsize]).view(_HEAD).reshape(-1)
+        if (head["real"] != 1).any() or (head["site"] >= (parties if shown else 1)).any():
+            raise ValueError("dummies, or rows of nobody")
+        start, carried = _HEAD.itemsize, dict[str, list[str]]()
+        for each, width in zip(self.task.carried, self.widths, strict=True):
+            part = np.ascontiguousarray(rows[:, start : start + width])
+            start += width
+            numbers = np.ascontiguousarray(part[:, :4]).view("<u4").reshape(-1).tolist()
+            if each.values is not None:
+                carried[each.name] = [each.values[number] for number in numbers]
+                continue
+            if any(number > each.most_bytes for number in numbers):
+                raise ValueError("a cell is too long")
+            written = [row.tobytes() for row in part[:, 4:]]
+            carried[each.name] = [text[:length].decode() for text, length in zip(written, numbers, strict=True)]
+        sites = head["site"].astype(np.int64) if shown else None
+        return Assembled(head["cell"].astype(np.int64), sites, carried)
+
+
+def _texts(texts: list[str], most: int) -> Rows:
+    """Texts as rows: length, then bytes, then zeros."""
+    raw = [text.encode() for text in texts]
+    rows = b"".join(len(each).to_bytes(4, "little") + each.ljust(most, b"\0") for each in raw)
+    return np.frombuffer(rows, np.uint8).reshape(len(raw), 4 + most)

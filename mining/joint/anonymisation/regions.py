@@ -1,0 +1,177 @@
+"""A party's own rows in the regions of a partition: how many lie on either side of each cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.joint.anonymisation.axes import Places, PublicAxis
+from mining.joint.anonymisation.rows import Cells, CodedRows, Counter
+
+_DONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Cuts of regions on one axis each, region by region, behind each place of the box but the last.
+
+    Attributes:
+        sizes: Cuts of each region, at least one, shape (r,).
+        left: This party's rows up to each cut, shape (cuts,).
+        right: Its rows behind it, shape (cuts,).
+        region: Region of each entry, shape (r,).
+        axis: Its axis, shape (r,).
+        first: First place of the box, shape (r,).
+    """
+
+    sizes: Places
+    left: Cells
+    right: Cells
+    region: Places
+    axis: Places
+    first: Places
+
+    @property
+    def starts(self) -> Places:
+        """Where the cuts of each region start."""
+        return np.cumsum(self.sizes) - self.sizes
+
+
+class OwnRegions:
+    """Which region each of a party's rows lies in.
+
+    Args:
+        places: Place of each distinct tuple on each axis, shape (d, u).
+        weights: Rows of each tuple, shape (u,).
+        owner: Tuple of each row, shape (n,).
+        codes: By sensitive column with public values, the value of each row.
+        values: By such a column, how many values there are.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        weights: Cells,
+        owner: Cells,
+        codes: Mapping[str, NDArray[np.int64]],
+        values: Mapping[str, int],
+    ) -> None:
+        self._places, self._weights, self._owner = places, weights, owner
+        self._codes, self._values = codes, values
+        self._region = np.zeros(len(weights), np.int64)  # of the level; _DONE of those that remain
+        self._class = np.full(len(weights), -1, np.int64)
+
+    @classmethod
+    def of(cls, rows: CodedRows, counter: Counter, axes: Sequence[PublicAxis], values: Mapping[str, int]) -> OwnRegions:
+        """All rows in one region."""
+        places = [axis.places[leaves] for axis, leaves in zip(axes, counter.tuples, strict=True)]
+        return cls(np.stack(places), counter.weights, counter.owner, rows.codes, values)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self._owner)
+
+    @property
+    def classes(self) -> Places:
+        """Of each row the region that remains, shape (n,)."""
+        return self._class[self._owner]
+
+    def cuts(self, region: Places, axis: Places, low: Places, high: Places) -> Cuts:
+        """Counts on both sides of all cuts.
+
+        Args:
+            region: Regions, perhaps several times with different axes, shape (r,).
+            axis: An axis of each, on which its box is no single place, shape (r,).
+            low: First place of all regions on each axis, shape (regions, d).
+            high: Last place.
+        """
+        first = low[region, axis]
+        sizes = high[region, axis] - first
+        counts = self._histogram(region, axis, first, sizes, self._region, self._places, self._weights)
+        left, right = _sides(counts[:, None], sizes)
+        return Cuts(sizes, left[:, 0], right[:, 0], region, axis, first)
+
+    def histogram(self, column: str) -> NDArray[np.int64]:
+        """All rows with each value of a column as one class, shape (1, values)."""
+        return np.bincount(self._codes[column], minlength=self._values[column]).astype(np.int64)[None]
+
+    def side_histograms(self, cuts: Cuts, column: str) -> NDArray[np.int64]:
+        """Rows with each value of a column left of each cut, then right of each, shape (2 · cuts, values)."""
+        values = self._values[column]
+        rows = self._owner
+        ones = np.ones(len(rows), np.int64)
+        counts = self._histogram(
+            cuts.region,
+            cuts.axis,
+            cuts.first,
+            cuts.sizes,
+            self._region[rows],
+            self._places[:, rows],
+            ones,
+            self._codes[column],
+            values,
+        )
+        return np.concatenate(_sides(counts.reshape(-1, values), cuts.sizes))
+
+    def divide(self, axis: Places, place: Places, done: int) -> None:
+        """Follows the cuts of a level.
+
+        Args:
+            axis: Of the cut of each region, −1 where it remains, shape (regions,).
+            place: The last place of the left side.
+            done: How many regions remained before.
+        """
+        open_ = np.flatnonzero(self._region >= 0)
+        region = self._region[open_]
+        remains = axis[region] < 0
+        number = np.cumsum(axis < 0) - 1 + done
+        self._class[open_[remains]] = number[region[remains]]
+        self._region[open_[remains]] = _DONE
+        moved, region = open_[~remains], region[~remains]
+        right = self._places[axis[region], moved] > place[region]
+        self._region[moved] = 2 * (np.cumsum(axis >= 0) - 1)[region] + right
+
+    @staticmethod
+    def _histogram(
+        region: Places,
+        axis: Places,
+        first: Places,
+        sizes: Places,
+        of: Places,
+        places: Places,
+        weights: Cells,
+        codes: NDArray[np.int64] | None = None,
+        values: int = 1,
+    ) -> Cells:
+        """Rows at each place of each box, of each value where there are several; flat."""
+        starts = np.cumsum(sizes + 1) - (sizes + 1)
+        total = int((sizes + 1).sum()) * values
+        counts = np.zeros(total, np.int64)
+        for each in np.unique(axis).tolist():
+            asked = np.flatnonzero(axis == each)
+            entry = np.full(int(max(region.max(), of.max(initial=0))) + 1, -1)
+            entry[region[asked]] = asked
+            inside = np.flatnonzero(of >= 0)
+            inside = inside[entry[of[inside]] >= 0]
+            number = entry[of[inside]]
+            cells = starts[number] + places[each, inside] - first[number]
+            if codes is not None:
+                cells = cells * values + codes[inside]
+            counts += np.bincount(cells, weights[inside], total).astype(np.int64)
+        return counts
+
+
+def _sides(counts: NDArray[np.int64], sizes: Places) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What lies left and right of each cut, from what lies at each place, shape (cuts, values) each."""
+    ends = np.cumsum(sizes + 1)
+    sums = np.cumsum(counts, axis=0)
+    before = sums[ends - 1 - sizes] - counts[ends - 1 - sizes]
+    totals = sums[ends - 1] - before
+    cut = np.ones(len(counts), bool)
+    cut[ends - 1] = False
+    left = sums[cut] - np.repeat(before, sizes, axis=0)
+    return left, np.repeat(totals, sizes, axis=0) - left

@@ -1,0 +1,1 @@
+"""Anonymising aligned rows whose columns lie at several parties, as if they lay in one table."""

@@ -1,0 +1,230 @@
+"""Joining the parties' parts of the released rows in an order that says nothing, at the collector.
+
+    1. every party writes its part of every common row: its part of the row's class, and its columns that are published
+       as they are; one shared sum leaves whole rows shared between the collector and the shuffler
+    2. the shuffler puts the shared rows in an order of its own (`shared_permutation`)
+    3. where rows may be suppressed, whether each is released has been looked up before, as a shared bit
+       (`shared_lookup`), and goes with it; the collector permutes the rows as well, so that nobody knows the order, and
+       these bits are opened to both
+    4. the shuffler opens its shares of the released rows to the collector, who puts the rows in ascending order of
+       bytes, checks that every class has the size that it must have, and opens them to the other learners
+
+Rounds:     1, those of one permutation or of a look-up and two, and 2 or 3.
+Output:     the released rows, to the learners.
+Adversary:  semi-honest. The shuffler sees no row that is not its own; the collector sees released rows without their
+            places; of a suppressed row nobody sees anything, and nobody learns which row it is.
+Collusion:  collector and shuffler together read all parties' parts of all rows.
+Leakage:    how many rows are suppressed; to learners what the release and their own columns tell.
+Source:     Mohassel and Sadeghian, EUROCRYPT 2013 (permute and share); Laur, Willemson and Zhang, "Round-Efficient
+            Oblivious Database Manipulation", ISC 2011 (shuffling by each holder in turn).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.bit_matrix import unpack_bits
+from crypto.primitives.masks import Words
+from crypto.primitives.sealed import Rows
+from crypto.primitives.sharing import AdditiveShare
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.secure_sum import shared_sum
+from crypto.protocols.shared_lookup import look_up
+from crypto.protocols.shared_permutation import permute
+from crypto.protocols.two_party import TwoParty
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+from mining.joint.anonymisation.assembly import Assembled, _Form
+from mining.joint.anonymisation.parameters import Found
+from mining.joint.anonymisation.vertical.columns import HeldColumns, part_of
+from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.vertical.parameters import in_job_order
+
+_WORD_BYTES = 4
+
+
+async def assemble(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
+    held: HeldColumns,
+    found: Found,
+    allowed: int,
+) -> Assembled | None:
+    """Joins the parties' parts of the released rows.
+
+    Args:
+        session: A lane of its own.
+        secrets: Pairwise secrets of this session.
+        pairs: By peer this party's half of an agreement with it.
+        held: This party's columns.
+        found: The node and its released classes.
+        allowed: How many rows may be suppressed.
+
+    Returns:
+        The released rows, in ascending order of their bytes, to a learner; None to anybody else.
+
+    Raises:
+        ProtocolViolation: What came out are no rows of the released classes.
+        MalformedMessage: The collector opened something else than rows.
+    """
+    forms = _Forms.of(session, held)
+    cells = await session.compute(_own_cells, held, found, session.me)
+    own = await session.compute(forms.pack, held, cells, session.me)
+    collector, shuffler = held.task.collector, held.task.shuffler
+    holders = in_job_order(session.parties, (collector, shuffler))
+    shared = await shared_sum(session.lane("rows"), secrets, own.reshape(-1), holders)
+    index = None
+    if allowed:  # which is public
+        index = await shared_sum(session.lane("classes"), secrets, cells.astype(np.uint32), holders)
+    rows = None
+    if session.me in holders and shared is not None:
+        pair = pairs[shuffler if session.me == collector else collector]
+        rows = await _shuffled(session, pair, held, forms, shared, index, found.released)
+    document = None
+    if rows is not None:  # at the collector
+        document = rows
+        await open_document(session.lane("release"), "release", document.tobytes(), len(document), held.task.learners)
+    elif session.me in held.task.learners:
+        most = held.n_rows * forms.row_bytes
+        came = await receive_document(session.lane("release"), collector, "release", most_bytes=most, most=held.n_rows)
+        if len(came) % forms.row_bytes:
+            raise MalformedMessage(f"{collector} opened no rows; check that node", party=collector)
+        document = np.frombuffer(came, np.uint8).reshape(-1, forms.row_bytes)
+    return None if document is None else _read(held, found, forms, document, allowed)
+
+
+async def _shuffled(
+    session: Session,
+    pair: TwoParty,
+    held: HeldColumns,
+    forms: _Forms,
+    rows: AdditiveShare,
+    index: AdditiveShare | None,
+    released: NDArray[np.bool_],
+) -> Rows | None:
+    """The released rows in an order that says nothing, to the collector; None to the shuffler."""
+    collector, shuffler, width = held.task.collector, held.task.shuffler, forms.words
+    owners = [shuffler]
+    if index is not None:
+        kept = await look_up(session.lane("look up"), pair, index, released)
+        # Shares of bits add up to these modulo 2; what else their sum holds is not opened.
+        bits = unpack_bits(kept.planes, kept.number)[0].astype(np.uint32)
+        joined = np.concatenate([rows.values.reshape(-1, width), bits[:, None]], axis=1)
+        rows, width = AdditiveShare(joined.reshape(-1), rows.holder, rows.holders), width + 1
+        owners.append(collector)
+    for owner in owners:
+        order = None
+        if owner == session.me:
+            order = session.randomness("order").permutation(held.n_rows).astype(np.int64)
+        rows = await permute(session.lane(f"order of {owner}"), pair, rows, width, owner, order)
+    values = rows.values.reshape(-1, width)
+    if index is not None:
+        values = np.ascontiguousarray(values[await _open_released(session, pair, values[:, -1]), :-1])
+    lane = session.lane("joined")
+    if session.me == shuffler:
+        await lane.open("joined rows", values, (collector,))
+        return None
+    theirs = await lane.receive_opened(shuffler, "joined rows", np.uint32, values.shape)
+    return forms.bytes_of(values + theirs)
+
+
+async def _open_released(session: Session, pair: TwoParty, shares: Words) -> NDArray[np.bool_]:
+    """Opens to both which places of the secret order are released."""
+    lane = session.lane("released")
+    own = (shares & np.uint32(1)).astype(np.uint8)
+    await lane.open("released rows", own, (pair.peer,))
+    theirs = await lane.receive_opened(pair.peer, "released rows", np.uint8, own.shape)
+    if (theirs > 1).any():
+        raise MalformedMessage(f"{pair.peer} opened bits that are neither 0 nor 1; check that node", party=pair.peer)
+    return np.asarray(own ^ theirs, np.bool_)
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """How a joined row is written: the parties' parts one after another, in words.
+
+    Attributes:
+        forms: By party, how its part is written.
+    """
+
+    forms: Mapping[str, _Form]
+
+    @classmethod
+    def of(cls, session: Session, held: HeldColumns) -> _Forms:
+        return cls({party: _Form.of(part_of(held.task, held.holders, party)) for party in session.parties})
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return sum(form.size for form in self.forms.values())
+
+    @property
+    def words(self) -> int:
+        """Words of a row."""
+        return -(-self.row_bytes // _WORD_BYTES)
+
+    def pack(self, held: HeldColumns, cells: NDArray[np.int64], me: str) -> Words:
+        """This party's part of all rows and zeros elsewhere, shape (n, words)."""
+        rows = np.zeros((held.n_rows, self.words * _WORD_BYTES), np.uint8)
+        start, form = self._start(me), self.forms[me]
+        rows[:, start : start + form.size] = form.pack(held.rows, cells, np.arange(held.n_rows), 0)
+        return rows.view("<u4").astype(np.uint32)
+
+    def bytes_of(self, words: Words) -> Rows:
+        """Rows of bytes in ascending order, which says nothing of where they were."""
+        rows = np.ascontiguousarray(words.astype("<u4").view(np.uint8)[:, : self.row_bytes])
+        return rows[np.lexsort(rows.T[::-1])] if len(rows) else rows
+
+    def unpack(self, rows: Rows, carried: Sequence[str]) -> Assembled:
+        """What rows say.
+
+        Raises:
+            ValueError: They are none.
+        """
+        cells, found = np.zeros(len(rows), np.int64), dict[str, list[str]]()
+        for party, form in self.forms.items():
+            start = self._start(party)
+            part = form.unpack(np.ascontiguousarray(rows[:, start : start + form.size]), 1, shown=False)
+            cells += part.cells
+            found.update(part.carried)
+        return Assembled(cells, None, {name: found[name] for name in carried})
+
+    def _start(self, party: str) -> int:
+        before = list(self.forms)[: list(self.forms).index(party)]
+        return sum(self.forms[each].size for each in before)
+
+
+def _own_cells(held: HeldColumns, found: Found, me: str) -> NDArray[np.int64]:
+    """This party's part of each row's class: the classes' numbers are the sums of all parties' parts."""
+    cells, task = np.zeros(held.n_rows, np.int64), held.task
+    for place, leaves in zip(held.places(me), held.rows.leaves, strict=True):
+        stride = task.cells({other: found.node[other] for other in range(place + 1, len(found.node))})
+        cells += stride * task.hierarchies[place].maps[found.node[place]][leaves].astype(np.int64)
+    return cells
+
+
+def _read(held: HeldColumns, found: Found, forms: _Forms, document: Rows, allowed: int) -> Assembled:
+    """The rows, held against what was decided."""
+    collector, size = held.task.collector, len(found.released)
+    try:
+        whole = forms.unpack(document, [each.name for each in held.task.carried])
+    except (ValueError, IndexError):
+        raise MalformedMessage(
+            f"{collector} opened rows that cannot be read; check that node", party=collector
+        ) from None
+    inside = not len(whole.cells) or 0 <= whole.cells.min() <= whole.cells.max() < size
+    sizes = np.bincount(whole.cells, minlength=size) if inside else np.zeros(size, np.int64)
+    agreed = inside and bool(((sizes > 0) == found.released).all())
+    lost = held.n_rows - len(whole.cells)
+    if not agreed or (sizes[found.released] < held.task.k).any() or not 0 <= lost <= allowed:
+        raise ProtocolViolation(
+            f"the rows that {collector} opened are not those of the classes that all parties agreed to release; do "
+            "not use them",
+            party=collector,
+        )
+    return whole

@@ -1,0 +1,171 @@
+"""The columns of common rows: which party has which, and this party's own over the common rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.hierarchies.hierarchy import TOP, Hierarchy
+from link.errors import ConfigurationError
+from link.session import Session
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.rows import CodedRows, Counter, Leaves
+from mining.joint.vertical.names import open_names
+from mining.tables import Column, Table
+
+Levels = tuple[int, ...]
+"""A level of each axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A column by which common rows are counted: a quasi-identifier, or a sensitive one that a model looks at.
+
+    Attributes:
+        hierarchy: Of the column; of a sensitive one its values, and all of them together.
+        holder: The party that has it.
+        leaves: At the holder, the leaf of each common row, shape (n,); None elsewhere.
+    """
+
+    hierarchy: Hierarchy
+    holder: str
+    leaves: Leaves | None
+
+    def labels(self, level: int) -> int:
+        """How many labels there are at a level."""
+        return len(self.hierarchy.labels[level])
+
+    def coarser(self, level: int, above: int) -> NDArray[np.int32]:
+        """The label at a higher level of each label of a level, shape (labels of the level,)."""
+        first = np.unique(self.hierarchy.maps[level], return_index=True)[1]
+        return self.hierarchy.maps[above][first]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldColumns:
+    """What one party has of the common rows.
+
+    Attributes:
+        task: The public parameters.
+        holders: By column of the job, the party that has it; public.
+        own: The part of the parameters that names this party's columns.
+        rows: This party's columns of the common rows, in common order.
+    """
+
+    task: JointAnonymisation
+    holders: Mapping[str, str]
+    own: JointAnonymisation
+    rows: CodedRows
+
+    @classmethod
+    def of(
+        cls, table: Table, task: JointAnonymisation, holders: Mapping[str, str], placed: NDArray[np.int64], me: str
+    ) -> HeldColumns:
+        """Codes this party's columns, and brings its rows in common order.
+
+        Args:
+            table: This party's.
+            task: The public parameters.
+            holders: By column of the job, the party that has it.
+            placed: This party's row at each common position, shape (n,).
+            me: This party.
+
+        Raises:
+            InputDataError: A cell is empty where it may not be, too long, or no value that the job names.
+        """
+        own = part_of(task, holders, me)
+        rows = CodedRows.of(table, own, me)
+        carried = {name: Column(name, each.values, each.codes[placed]) for name, each in rows.carried.items()}
+        codes = {name: each[placed] for name, each in rows.codes.items()}
+        return cls(task, holders, own, CodedRows(rows.leaves[:, placed], carried, codes))
+
+    @property
+    def n_rows(self) -> int:
+        """How many common rows there are."""
+        return self.rows.n_rows
+
+    def counter(self) -> Counter:
+        """Counts this party's own quasi-identifiers; it may have none."""
+        if self.own.quasi_identifiers:
+            return Counter.of(self.rows, self.own)
+        return Counter(self.own, np.zeros((0, 0), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def places(self, party: str) -> tuple[int, ...]:
+        """Which quasi-identifiers, by their places, a party has."""
+        names = [each.name for each in self.task.quasi_identifiers]
+        return tuple(place for place, name in enumerate(names) if self.holders[name] == party)
+
+    def axes(self, sensitive: Sequence[str], me: str) -> tuple[Axis, ...]:
+        """The quasi-identifiers in their order, then sensitive columns with public values.
+
+        Args:
+            sensitive: Names of these.
+            me: This party.
+        """
+        own = dict(zip(self.places(me), self.rows.leaves, strict=True))
+        found = [
+            Axis(each.hierarchy, self.holders[each.name], own.get(place))
+            for place, each in enumerate(self.task.quasi_identifiers)
+        ]
+        for name in sensitive:
+            codes = self.rows.codes.get(name)
+            leaves = None if codes is None else codes.astype(np.int32)
+            found.append(Axis(self._flat(name), self.holders[name], leaves))
+        return tuple(found)
+
+    def _flat(self, name: str) -> Hierarchy:
+        """A carried column's values, and all of them together."""
+        values = next(each.values for each in self.task.carried if each.name == name)
+        assert values is not None  # a model looks only at columns with public values
+        every = np.arange(len(values), dtype=np.int32)
+        return Hierarchy(name, values, (every, np.zeros_like(every)), (values, (TOP,)))
+
+
+async def find_holders(session: Session, table: Table, task: JointAnonymisation) -> dict[str, str]:
+    """Every party tells all which columns of the job it has, label `columns`; returns by column its party.
+
+    Args:
+        session: A lane of its own.
+        table: This party's.
+        task: The public parameters.
+
+    Raises:
+        ConfigurationError: A column is at no party, or at two.
+        MalformedMessage: A peer tells something else than names.
+    """
+    names = column_names(task)
+    told = await open_names(session, "columns", [name for name in names if name in table.column_names])
+    found = {}
+    for name in names:
+        parties = [party for party in session.parties if name in told[party]]
+        if len(parties) != 1:
+            where = " and ".join(parties) + " both have" if parties else "no party of the job has"
+            raise ConfigurationError(f"{where} the column '{name}'; every column is anonymised from one party's data")
+        found[name] = parties[0]
+    return found
+
+
+def part_of(task: JointAnonymisation, holders: Mapping[str, str], party: str) -> JointAnonymisation:
+    """The part of a task that names one party's columns."""
+    return replace(
+        task,
+        quasi_identifiers=tuple(each for each in task.quasi_identifiers if holders[each.name] == party),
+        carried=tuple(each for each in task.carried if holders[each.name] == party),
+    )
+
+
+def column_names(task: JointAnonymisation) -> list[str]:
+    """All columns that a job takes."""
+    return [*(each.name for each in task.quasi_identifiers), *(each.name for each in task.carried)]
+
+
+def row_keys(axes: Sequence[Axis], levels: Levels, n_rows: int) -> NDArray[np.int64]:
+    """The cell of each row at some levels of some axes that this party has, in mixed radix, shape (n,)."""
+    keys = np.zeros(n_rows, np.int64)
+    for axis, level in zip(axes, levels, strict=True):
+        assert axis.leaves is not None
+        keys = keys * axis.labels(level) + axis.hierarchy.maps[level][axis.leaves]
+    return keys

@@ -1,0 +1,206 @@
+"""Contingency tables of the parties' local classes, left as shares, and rolled up to coarser levels.
+
+A party generalises its own columns alone; of each of its local classes it has a column of bits, which rows lie in it.
+The number of rows in a class of a node is a product of such bits, one of each party, summed over the common rows.
+
+    1. a table at fine levels is computed once: an engine multiplies all combinations of local classes and leaves the
+       counts shared, and one shared sum brings them to the computing parties
+    2. tables of all coarser levels are local additions on shares
+
+Which levels a table is computed at follows from what is public: of those whose table is at most so large, it is those
+under which most nodes lie that may still be looked at.
+
+Rounds:     those of the engine and of a shared sum, once for each table that is computed; none to roll up.
+Bytes:      about 1.1 a row and cell of each table that is computed, by oblivious transfer between two parties.
+Adversary:  semi-honest; that of the engine. Between two parties nobody learns anything of a table.
+Leakage:    sizes, which are public: of the common rows, and of the hierarchies.
+Source:     Jiang and Clifton, "A secure distributed framework for achieving k-anonymity", VLDB Journal 15(4), 2006 (the
+            setting); Vaidya and Clifton, KDD 2002, section 3 (counts as scalar products).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymize.fulldomain.lattice import Lattice
+from crypto.primitives.masks import Words
+from crypto.primitives.sharing import AdditiveShare
+from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.product_chains import Itemset
+from crypto.protocols.secure_sum import shared_sum
+from link.session import Session
+from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
+from mining.joint.vertical.engines import Engine
+
+MOST_CELLS: Final = 1 << 14
+"""The largest table: each of its cells costs about as many bytes as there are rows."""
+
+_LEAST_CELLS: Final = 1 << 10  # a table so small is not worth making smaller
+_GROWTH: Final = 4  # a larger table than is asked for spares later ones; it may cost what all before it did
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table that has been computed.
+
+    Attributes:
+        levels: Of all axes.
+        counts: This party's share of each cell, an axis of the array for each axis; None at a party that computes
+            nothing.
+    """
+
+    levels: Levels
+    counts: Words | None
+
+
+class ContingencyTables:
+    """Shared counts of the common rows by their classes at any levels.
+
+    Args:
+        session: The lane to talk on.
+        secrets: Pairwise secrets of this session.
+        engine: Multiplies what lies at several parties.
+        compute: The two computing parties.
+        axes: The quasi-identifiers, then sensitive columns.
+        quasi: How many of the axes are quasi-identifiers.
+        n_rows: Common rows.
+        most_cells: The largest table.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        secrets: PairwiseSecrets,
+        engine: Engine,
+        compute: tuple[str, str],
+        axes: tuple[Axis, ...],
+        quasi: int,
+        n_rows: int,
+        most_cells: int = MOST_CELLS,
+    ) -> None:
+        self._session, self._secrets, self._engine, self._compute = session, secrets, engine, compute
+        self.axes, self.n_rows, self.most_cells = axes, n_rows, most_cells
+        self._quasi = quasi
+        self._lattice = Lattice([axis.hierarchy.height for axis in axes[:quasi]])
+        self.dead: NDArray[np.bool_] = self._lattice.zeros(np.bool_)
+        self._sizes = np.ones((), np.float64)
+        for axis in axes[:quasi]:
+            self._sizes = self._sizes[..., None] * [len(labels) for labels in axis.hierarchy.labels]
+        self._computed: list[_Table] = []
+
+    @property
+    def computed(self) -> int:
+        """Cells of all tables that have been computed."""
+        return sum(math.prod(self._shape(table.levels)) for table in self._computed)
+
+    async def shares(self, levels: Levels) -> AdditiveShare | None:
+        """Shares of how many common rows lie in each class, modulo 2^64; every party calls this alike.
+
+        Args:
+            levels: Of all axes; the largest level of one of them says nothing of it.
+
+        Returns:
+            Shape (cells,), in mixed radix of the labels; None to a party that computes nothing.
+
+        Raises:
+            MalformedMessage: A peer's messages have another size: its rows differ.
+        """
+        covering = [table for table in self._computed if _below(table.levels, levels)]
+        if not covering:
+            covering = [await self._compute_table(self._choose(levels))]
+        table = min(covering, key=lambda each: math.prod(self._shape(each.levels)))
+        if table.counts is None:
+            return None
+        rolled = await self._session.compute(self._rolled_up, table, levels)
+        return AdditiveShare(rolled.reshape(-1), self._session.me, self._compute)
+
+    def _choose(self, levels: Levels) -> Levels:
+        """At which levels a table is computed that covers some levels."""
+        quasi, rest = levels[: self._quasi], levels[self._quasi :]
+        more = math.prod(axis.labels(level) for axis, level in zip(self.axes[self._quasi :], rest, strict=True))
+        sizes = self._sizes * more
+        most = min(self.most_cells, max(_LEAST_CELLS, _GROWTH * int(sizes[quasi]), self.computed))
+        pending = ~self.dead & (sizes <= self.most_cells)
+        for table in self._computed:
+            if _below(table.levels[self._quasi :], rest):
+                pending[self._lattice.above(table.levels[: self._quasi])] = False
+        above = pending.astype(np.int64)
+        for axis in range(self._quasi):
+            above = np.flip(np.cumsum(np.flip(above, axis), axis), axis)
+        below = self._lattice.below(quasi)
+        fits = (sizes[below] <= most) | (sizes[below] == sizes[quasi])
+        gain = np.where(fits, above[below], -1)
+        best = np.flatnonzero(gain.ravel() == gain.max())
+        chosen = best[np.argmin(sizes[below].ravel()[best])]
+        return (*map(int, np.unravel_index(chosen, gain.shape)), *rest)
+
+    async def _compute_table(self, levels: Levels) -> _Table:
+        lane, me = self._session.lane(f"table {len(self._computed)}"), self._session.me
+        parts = [self._part(levels, party) for party in self._session.parties]
+        counted = [(party, cells) for party, cells in zip(self._session.parties, parts, strict=True) if cells > 1]
+        own = await self._session.compute(self._own_keys, levels)
+        total = np.zeros(math.prod(parts), np.uint64)
+        if len(counted) > 1:
+            names = [party for party, _ in counted]
+            ranges = [range(cells) for _, cells in counted]
+            products: list[Itemset] = [dict(zip(names, each, strict=True)) for each in itertools.product(*ranges)]
+            columns = await self._session.compute(_indicators, own, self._part(levels, me))
+            total = await self._engine.addends(lane.lane("products"), columns, self.n_rows, products)
+        elif me == (counted[0][0] if counted else self._compute[0]):
+            total = np.bincount(own, minlength=len(total)).astype(np.uint64)
+        shared = await shared_sum(lane.lane("sum"), self._secrets, total, self._compute)
+        table = _Table(levels, None if shared is None else self._in_order(levels, shared.values))
+        self._computed.append(table)
+        return table
+
+    def _held(self, party: str) -> list[int]:
+        return [place for place, axis in enumerate(self.axes) if axis.holder == party]
+
+    def _part(self, levels: Levels, party: str) -> int:
+        """How many local classes a party may have."""
+        return math.prod(self.axes[place].labels(levels[place]) for place in self._held(party))
+
+    def _own_keys(self, levels: Levels) -> NDArray[np.int64]:
+        held = self._held(self._session.me)
+        return row_keys([self.axes[place] for place in held], tuple(levels[place] for place in held), self.n_rows)
+
+    def _shape(self, levels: Levels) -> tuple[int, ...]:
+        return tuple(axis.labels(level) for axis, level in zip(self.axes, levels, strict=True))
+
+    def _in_order(self, levels: Levels, counts: Words) -> Words:
+        """From cells in the order of the parties to an array with the axes in their order."""
+        order = [place for party in self._session.parties for place in self._held(party)]
+        shape = self._shape(levels)
+        return counts.reshape([shape[place] for place in order]).transpose(np.argsort(order))
+
+    def _rolled_up(self, table: _Table, levels: Levels) -> Words:
+        """A table's counts at coarser levels."""
+        assert table.counts is not None
+        counts = table.counts
+        for place, (axis, fine, coarse) in enumerate(zip(self.axes, table.levels, levels, strict=True)):
+            if fine == coarse:
+                continue
+            summed = np.zeros((axis.labels(coarse), *np.moveaxis(counts, place, 0).shape[1:]), counts.dtype)
+            np.add.at(summed, axis.coarser(fine, coarse), np.moveaxis(counts, place, 0))
+            counts = np.moveaxis(summed, 0, place)
+        return counts
+
+
+def _below(fine: Sequence[int], coarse: Sequence[int]) -> bool:
+    """Whether levels are as fine in all axes."""
+    return all(a <= b for a, b in zip(fine, coarse, strict=True))
+
+
+def _indicators(keys: NDArray[np.int64], cells: int) -> NDArray[np.uint8]:
+    """Of each local class which rows lie in it, packed, shape (cells, ⌈rows / 8⌉)."""
+    rows = np.arange(len(keys))
+    columns = np.zeros((cells, -(-len(keys) // 8)), np.uint8)
+    np.bitwise_or.at(columns, (keys, rows >> 3), np.uint8(1) << (rows & 7).astype(np.uint8))
+    return columns

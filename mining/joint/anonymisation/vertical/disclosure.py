@@ -1,0 +1,111 @@
+"""What joint anonymisation of columns at several parties discloses: every label, and what follows for whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from anonymize.models import TCloseness
+from link.disclosure import Declared, Learned
+from mining.joint import align
+from mining.joint.align import RowAlignment
+from mining.joint.anonymisation.assembly import MAX_BOUND
+from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.vertical.columns import column_names
+from mining.joint.anonymisation.vertical.contingency import MOST_CELLS
+from mining.joint.anonymisation.vertical.local_pruning import LABEL as LOCAL
+
+_LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it can be released, twice by Samarati
+
+
+def openings(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlignment) -> tuple[Declared, ...]:
+    """Every label under which something may be opened, with its recipients and the most values."""
+    everyone, nodes = frozenset(parties), math.prod(task.shape)
+    most = alignment.bound or MAX_BOUND
+    what = "which of the job's columns each party has"
+    found = [
+        *align.openings(alignment, parties),
+        Declared("columns", everyone, what, len(column_names(task)) + 1, "after the alignment"),
+    ]
+    what = "at each combination of a party's own levels, whether too many rows lie in its local classes below k"
+    found.append(Declared(LOCAL, everyone, what, nodes, "before the search"))
+    what = "what all rows lose at each level of each quasi-identifier"
+    found.append(Declared("losses", everyone, what, sum(task.shape), "before the search"))
+    closeness = {model.column for model in offered(task.requirements) if isinstance(model, TCloseness)}
+    if closeness:
+        sizes = sum(len(each.values or ()) for each in task.carried if each.name in closeness)
+        what = "how many common rows have each sensitive value that t-closeness compares with"
+        found.append(Declared("sensitive values", everyone, what, sizes, "before the search"))
+    what = "whether a node has too many rows in classes that may not be released"
+    found.append(Declared("verdicts", everyone, what, _LOOKS * nodes, "once per node that is looked at"))
+    if task.max_suppression:
+        what = "whether a node loses less than the best so far"
+        found.append(Declared("improvements", everyone, what, nodes, "once per node that can be released"))
+        what = "how many nodes may lose less than the best so far"
+        found.append(Declared("bounds", everyone, what, nodes, "once per node that is better"))
+    what = "which possible classes of the chosen node are released"
+    found.append(Declared("classes", everyone, what, MOST_CELLS, "at the end of the search"))
+    if task.max_suppression:
+        what = "in an order that nobody knows, whether each row is released"
+        both = frozenset([task.collector, task.shuffler])
+        found.append(Declared("released rows", both, what, most, "when rows are joined"))
+    what = "the shuffler's shares of the released rows, in an order of its own"
+    found.append(Declared("joined rows", frozenset([task.collector]), what, most, "when rows are joined"))
+    if len(task.learners) > 1:
+        found.append(Declared("release", frozenset(task.learners), "the released rows", most, "at the end"))
+    return tuple(found)
+
+
+def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlignment) -> tuple[Learned, ...]:
+    """Who learns what, in words."""
+    everyone = tuple(parties)
+    what = "at which of its own levels a party's columns alone put more than the allowed rows into local classes below "
+    lines = [
+        *align.learned(alignment, parties),
+        Learned(everyone, "membership", "which party has which column of the job"),
+        Learned(task.learners, "result", "the release: its node, its classes and their rows"),
+        Learned(everyone, "result", "the node of the release and which classes it has"),
+        Learned(everyone, "membership", f"{what}k = {task.k}"),
+        Learned(
+            everyone,
+            "count",
+            "what all common rows lose at each level of each quasi-identifier: one sum for each level of a column, "
+            "of the party that has it. At a level at which only one value is told apart it is a number of rows",
+        ),
+        Learned(
+            everyone,
+            "membership",
+            f"of nodes that are looked at, whether more than the allowed rows lie in classes below k = {task.k} or "
+            "miss the model; no count of any class, and no class of a node that is not chosen",
+        ),
+    ]
+    if task.max_suppression:
+        what = "which nodes lose less than others, and between which public bounds the least loss lies"
+        lines.append(Learned(everyone, "membership", what))
+        what = (
+            "how many rows are suppressed; of no row whether it is, but where one's own local class has no released one"
+        )
+        lines.append(Learned(everyone, "count", what))
+    lines.append(
+        Learned(
+            task.learners,
+            "membership",
+            "of people whose own published columns tell them apart in the release, what it shows of the others' "
+            "columns: generalised, but for columns that are published as they are. The result says of how many rows",
+        )
+    )
+    return tuple(lines)
+
+
+def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
+    """Which parties may work together without learning more, in words."""
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    first, second = task.compute
+    return (
+        f"counts withstand all parties but {first} and {second}, which together could learn them; rows withstand all "
+        f"but {task.collector} and {task.shuffler}, which together read all parties' published parts of all common "
+        f"rows; of the alignment, {align.collusion(parties)}"
+    )

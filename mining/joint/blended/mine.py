@@ -1,0 +1,352 @@
+"""Frequent items from noisy counts of parties that are trusted, and perturbed records of the others.
+
+    0  all parties tell their numbers of records; each trusted one splits its own into halves by chance      records
+    1  each trusted party counts items in its first half, a record to at most M, adds noise, and names those that reach
+       a threshold, with their noisy counts; the items with the largest sums are the head list                 head
+    2  each trusted party counts the head list's items in its second half, and adds noise                    counts
+    3  each record of another party answers whether it holds one item of the head list, chosen by chance, by
+       randomised response; its party tells how many said yes of each item                                   answers
+    4  the analyst estimates frequencies from counts and from answers, and puts both together as `estimate` says; it
+       tells the learners                                                                                  estimates
+
+Rounds:     4, and 3 where the analyst alone learns.
+Output:     the k items that seem most frequent, or those of them that seem to reach a least support, with estimated
+            supports and their deviations.
+Adversary:  semi-honest parties. A trusted party sees the records of its own people, and they trust it.
+Collusion:  any number: each party's noise hides its own records from all others together, as `budget` says.
+Leakage:    numbers of records, and the head list with each trusted party's noisy counts, to all; noisy counts and sums
+            of perturbed answers, to the analyst; the result, to the learners.
+Source:     Avent, Korolova, Zeber, Hovden and Livshits, "BLENDER: Enabling Local Search with a Hybrid Differential
+            Privacy Model", USENIX Security 2017. There a user has one record, a query with a URL. Here a record is a
+            set of items, and a question about one item takes the place of the two-stage report: the estimate is without
+            bias however long records are, and with d questions its variance is d times that of one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from crypto.primitives.randomness import KEY_BYTES, Randomness
+from ldp.accounting.discrete_gaussian import DiscreteGaussian
+from ldp.blending.curator import noisy_frequencies
+from ldp.budget import float_below
+from ldp.oracles.direct_encoding import DirectEncoding
+from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
+from link.session import Session
+from mining.estimates import EstimatedItemsets
+from mining.joint.blended.budget import Naming, counting, naming, spent
+from mining.joint.blended.estimate import Counts, blended, from_answers
+from mining.joint.blended.parameters import MAX_NAMED, BlendedItems, Blending
+from mining.joint.distributed.truncation import truncated_item_counts
+from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
+from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.item_names import encoded
+from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.thresholds import minimum_count
+from mining.transactions import Transactions
+
+_MAX_DOCUMENT: Final = 256 << 20
+_MAX_RECORDS: Final = 1 << 40
+
+Named = dict[str, int]
+"""Noisy counts by item."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What one party knows when the items are to be named.
+
+    Attributes:
+        session: The lane of the run.
+        task: The public parameters.
+        sizes: Numbers of records by party.
+        halves: At a trusted party, its records in two halves; at another all of them, and none.
+    """
+
+    session: Session
+    task: Blending
+    sizes: Mapping[str, int]
+    halves: tuple[Transactions, Transactions]
+
+    @property
+    def n_rows(self) -> int:
+        """Records of all parties."""
+        return sum(self.sizes.values())
+
+    @property
+    def counted(self) -> int:
+        """Records of all trusted parties' second halves."""
+        return sum(second_half(self.sizes[party]) for party in self.task.opted_in)
+
+    def others(self) -> dict[str, int]:
+        """The parties that are not trusted, with their numbers of records."""
+        return {party: size for party, size in self.sizes.items() if party not in self.task.opted_in}
+
+    def random(self, purpose: str) -> Randomness:
+        """This party's randomness for one purpose."""
+        return Randomness.from_key(self.session.randomness(purpose).bytes(KEY_BYTES))
+
+
+async def mine(session: Session, data: Transactions, task: Blending, least_count: int = 1) -> BlendedItems:
+    """Runs this party's part.
+
+    Args:
+        session: A lane of the job's session.
+        data: This party's transactions; perhaps none.
+        task: The public parameters, equal at all parties.
+        least_count: This party's own floor for a least support that the job names.
+
+    Raises:
+        ConfigurationError: min_support is a count above the number of records.
+        InputDataError: There are too few records of a kind, or an item's name is too long.
+        PolicyDenied: The least support is below this party's floor.
+        ProtocolViolation: A peer broke the rules.
+    """
+    run = await _begin(session, data, task, least_count)
+    head = await _head(run)
+    _check_answers(run, len(head))
+    counted, answered = await _counts(run, head), await _answers(run, head)
+    return BlendedItems(run.n_rows, spent(task), await _result(run, head, counted, answered))
+
+
+async def _begin(session: Session, data: Transactions, task: Blending, least_count: int) -> _Run:
+    """Step 0."""
+    sizes = {session.me: data.n_rows}
+    await session.open("records", np.array([data.n_rows], np.uint64))
+    for peer in session.others:
+        (opened,) = await session.receive_opened(peer, "records", np.uint64, (1,))
+        if opened > _MAX_RECORDS:
+            raise MalformedMessage(f"{peer} told an impossible number of records; check that node", party=peer)
+        sizes[peer] = int(opened)
+    first = np.ones(data.n_rows, bool)
+    if session.me in task.opted_in:
+        first[session.randomness("halves").permutation(data.n_rows)[: second_half(data.n_rows)]] = False
+    run = _Run(session, task, sizes, (data.chosen(first), data.chosen(~first)))
+    if run.counted < 2:
+        raise InputDataError(
+            "the parties that opted in have too few transactions for an estimate; let more parties opt in"
+        )
+    if task.min_support is not None and minimum_count(task.min_support, run.n_rows) < least_count:
+        raise PolicyDenied(
+            f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the job's "
+            "min_support comes to fewer of all parties' transactions",
+            party=session.me,
+        )
+    return run
+
+
+async def _head(run: _Run) -> tuple[str, ...]:
+    """Step 1: the head list, by falling noisy count."""
+    session, task, chosen = run.session, run.task, naming(run.task)
+    sums: Counter[str] = Counter()
+    if session.me in task.opted_in:
+        own = await session.compute(named_items, run.halves[0], chosen, task.catalogue, run.random("names"))
+        encoded(session.me, tuple(sorted(own)))
+        await open_document(session, "head", _packed(own), len(own), session.others)
+        sums.update(own)
+    for peer in task.opted_in:
+        if peer != session.me:
+            packed = await receive_document(session, peer, "head", most_bytes=_MAX_DOCUMENT, most=MAX_NAMED)
+            sums.update(_unpacked(peer, packed, chosen, task.catalogue))
+    ordered = sorted(sums, key=lambda item: (-sums[item], item))
+    return tuple(ordered[: task.head])
+
+
+def named_items(data: Transactions, chosen: Naming, catalogue: tuple[str, ...] | None, random: Randomness) -> Named:
+    """The items that one trusted party names, with their noisy counts.
+
+    Args:
+        data: The rows of its first half.
+        chosen: How.
+        catalogue: The public items, where no others may be named.
+        random: The source of randomness.
+    """
+    known = data if catalogue is None else data.onto(catalogue)
+    counts = truncated_item_counts(known, chosen.most)
+    held = np.flatnonzero(counts)  # an item that no record counts to is not drawn noise for, lest it be named
+    noisy = counts[held] + DiscreteGaussian(chosen.variance).draw(len(held), random)
+    told = noisy >= chosen.threshold
+    return {known.items[at]: count for at, count in zip(held[told].tolist(), noisy[told].tolist(), strict=True)}
+
+
+async def _counts(run: _Run, head: tuple[str, ...]) -> Counts | None:
+    """Step 2: at the analyst, the noisy counts of the second halves of all trusted parties; elsewhere None."""
+    session, task = run.session, run.task
+    total = np.zeros(len(head), np.int64)
+    if not head:
+        return total if session.me == task.analyst else None
+    if session.me in task.opted_in:
+        own = await session.compute(noisy_counts, run.halves[1], head, task, run.random("counts"))
+        await session.open("counts", own.view(np.uint64), (task.analyst,))
+        total += own
+    if session.me != task.analyst:
+        return None
+    for peer in task.opted_in:
+        if peer != session.me:
+            opened = (await session.receive_opened(peer, "counts", np.uint64, (len(head),))).view(np.int64)
+            if (np.abs(opened) > _MAX_RECORDS).any():
+                raise MalformedMessage(f"{peer} opened counts that cannot be; check that node", party=peer)
+            total += opened
+    return total
+
+
+def noisy_counts(data: Transactions, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
+    """One trusted party's noisy counts of the head list, shape (d,).
+
+    Args:
+        data: The rows of its second half.
+        head: The head list, at least one item.
+        task: The public parameters.
+        random: The source of randomness.
+    """
+    noise = DiscreteGaussian(counting(task, len(head))).draw(len(head), random)
+    return np.asarray(data.onto(head).item_counts() + noise, np.int64)
+
+
+async def _answers(run: _Run, head: tuple[str, ...]) -> Counts | None:
+    """Step 3: at the analyst, how many records said yes to each question; elsewhere None."""
+    session, task = run.session, run.task
+    total = np.zeros(len(head), np.int64)
+    if not head:
+        return total if session.me == task.analyst else None
+    if session.me not in task.opted_in:
+        own = await session.compute(answers, run.halves[0], head, task, run.random("answers"))
+        await session.open("answers", own.astype(np.uint64), (task.analyst,))
+        total += own
+    if session.me != task.analyst:
+        return None
+    for peer, size in run.others().items():
+        if peer != session.me:
+            opened = await session.receive_opened(peer, "answers", np.uint64, (len(head),))
+            if (opened > asked(size, len(head)).astype(np.uint64)).any():
+                raise MalformedMessage(f"{peer} tells of more answers than it has records; check that node", party=peer)
+            total += opened.astype(np.int64)
+    return total
+
+
+def answers(data: Transactions, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
+    """How many of one party's records say yes to each question, shape (d,).
+
+    Each record is asked about one item of the head list, which chance alone chooses, and answers by itself.
+
+    Args:
+        data: The party's rows.
+        head: The head list, at least one item.
+        task: The public parameters.
+        random: The source of randomness.
+    """
+    question = np.empty(data.n_rows, np.int64)
+    question[random.permutation(data.n_rows)] = np.arange(data.n_rows) % len(head)
+    known = data.onto(head)
+    holds = np.zeros(data.n_rows, np.int64)
+    rows = known.row_numbers()
+    holds[rows[known.indices == question[rows]]] = 1
+    if not len(holds):
+        return np.zeros(len(head), np.int64)
+    oracle = response(task)
+    said = oracle.outcomes(oracle.privatise(holds, random))
+    return np.bincount(question[said == 1], minlength=len(head)).astype(np.int64)
+
+
+def response(task: Blending) -> DirectEncoding:
+    """Randomised response of a record to its question: 1 for yes."""
+    return DirectEncoding(2, float_below(task.epsilon))
+
+
+def asked(records: int, questions: int) -> Counts:
+    """How many of a party's records are asked each question."""
+    return np.asarray((records + questions - 1 - np.arange(questions)) // questions, np.int64)
+
+
+def second_half(records: int) -> int:
+    """How many of a trusted party's records are in its second half."""
+    return records - records // 2
+
+
+async def _result(run: _Run, head: tuple[str, ...], counts: Counts | None, answered: Counts | None) -> Estimated | None:
+    """Step 4."""
+    session, task = run.session, run.task
+    if counts is not None and answered is not None:
+        found = await session.compute(_found, run, head, counts, answered)
+        others = [party for party in task.learners if party != session.me]
+        await open_document(session, "estimates", pack_estimates(found), len(found.itemsets), others)
+        return found
+    if session.me not in task.learners:
+        return None
+    packed = await receive_document(session, task.analyst, "estimates", most_bytes=_MAX_DOCUMENT, most=task.k)
+    try:
+        found = await session.compute(unpack_estimates, packed)
+    except ValueError as error:
+        raise MalformedMessage(
+            f"{task.analyst} sent estimates that cannot be read: {error}", party=task.analyst
+        ) from None
+    if found.itemsets.n_rows != run.n_rows or found.spent != spent(task) or not set(found.itemsets.items) <= set(head):
+        raise ProtocolViolation(
+            f"{task.analyst} sent estimates of other items or numbers of records, or at another cost, than all parties "
+            "have agreed on; check that node",
+            party=task.analyst,
+        )
+    return found
+
+
+def _found(run: _Run, head: tuple[str, ...], counts: Counts, answered: Counts) -> Estimated:
+    task, n_rows = run.task, run.n_rows
+    if not head:
+        return Estimated(EstimatedItemsets((), [], n_rows), spent(task))
+    noise = len(task.opted_in) * DiscreteGaussian(counting(task, len(head))).variance
+    trusted = noisy_frequencies(counts.astype(np.float64), run.counted, noise)
+    questions = np.sum([asked(size, len(head)) for size in run.others().values()], axis=0)
+    others = from_answers(answered, questions, response(task))
+    share = sum(run.sizes[party] for party in task.opted_in) / n_rows
+    both = blended(trusted, others, share)
+    order = np.argsort(-both.frequencies, kind="stable")[: task.k]
+    if task.min_support is not None:
+        order = order[both.frequencies[order] >= minimum_count(task.min_support, n_rows) / n_rows]
+    level = (
+        order[:, None].astype(np.int32),
+        both.frequencies[order] * n_rows,
+        np.sqrt(both.variances[order]) * n_rows,
+    )
+    return Estimated(EstimatedItemsets(head, [level] if len(order) else [], n_rows).canonical(), spent(task))
+
+
+def _check_answers(run: _Run, questions: int) -> None:
+    records = sum(run.others().values())
+    if records < 2 * max(questions, 1):
+        raise InputDataError(
+            f"the parties that did not opt in have only {records:,} transactions, too few to ask about {questions} "
+            "items; lower [itemsets] top_k"
+        )
+
+
+def _packed(named: Named) -> bytes:
+    return json.dumps(sorted(named.items()), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _unpacked(peer: str, packed: bytes, chosen: Naming, catalogue: tuple[str, ...] | None) -> Named:
+    """The items in what a peer opened, with their noisy counts.
+
+    Raises:
+        MalformedMessage: It is not what `_packed` gives for items that may be named.
+    """
+    wrong = MalformedMessage(f"{peer} opened something else than items with their counts; check that node", party=peer)
+    try:
+        pairs = json.loads(packed)
+        named = {item: count for item, count in pairs if isinstance(item, str) and type(count) is int}
+        if len(named) != len(pairs) or _packed(named) != packed:
+            raise wrong
+        if any(len(item.encode()) > MAX_ITEM_BYTES for item in named):
+            raise wrong
+    except (TypeError, ValueError, RecursionError):  # UnicodeError is a ValueError
+        raise wrong from None
+    if not all(chosen.threshold <= count <= _MAX_RECORDS for count in named.values()):
+        raise wrong
+    if catalogue is not None and not named.keys() <= set(catalogue):
+        raise wrong
+    return named

@@ -1,0 +1,77 @@
+"""Jobs that anonymise among nodes as users run them: planned, approved by policy, run, and verified afterwards."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from anonymize.verifier import verify
+from jobs.report.job_file import job_file
+from tests.integration.processes import Organisations, command
+from tests.joint.anonymisation_jobs_world import job
+from tests.joint.anonymisation_world import PARTIES, Cells, people
+
+ROWS = 60
+
+
+def organisations(folder: Path, cells: Cells) -> Organisations:
+    """A federation whose nodes hold tables beside their baskets; they ask for k of at least 3."""
+    made = Organisations.create(folder, {name: [["a"]] for name in PARTIES[:3]})
+    for place, party in enumerate(PARTIES[:3]):
+        own = {name: column[20 * place : 20 * place + 20] for name, column in cells.items()}
+        with (folder / f"{party}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([list(own), *zip(*own.values(), strict=True)])
+        config = folder / f"{party}.toml"
+        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', 'tasks = ["anonymize"]\nmin_count = 3')
+        dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{party}.csv"\nformat = "csv"\nid = []\n'
+        config.write_text(allowed + dataset)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "recipients"),
+    [("optimal", ("coordinator", "south")), ("mondrian", ("all",)), ("samarati", ("south",))],
+)
+def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple[str, ...]) -> None:
+    more = {} if algorithm == "mondrian" else {"max_suppression": "0.1"}
+    spec = job(algorithm=algorithm, recipients=recipients, insider_k=2, **more)
+    made = organisations(tmp_path, people(ROWS, 3))
+    (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
+    (tmp_path / "small.toml").write_text(job_file(job(model={"k": 2})), encoding="utf-8")
+    try:
+        made.start()
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        assert planned.code == 0, planned.err
+        assert "Which nodes are looked at hangs on the rows" in " ".join(planned.out.split())
+        ran = made.run("job.toml")
+        assert ran.code == 0, ran.err
+        refused = command("job", "run", "small.toml", "--federation", "federation.toml", "--out", "no", cwd=tmp_path)
+        assert refused.code == 30
+        assert "classes of at least 3 rows" in " ".join(refused.err.split())
+    finally:
+        made.stop()
+    result = json.loads((tmp_path / "out/result.json").read_text())
+    assert result["n_rows"] == ROWS
+    to_coordinator = recipients != ("south",)
+    assert (tmp_path / "out/release.csv").exists() == to_coordinator
+    own = tmp_path / "state" / "south" / "results" / result["job_id"]
+    assert verify(own).ok
+    assert (own.parents[2] / "east/results" / result["job_id"]).exists() == (recipients == ("all",))
+    assert command("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path).code == 0
+    if not to_coordinator:
+        return
+    assert verify(tmp_path / "out").ok
+    assert (own / "release.json").read_bytes() == (tmp_path / "out/release.json").read_bytes()
+    again = ("job", "result", result["job_id"][:12], "--federation", "federation.toml", "--out", "again")
+    assert command(*again, cwd=tmp_path).code == 0
+    assert (tmp_path / "again/release.csv").read_bytes() == (tmp_path / "out/release.csv").read_bytes()
+    told = json.loads((tmp_path / "out/release.json").read_text())
+    changed = {**told, "n_rows": ROWS + 1}
+    (tmp_path / "out/release.json").write_text(json.dumps(changed, sort_keys=True, separators=(",", ":")))
+    verified = command("audit", "verify", "out", "--ca", "pki/ca.crt", cwd=tmp_path)
+    assert verified.code != 0
+    assert "release.json" in verified.out + verified.err

@@ -1,0 +1,168 @@
+"""Rows of several parties, and what is found for them where they lie in one place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from anonymize.grouping import Histograms
+from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.models import KAnonymity, Model, Requirements
+from anonymize.release import allowed_suppression
+from anonymize.roles import Roles
+from anonymize.tables import Table as WholeTable
+from mining.joint.anonymisation.anonymise import JointRelease, anonymise
+from mining.joint.anonymisation.disclosure import openings
+from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
+from mining.table_readers import table_from_arrow
+from mining.tables import Table
+from protos.v1.link_pb2 import Frame
+from tests.joint.models.models_world import run
+
+PARTIES = ("north", "south", "east", "west", "centre")
+
+AGES = Hierarchy.of("age", [(str(age), f"{age // 2 * 2}-", "young" if age < 6 else "old", "*") for age in range(10)])
+TOWNS = Hierarchy.of("town", [("A", "left", "*"), ("B", "left", "*"), ("C", "right", "*")])
+SEXES = Hierarchy.of("sex", [("f", "*"), ("m", "*")])
+ILLS = ("flu", "cold", "ulcer", "")
+
+Cells = dict[str, list[str]]
+
+
+def task(parties: Sequence[str], *, k: int = 3, models: Sequence[Model] = (), **changes: Any) -> JointAnonymisation:
+    """A task over the columns above."""
+    fields: dict[str, Any] = {
+        "quasi_identifiers": (
+            QuasiIdentifier("age", "numeric", AGES),
+            QuasiIdentifier("town", "tree", TOWNS),
+            QuasiIdentifier("sex", "tree", SEXES),
+        ),
+        "carried": (Carried("ill", "sensitive", "tree", ILLS, 5), Carried("note", "insensitive", "tree", None, 6)),
+        "requirements": Requirements((KAnonymity(k), *models)),
+        "max_suppression": Decimal(0),
+        "algorithm": "optimal",
+        "insider_k": 1,
+        "k_site": None,
+        "origin": "hidden",
+        "compute": (parties[0], parties[1]),
+        "learners": tuple(parties),
+    }
+    return JointAnonymisation(**{**fields, **changes})
+
+
+def people(n_rows: int, seed: int) -> Cells:
+    """Rows some of which are rare."""
+    chance = np.random.default_rng(seed)
+    ages = np.minimum(chance.geometric(0.25, n_rows) - 1, 9)
+    towns = chance.choice(3, n_rows, p=(0.6, 0.3, 0.1))
+    return {
+        "age": list(map(str, ages.tolist())),
+        "town": [("A", "B", "C")[each] for each in towns.tolist()],
+        "sex": [("f", "m")[each] for each in chance.integers(0, 2, n_rows).tolist()],
+        "ill": [ILLS[each] for each in chance.integers(0, 4, n_rows).tolist()],
+        "note": [f"n{each}" if each else "" for each in chance.integers(0, 99, n_rows).tolist()],
+    }
+
+
+def table(cells: Mapping[str, Sequence[str]]) -> Table:
+    return table_from_arrow(
+        pa.table({name: pa.array(column, pa.string()) for name, column in cells.items()}), (), "the test"
+    )
+
+
+def parted(cells: Cells, owners: NDArray[np.int64], parties: Sequence[str]) -> dict[str, Table]:
+    """By party the rows that it owns."""
+    return {
+        party: table({name: [column[row] for row in np.flatnonzero(owners == place)] for name, column in cells.items()})
+        for place, party in enumerate(parties)
+    }
+
+
+def joint(
+    cells: Cells,
+    owners: NDArray[np.int64],
+    parties: Sequence[str],
+    wanted: JointAnonymisation,
+    *,
+    frames: list[Frame] | None = None,
+    seed: int = 0,
+    transport: Literal["memory", "grpc"] = "memory",
+) -> dict[str, JointRelease]:
+    """Every party's outcome."""
+    return run(
+        parted(cells, owners, parties),
+        lambda session, own: anonymise(session, own, wanted),
+        openings(wanted, parties),
+        frames=frames,
+        seed=seed,
+        transport=transport,
+    )
+
+
+def whole(cells: Cells, orders: Mapping[str, Sequence[str]] = MappingProxyType({})) -> WholeTable:
+    """All rows as the library takes them."""
+    roles = Roles(quasi_identifiers=("age", "town", "sex"), sensitive=("ill",), insensitive=("note",))
+    data = {**cells, "age": list(map(int, cells["age"]))}
+    return WholeTable.of(data, roles, orders=orders, missing="value")
+
+
+def hierarchies() -> dict[str, Hierarchy]:
+    return {"age": AGES, "town": TOWNS, "sex": SEXES}
+
+
+def exhaustive(
+    cells: Cells,
+    owners: NDArray[np.int64],
+    wanted: JointAnonymisation,
+    *,
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> dict[tuple[int, ...], float]:
+    """By satisfying node its loss, by looking at each one, the rules on parties' parts included."""
+    table_, found = whole(cells, orders), dict[tuple[int, ...], float]()
+    fitted = wanted.requirements.fitted(table_)
+    allowed = allowed_suppression(wanted.max_suppression, table_.n_rows)
+    trees = hierarchies()
+    leaves = [trees[column.name].align(column)[column.codes] for column in table_.quasi_identifiers]
+    levels = [range(trees[column.name].height + 1) for column in table_.quasi_identifiers]
+    for node in itertools.product(*levels):
+        told = [
+            trees[column.name].maps[level][leaf]
+            for column, level, leaf in zip(table_.quasi_identifiers, node, leaves, strict=True)
+        ]
+        _, labels = np.unique(np.stack(told, axis=1), axis=0, return_inverse=True)
+        labels = labels.reshape(-1).astype(np.int64)
+        number = int(labels.max()) + 1
+        good = fitted.satisfied(Histograms.of(labels, number, table_.sensitive))
+        parts = np.zeros((number, len(PARTIES)), np.int64)
+        np.add.at(parts, (labels, owners), 1)
+        rest = parts.sum(axis=1, keepdims=True) - parts
+        good &= ((rest == 0) | (rest >= wanted.insider_k)).all(axis=1)
+        if wanted.k_site is not None:
+            good &= ((parts == 0) | (parts >= wanted.k_site)).all(axis=1)
+        kept = good[labels]
+        if (~kept).sum() <= allowed:
+            losses = [
+                trees[column.name].loss(level)[label]
+                for column, level, label in zip(table_.quasi_identifiers, node, told, strict=True)
+            ]
+            found[node] = round(float(np.where(kept, np.mean(losses, axis=0), 1.0).mean()), 12)
+    return found
+
+
+@st.composite
+def divided(draw: st.DrawFn, least: int = 4, most: int = 60) -> tuple[Cells, NDArray[np.int64], tuple[str, ...]]:
+    """Rows and their owners, of whom some may have none."""
+    n_rows = draw(st.integers(least, most))
+    parties = PARTIES[: draw(st.integers(2, 5))]
+    seed = draw(st.integers(0, 1 << 16))
+    ragged = np.random.default_rng(seed).dirichlet(np.full(len(parties), draw(st.sampled_from((0.2, 1.0, 20.0)))))
+    owners = np.random.default_rng(seed + 1).choice(len(parties), n_rows, p=ragged)
+    return people(n_rows, seed), owners.astype(np.int64), parties

@@ -1,0 +1,95 @@
+"""Joint anonymisation of columns: node, loss and rows are those of the joined table; no message tells a count."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anonymize.fulldomain.optimal import optimal
+from anonymize.models import AlphaK, DistinctDiversity, Model, SensitiveLevels, TCloseness
+from link.errors import ConfigurationError
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from tests.joint.anonymisation_world import PARTIES, Cells, exhaustive, hierarchies, people, task, whole
+from tests.joint.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
+
+QUICK = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:
+    """Class of each person at a node, in mixed radix."""
+    table = whole(cells)
+    keys = np.zeros(table.n_rows, np.int64)
+    for column, level in zip(table.quasi_identifiers, node, strict=True):
+        tree = hierarchies()[column.name]
+        keys = keys * len(tree.labels[level]) + tree.codes(column, level)[column.codes]
+    return keys
+
+
+def check(cells: Cells, holders: dict[str, str], parties: tuple[str, ...], wanted: JointAnonymisation) -> None:
+    """The outcome is that of looking at every node of the joined table."""
+    possible = exhaustive(cells, np.zeros(len(cells["age"]), np.int64), wanted)
+    if not possible:
+        with pytest.raises(ConfigurationError):
+            joint(cells, holders, parties, wanted)
+        return
+    best = min(possible, key=lambda node: (possible[node], node))
+    found = joint(cells, holders, parties, wanted)
+    keys = classes_of(cells, best)
+    for party in parties:
+        release = found[party]
+        assert release.node == best
+        assert release.n_rows == len(keys)
+        sizes = np.bincount(keys)
+        if not wanted.max_suppression and not wanted.requirements.columns:
+            assert (np.bincount(release.rows.cells) == sizes).all()
+        kept = np.isin(keys, np.unique(release.rows.cells))
+        assert (sizes[np.unique(release.rows.cells)] >= wanted.k).all()
+        expected = sorted(
+            (int(key), cells["ill"][row], cells["note"][row]) for row, key in enumerate(keys.tolist()) if kept[row]
+        )
+        assert released(release) == expected
+
+
+@given(shared_people(), st.integers(1, 5))
+@QUICK
+def test_node_and_rows_are_those_of_the_joined_table(shared, k: int) -> None:  # type: ignore[no-untyped-def]
+    check(*shared, task(shared[2], k=k))
+
+
+@given(shared_people(parties=2), st.integers(2, 5), st.sampled_from(["0.05", "0.1", "0.3"]))
+@QUICK
+def test_suppression_is_that_of_the_joined_table(shared, k: int, share: str) -> None:  # type: ignore[no-untyped-def]
+    check(*shared, task(shared[2], k=k, max_suppression=Decimal(share)))
+
+
+@pytest.mark.parametrize("share", ["0", "0.1"])
+def test_the_node_is_that_of_the_library(share: str) -> None:
+    cells = people(80, 3)
+    wanted = task(PARTIES[:2], k=4, max_suppression=Decimal(share))
+    pooled = optimal(whole(cells), hierarchies(), wanted.requirements, max_suppression=share)
+    holders = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))
+    found = joint(cells, holders, PARTIES[:2], wanted)
+    assert pooled.node is not None
+    assert found["south"].node == tuple(pooled.node.values())
+    assert found["south"].rows is not None
+    assert len(found["south"].rows.cells) == pooled.table.num_rows
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DistinctDiversity(2, "ill"),
+        AlphaK(0.6, "ill"),
+        TCloseness(0.4, "ill", "equal"),
+        SensitiveLevels(2, (("flu", "cold"), ("ulcer", "")), "ill"),
+    ],
+)
+@pytest.mark.parametrize("share", ["0", "0.2"])
+def test_models_are_those_of_the_joined_table(model: Model, share: str) -> None:
+    holders = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))
+    wanted = task(PARTIES[:3], k=3, models=[model], max_suppression=Decimal(share))
+    check(people(60, 5), holders, PARTIES[:3], wanted)
