@@ -59,7 +59,8 @@ class EstimatedItemsets:
         return Itemsets(self.items, levels, self.n_rows)
 
     def to_arrow(self) -> pa.Table:
-        """As `Itemsets.to_arrow`, with `deviation`, `low` and `high`: of the support, and 95 % within [low, high].
+        """As `Itemsets.to_arrow`, with `deviation`, `low` and `high`: of the support, and what noise may have moved
+        it by, with 95 % within [low, high].
 
         Counts are whole and supports between 0 and 1; deviations are those of the raw estimates.
         """

@@ -52,7 +52,7 @@ def test_itemsets_with_intervals(comine: Comine, tmp_path: Path, model: str) -> 
     assert privacy["model"] == model
     assert (privacy["epsilon"] <= 2 < privacy["local_epsilon"]) if model == "shuffle" else privacy["epsilon"] == 6
     page = (out / "report.html").read_text()
-    assert "Each interval covers the true support with a confidence of 95 %" in page
+    assert "Each interval covers, with a confidence of 95 %, what the noise may have moved the support by" in page
     assert "privacy of a record" in page
     again = comine("simulate", "job.toml", *write(tmp_path, model), "--out", "again", "--seed", "5")
     assert again.code == 0
