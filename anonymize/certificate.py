@@ -1,8 +1,8 @@
 """`certificate.json`: what is claimed about a release, in a form that a program can check (`anonymize.verification`).
 
 The document is versioned, and its JSON Schema is published by `json_schema`. It holds counts of sensitive values, as
-t-closeness needs them, and sums over groups of records where records were condensed; it holds no row of the input and
-no value of a quasi-identifier that is not published as well.
+t-closeness needs them; it holds no row of the input, and of the quasi-identifiers no value that is not published or
+declared as one of an ordinal column. The sums of condensed groups are a file of their own (`verification.moments`).
 """
 
 from __future__ import annotations
@@ -133,12 +133,12 @@ class Groups(_Part):
     """Condensed groups (Aggarwal and Yu 2004): what the published records were drawn from."""
 
     columns: list[str] = Field(description="The condensed columns, in the order of the sums.")
-    origins: list[float] = Field(description="By column, what was taken from its numbers before they were summed.")
-    units: list[float] = Field(description="By column, what its numbers were then divided by.")
     sizes: list[int] = Field(description="Records of each group.")
-    sums: list[list[float]] = Field(description="By group, Fs: the sum of each column.")
-    products: list[list[list[float]]] = Field(description="By group, Sc: the sum of each product of two columns.")
     factor: int = Field(ge=1, description="Published records for each record of a group.")
+    moments: str = Field(
+        pattern=_HEX_DIGEST,
+        description="SHA-256 of moments.json, which holds the sums of the groups, and is not for publication.",
+    )
 
 
 class Replacement(_Part):
@@ -160,7 +160,9 @@ class Hashes(_Part):
     """SHA-256 of files, in hexadecimal."""
 
     release: dict[str, str] = Field(description="By name of the file.")
-    input: str | None = Field(default=None, pattern=_HEX_DIGEST, description="Null where the input was no file.")
+    input: str | None = Field(
+        default=None, pattern=_HEX_DIGEST, description="Null where the input was no file, or is not to be told."
+    )
     hierarchies: dict[str, str] = Field(default={}, description="By column.")
     configuration: str | None = Field(default=None, pattern=_HEX_DIGEST)
 

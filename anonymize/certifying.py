@@ -1,4 +1,7 @@
-"""Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that tells what holds of them."""
+"""Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that tells what holds of them.
+
+Of condensed records there is `moments.json` too, which is not for publication.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import csv
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,20 +22,22 @@ from anonymize.certificate import (
     Certificate,
     CertifiedColumn,
     Claims,
+    Groups,
     Hashes,
     Software,
     sha256_of,
 )
 from anonymize.claims import claims_of
 from anonymize.columns import text_of
-from anonymize.evidence import groups_of, replacement_of, scales_of, sensitive_counts, suppression_of
+from anonymize.evidence import groups_of, moments_of, replacement_of, scales_of, sensitive_counts, suppression_of
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
-from anonymize.release import Release
+from anonymize.release import Release, plain
 from anonymize.risk.coverage import NO_HIERARCHIES
 from anonymize.tables import Table
 from anonymize.utility.summary import summary
-from anonymize.verifier import CERTIFICATE, RELEASE_CSV, RELEASE_PARQUET
+from anonymize.verifier import CERTIFICATE, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
+from link.version import software_version
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,13 @@ def publish_folder(
         hierarchies={name: sha256_of(path) for name, path in sources.hierarchies.items()},
         configuration=None if sources.configuration is None else sha256_of(sources.configuration),
     )
-    certificate = certify(release, table, requirements, hashes, hierarchies=hierarchies, parameters=sources.parameters)
+    groups = None
+    if (moments := moments_of(release)) is not None:
+        moments.write(place / MOMENTS)
+        groups = groups_of(release, sha256_of(place / MOMENTS))
+    certificate = certify(
+        release, table, requirements, hashes, groups, hierarchies=hierarchies, parameters=sources.parameters
+    )
     certificate.write(place / CERTIFICATE)
     return certificate
 
@@ -105,8 +115,8 @@ def write_release(folder: Path, table: pa.Table) -> dict[str, str]:
     Returns:
         By name of the file, its SHA-256 in hexadecimal.
     """
-    published = _plain(table)
-    _write_csv(folder / RELEASE_CSV, published)
+    published = plain(table)
+    write_csv(folder / RELEASE_CSV, published)
     pyarrow.parquet.write_table(published, folder / RELEASE_PARQUET, compression="zstd")
     return {name: sha256_of(folder / name) for name in (RELEASE_CSV, RELEASE_PARQUET)}
 
@@ -116,6 +126,7 @@ def certify(
     table: Table | None,
     requirements: Requirements | None,
     hashes: Hashes,
+    groups: Groups | None = None,
     *,
     hierarchies: Mapping[str, Hierarchy] = NO_HIERARCHIES,
     parameters: Mapping[str, Any] = _NO_PARAMETERS,
@@ -127,11 +138,11 @@ def certify(
         table: The input; None of a condensed stream, whose records nobody has any more.
         requirements: What every class meets; None where nothing is claimed.
         hashes: Of the files that hold the release, and of its sources.
+        groups: What is told of condensed groups.
         hierarchies: Those that the release was generalised by.
         parameters: What the user asked for, as JSON values.
     """
     claims = claims_of(requirements, table)
-    groups = groups_of(release)
     rows = table.n_rows if table is not None else sum(groups.sizes) if groups else 0
     node = None if release.node is None else {name: int(level) for name, level in release.node.items()}
     described: dict[str, Any] = {}
@@ -160,7 +171,7 @@ def certify(
         parameters=dict(parameters),
         hashes=hashes,
         software=Software(
-            comine=_version(), python=platform.python_version(), numpy=np.__version__, pyarrow=pa.__version__
+            comine=software_version(), python=platform.python_version(), numpy=np.__version__, pyarrow=pa.__version__
         ),
         **described,
     )
@@ -188,17 +199,8 @@ def _statement(release: Release, claims: Claims) -> str:
     return f"{release.n_classes} equivalence classes{least}; each meets every condition of the model."
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """The rows alone: dictionaries hold values of rows that are left out, and metadata may hold anything."""
-    columns = {
-        name: column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return pa.table(columns)
-
-
-def _write_csv(path: Path, table: pa.Table) -> None:
-    """Cells as text, in quotes only where they need them."""
+def write_csv(path: Path, table: pa.Table) -> None:
+    """Writes rows as CSV, the same bytes for the same rows: cells as text, in quotes only where they need them."""
     shown = [_shown(column) for column in table.columns]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -210,10 +212,3 @@ def _shown(column: pa.ChunkedArray) -> list[str]:
     values = column.to_pylist()
     texts = {value: "" if value is None else text_of(value) for value in set(values)}
     return [texts[value] for value in values]
-
-
-def _version() -> str:
-    try:
-        return version("comine")
-    except PackageNotFoundError:
-        return "unknown"

@@ -16,7 +16,9 @@ from anonymize.models import Requirements
 from anonymize.release import Release
 from anonymize.tables import Table
 from anonymize.verification.losses import generalisation_loss
+from anonymize.verification.moments import GroupMoments
 from anonymize.verification.rows import text_table
+from crypto.primitives.randomness import Randomness
 
 Suppression = Literal["drop", "blank", "keep"]
 
@@ -97,20 +99,30 @@ def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level:
     )
 
 
-def groups_of(release: Release) -> Groups | None:
-    """The moments of condensed groups; None where records were not condensed."""
+def moments_of(release: Release) -> GroupMoments | None:
+    """The moments of condensed groups, which are not for publication; None where records were not condensed."""
     told: Mapping[str, Any] = release.details
     if release.rows is not None or "products" not in told:
         return None
-    columns = _listed(told["columns"])
-    return Groups(
-        columns=columns,
-        origins=_listed(told.get("origins", np.zeros(len(columns)))),
-        units=_listed(told.get("units", np.ones(len(columns)))),
-        sizes=_listed(told["sizes"]),
+    return GroupMoments(
+        salt=Randomness.from_os().bytes(16).hex(),
+        origins=_listed(told["origins"]),
+        units=_listed(told["units"]),
         sums=_listed(told["sums"]),
         products=_listed(told["products"]),
-        factor=told["factor"],
+    )
+
+
+def groups_of(release: Release, moments: str) -> Groups:
+    """What is published of condensed groups.
+
+    Args:
+        release: Of condensed records.
+        moments: SHA-256 of the file that holds their moments.
+    """
+    told: Mapping[str, Any] = release.details
+    return Groups(
+        columns=_listed(told["columns"]), sizes=_listed(told["sizes"]), factor=told["factor"], moments=moments
     )
 
 

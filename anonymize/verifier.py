@@ -3,8 +3,8 @@
 The code shares nothing with the algorithms and models that made the release but the form of the certificate. It reads
 `certificate.json` and `release.csv`, `release.parquet` or both, and recomputes from the published rows: hashes,
 columns, rows, classes, every claimed privacy condition, sensitive counts and metrics. Where records were condensed
-there are no classes; then the groups' sizes and moments are checked. Where identities were replaced only the original
-shows what holds.
+there are no classes; then the groups' sizes are checked, and with `moments.json` their moments. Where identities were
+replaced only the original shows what holds.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from link.errors import InputDataError
 CERTIFICATE: Final = "certificate.json"
 RELEASE_CSV: Final = "release.csv"
 RELEASE_PARQUET: Final = "release.parquet"
+MOMENTS: Final = "moments.json"
 
 
 def verify(folder: Path | str, original: Path | str | None = None, separator: str = ",") -> Verification:
@@ -77,10 +78,21 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
             certificate = with_counts(certificate, source)
     if certificate.classes is None:
         yield Finding("equivalence classes", "none", "no equivalence classes: k says nothing of published rows", True)
-        yield from condensed(certificate, text)
+        yield _explained(certificate)
+        yield from condensed(certificate, text, folder / MOMENTS)
         yield from replaced(certificate, text, source)
     else:
         yield from equivalence_classes(certificate, text, source)
+
+
+def _explained(certificate: Certificate) -> Finding:
+    """Whether there is a reason for there being no classes, and no claim that only classes can meet."""
+    model = certificate.model
+    of_classes = [name for name in ("l", "t", "p", "alpha", "levels", "beta", "delta") if getattr(model, name)]
+    if model.k is not None and certificate.groups is None:
+        of_classes.insert(0, "k")
+    found = f"{', '.join(of_classes)} claimed, and no classes" if of_classes else "none"
+    return Finding("claims about classes", "none without classes", found, not of_classes)
 
 
 def _hashes(folder: Path, certificate: Certificate) -> Iterator[Finding]:
@@ -143,6 +155,8 @@ def _rows(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
 def _same_original(certificate: Certificate, original: Path) -> Finding:
     claimed = certificate.hashes.input
     if claimed is None:
-        return Finding("SHA-256 of the original", "none in the certificate", "the input was no file", None)
+        return Finding(
+            "SHA-256 of the original", "none in the certificate", "the certificate names no hash of the input", None
+        )
     found = sha256_of(original)
     return Finding("SHA-256 of the original", claimed, found, found == claimed)

@@ -43,7 +43,7 @@ def run(settings: Settings) -> list[Table]:
         table.add(rank, *map(float, cells))
     table.notes += [
         f"sets of 2 to {LARGEST_SET:,} records; medians of {QUERIES} queries after those that the first column counts",
-        "CPU of both threads, one a prime; files hold both primes' state; the peak includes the file's check",
+        "CPU of both threads, one a prime; files hold both primes' state; the peak includes keeping it",
     ]
     return [table, _maxima(settings)]
 

@@ -13,6 +13,7 @@ from jobs.spec import Task
 from jobs.spec_values import DataName
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
+from party.anonymization.policy import AnonymizationRules
 from party.frequency.policy import FrequencySection
 from party.hidden_rules import HidingSection
 from party.privacy_budget import DatasetBudget
@@ -81,6 +82,7 @@ class DatasetSection(_Section):
         privacy: What jobs may cost its records in all; without it nothing limits that.
         hiding: Rules that are hidden in what its rows contribute to jobs.
         queries: What coordinators may ask of it by audited queries; nothing, where absent.
+        anonymization: What releases of it may leave; none, where absent.
     """
 
     name: DataName
@@ -96,6 +98,7 @@ class DatasetSection(_Section):
     privacy: DatasetBudget | None = None
     hiding: HidingSection | None = None
     queries: QueriesSection | None = None
+    anonymization: AnonymizationRules | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:
@@ -111,6 +114,8 @@ class DatasetSection(_Section):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
         if self.queries is not None and self.kind != "table":
             raise ValueError('[dataset.queries] needs kind = "table"')
+        if self.anonymization is not None and self.kind != "table":
+            raise ValueError('[dataset.anonymization] needs kind = "table"')
         if self.kind == "table":
             if self.hiding is not None:
                 raise ValueError('[dataset.hiding] needs kind = "transactions"; rules are hidden in sets of items')
@@ -134,11 +139,14 @@ class DatasetSection(_Section):
         return self.source.startswith((*FILE_URLS, *SERVER_URLS))
 
     def beside(self, folder: Path) -> DatasetSection:
-        """The same with a relative source taken from `folder`."""
+        """The same with relative paths taken from `folder`."""
+        changes: dict[str, Any] = {}
+        if self.anonymization is not None:
+            changes["anonymization"] = self.anonymization.beside(folder)
         scheme = next((scheme for scheme in FILE_URLS if self.source.startswith(scheme)), "")
-        if self.is_url and not scheme:
-            return self
-        return self.model_copy(update={"source": f"{scheme}{folder / self.source.removeprefix(scheme)}"})
+        if scheme or not self.is_url:
+            changes["source"] = f"{scheme}{folder / self.source.removeprefix(scheme)}"
+        return self.model_copy(update=changes)
 
 
 class PartyConfig(_Section):

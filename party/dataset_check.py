@@ -14,6 +14,7 @@ from mining.tables import Table
 from mining.transactions import Transactions
 from party.config import DatasetSection
 from party.dataset_hints import Hint, hints, other_format
+from party.queries.conditions import check_columns
 from party.sources import read_dataset
 from party.table_hints import table_hints
 
@@ -131,6 +132,8 @@ def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> Datas
         data = read_dataset(dataset)
         if isinstance(data, Table) and data.ids:
             data.row_ids()
+        if isinstance(data, Table) and dataset.queries is not None:
+            check_columns(dataset.queries, data)
     except (InputDataError, ConfigurationError) as error:
         problem = error.message.removesuffix(".")
         # The columns of these are items.

@@ -54,6 +54,7 @@ ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
         "Forward": _PARTIES,
         "Collect": _COORDINATORS | _PARTIES,
     },
+    "comine.v1.Anonymization": dict.fromkeys(("ListDatasets", "Query", "Anonymize"), _COORDINATORS),
 }
 """Who may call a method, by service; what is not listed may be called by nobody."""
 

@@ -17,13 +17,13 @@ from grpc_reflection.v1alpha import reflection
 
 from jobs.audit.events import NodeStarted, NodeStopped
 from jobs.audit.key import AuditKey
-from jobs.document import software_version
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
+from link.version import software_version
 from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
@@ -40,6 +40,8 @@ from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
 from party.node_database import FILE
 from party.ot_stock import STOCK_FILE, StockFile
+from party.queries.service import SERVICE as ANONYMIZATION_SERVICE
+from party.queries.service import AnonymizationService
 from party.room import Room
 from party.service import ControlService
 from party.session_host import SessionHost
@@ -48,9 +50,10 @@ from party.shuffler.service import ShufflerService
 from party.sources import Sources
 from party.store import Store
 from party.tables import ReleasedTables
-from protos.v1 import control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
+from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
+SERVICES: Final = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE, ANONYMIZATION_SERVICE)
 CLOSE_S: Final = 3.0  # for streams to peers that do not answer
 MAX_STREAMS: Final = 256  # of one connection
 GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
@@ -111,6 +114,9 @@ class Node:
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
         self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
+        self._anonymization = AnonymizationService(
+            config.dataset, state, self.name, self._sources, self._executor, self._audit, log
+        )
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
@@ -128,9 +134,9 @@ class Node:
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
         frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self._frequency, server)
         shuffle_pb2_grpc.add_ShufflerServicer_to_server(self._shuffler, server)
+        anonymization_pb2_grpc.add_AnonymizationServicer_to_server(self._anonymization, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        own = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE)
-        reflection.enable_server_reflection((*own, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         host = self._listen.rpartition(":")[0]
         try:
@@ -161,6 +167,7 @@ class Node:
             await self.host.close()
             await self._frequency.stop()
             await self._shuffler.stop()
+            await self._anonymization.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
@@ -174,10 +181,11 @@ class Node:
         self._stock.close()
         self._frequency.close()
         self._shuffler.close()
+        self._anonymization.close()
         self._audit.close()
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
-        for service in ("", CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE):
+        for service in ("", *SERVICES):
             await self._health.set(service, status)
 
 

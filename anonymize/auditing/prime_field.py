@@ -21,6 +21,8 @@ Residues = NDArray[np.uint64]
 
 _POOL = 4  # null vectors that are made at once
 _BLOCK = 8  # rows of the inverse that are changed at a time: they stay in the processor's cache
+_SETS = 256  # that are summed over at a time
+_ROWS = 64  # of the inverse that are multiplied at a time
 _TRIES = 16  # columns that are tried for a pivot before all are
 _PIECE_BITS = 8  # of a factor, so that products of 39 bits, 2^14 of them, fit the 53 bits of a float
 
@@ -106,11 +108,12 @@ class AnsweredSets:
 
     def times(self, vector: Residues) -> Residues:
         """Q g: the sums of a vector of residues below 2^31 over each set; shape (t,), below 2^63."""
-        if not len(self):
-            return np.empty(0, np.uint64)
-        running = np.zeros(self._starts[-1] + 1, np.uint64)
-        np.cumsum(vector[self._flat[: self._starts[-1]]], out=running[1:])
-        sums = running[self._starts[1:]] - running[self._starts[:-1]]
+        sums, starts = np.empty(len(self), np.uint64), np.array(self._starts)
+        for first in range(0, len(self), _SETS):
+            here = starts[first : first + _SETS + 1]
+            running = np.zeros(here[-1] - here[0] + 1, np.uint64)
+            np.cumsum(vector[self._flat[here[0] : here[-1]]], out=running[1:])
+            sums[first : first + _SETS] = running[here[1:] - here[0]] - running[here[:-1] - here[0]]
         return np.where(np.array(self._left_out, bool), vector.sum() - sums, sums)
 
     def combined(self, weights: Residues) -> Residues:
@@ -291,11 +294,11 @@ def _product(matrix: NDArray[np.uint32], vectors: Residues, prime: int) -> Resid
     pieces = [(vectors >> np.uint64(shift)) & np.uint64(0xFF) for shift in range(0, 32, _PIECE_BITS)]
     factors = np.concatenate(pieces, axis=1).astype(np.float64)
     m, found = vectors.shape[1], np.empty(vectors.shape, np.uint64)
-    for start in range(0, len(matrix), 256):
-        sums = (matrix[start : start + 256].astype(np.float64) @ factors).astype(np.uint64) % np.uint64(prime)
+    for start in range(0, len(matrix), _ROWS):
+        sums = (matrix[start : start + _ROWS].astype(np.float64) @ factors).astype(np.uint64) % np.uint64(prime)
         total = np.zeros((len(sums), m), np.uint64)
         for number in range(len(pieces)):
             weight = np.uint64(pow(2, number * _PIECE_BITS, prime))
             total += sums[:, number * m : (number + 1) * m] * weight % np.uint64(prime)
-        found[start : start + 256] = total % np.uint64(prime)
+        found[start : start + _ROWS] = total % np.uint64(prime)
     return found

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError, InputDataError
 from mining.tables import Column, Table
 from party.queries.language import All, Any, Comparison, Condition, Not, OneOf
+from party.queries.policy import QueriesSection
 
 Rows = NDArray[np.bool_]
 
@@ -30,7 +31,7 @@ _COMPARE: Final[dict[str, Callable[[Anything, Anything], bool]]] = {
     ">=": operator.ge,
 }
 _BITS: Final = {"0": 0, "1": 1, "false": 0, "true": 1}
-_LARGEST_EXPONENT: Final = 400  # of a cell that is a number: beyond that of any float
+_LARGEST_EXPONENT: Final = 290  # of a cell that is a number, so that every sum of a column is a float
 
 
 def column_of(table: Table, name: str) -> Column:
@@ -42,7 +43,9 @@ def column_of(table: Table, name: str) -> Column:
     for column in table.columns:
         if column.name == name:
             return column
-    raise ConfigurationError(f"the data have no column '{name}'; the operator of the node has named it in the policy")
+    raise ConfigurationError(
+        f"the data have no column '{name}', which [dataset.queries] names; ids are none that conditions may name"
+    )
 
 
 class Conditions:
@@ -103,6 +106,30 @@ def _decimal(cell: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() and abs(number.adjusted()) <= _LARGEST_EXPONENT else None
+
+
+def read_column(policy: QueriesSection, table: Table, name: str) -> NDArray[np.float64]:
+    """What queries about a column are computed from, NaN where it is empty; shape (n_rows,).
+
+    Raises:
+        ConfigurationError: There is no such column.
+        InputDataError: It does not hold what its queries need.
+    """
+    column = column_of(table, name)
+    return bits(column) if policy.counts(name) else numbers(column)
+
+
+def check_columns(policy: QueriesSection, table: Table) -> None:
+    """Makes sure that a table has the columns that its policy names, and that they hold what queries need.
+
+    Raises:
+        ConfigurationError: A column is missing.
+        InputDataError: One does not hold what its queries need.
+    """
+    for name in policy.public:
+        column_of(table, name)
+    for name in policy.columns:
+        read_column(policy, table, name)
 
 
 def numbers(column: Column) -> NDArray[np.float64]:

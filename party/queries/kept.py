@@ -1,7 +1,6 @@
 """Files of auditors of sums: to replay many answers after a start would take hours, to read a file takes seconds.
 
-A file belongs to the decisions up to a number; later ones are replayed. One that is missing or damaged is made up for by
-replaying all.
+A file belongs to the decisions up to a number; later ones are replayed. Where it is missing or damaged, all are.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class KeptAuditors:
             raise ResourceError(f"{path.name} cannot be written ({error.strerror}); see to the disk") from None
 
     def read(self, row: AuditorRow) -> tuple[int, SumAuditor] | None:
-        """The number of the last decision that a kept auditor knows, and the auditor; None where there is no good one."""
+        """The number of the last decision that a kept auditor knows, and it; None where there is no good file."""
         try:
             with self._path(row).open("rb") as file:
                 header = file.read(_HEADER.size)

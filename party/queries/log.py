@@ -1,8 +1,10 @@
 """`queries.db`: every query that was decided, and what auditors go on from.
 
-    datasets    of how many records the answers so far were, and a digest of each column of these
-    auditors    what audits a column: its id, and the secret from which it draws its primes
-    decisions   the queries, who asked, and how they were decided; of answered ones the records and the answer
+    datasets    how records are known: by which ids; or where there are none, how many there were, digests of columns
+    auditors    what audits a column, and a random id by which the file of its state is known
+    variables   of datasets with ids, a digest of each id and value that an auditor has met; they are numbered in order
+    decisions   the queries, who asked, how they were decided, and the rank of answered sums until then; of answered
+                ones the records and the answer
 
 A decision is on disk when `decided` returns, and only then may it leave. A denied query adds nothing to what an auditor
 knows, so its records are not kept.
@@ -16,7 +18,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +27,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
+from anonymize.auditing.decision import Reason
+from crypto.primitives.randomness import Randomness
 from party.database import alone, connect, locked, make_private, prepare, told
-from party.queries.policy import Reason
 
 FILE: Final = "queries.db"
 VERSION: Final = 1
@@ -44,9 +46,14 @@ CREATE TABLE auditors (
     dataset TEXT NOT NULL,
     column TEXT NOT NULL,
     id BLOB NOT NULL,
-    key BLOB NOT NULL,
     UNIQUE (dataset, column)
 );
+CREATE TABLE variables (
+    auditor INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    cell BLOB NOT NULL,
+    PRIMARY KEY (auditor, number)
+) WITHOUT ROWID;
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     auditor INTEGER NOT NULL,
@@ -55,6 +62,7 @@ CREATE TABLE decisions (
     query TEXT NOT NULL,
     class TEXT NOT NULL,
     reason TEXT NOT NULL,
+    rank INTEGER,
     records BLOB,
     value REAL
 );
@@ -69,8 +77,8 @@ class Bound:
     """The data from which earlier queries were answered.
 
     Attributes:
-        records: How many.
-        digests: By column, of its first so many cells.
+        records: How many; −1 where they are known by ids.
+        digests: By column, of its first so many cells; of ids, the names alone.
     """
 
     records: int
@@ -83,13 +91,11 @@ class AuditorRow:
 
     Attributes:
         row: Its number.
-        id: 16 random bytes, by which files of its state are told from others.
-        key: From which it draws; secret.
+        id: 16 random bytes, by which the file of its state is told from others.
     """
 
     row: int
     id: bytes
-    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class Answered:
     Attributes:
         number: Of the decision.
         query_class: Its class.
-        records: Which it is about, ascending.
+        records: The variables that it is about, ascending.
         value: What the auditor was told: the sum, maximum, minimum or count.
     """
 
@@ -168,17 +174,36 @@ class QueryLog:
     # -- auditors ----------------------------------------------------------------------------------------------------
     def auditor(self, dataset: str, column: str) -> AuditorRow:
         """What audits a column; made where there is none."""
-        select = "SELECT row, id, key FROM auditors WHERE dataset = ? AND column = ?"
+        select = "SELECT row, id FROM auditors WHERE dataset = ? AND column = ?"
         with self._using() as connection, alone(connection):
             found = connection.execute(select, (dataset, column)).fetchone()
             if found is None:
-                drawn = Randomness.from_os()
+                drawn = Randomness.from_os().bytes(16)
                 connection.execute(
-                    "INSERT INTO auditors (dataset, column, id, key) VALUES (?, ?, ?, ?)",
-                    (dataset, column, drawn.bytes(16), drawn.bytes(KEY_BYTES)),
+                    "INSERT INTO auditors (dataset, column, id) VALUES (?, ?, ?)", (dataset, column, drawn)
                 )
                 found = connection.execute(select, (dataset, column)).fetchone()
         return AuditorRow(*found)
+
+    def variables(self, auditor: AuditorRow) -> dict[bytes, int]:
+        """The variables of an auditor, by digest of id and value."""
+        select = "SELECT cell, number FROM variables WHERE auditor = ?"
+        with self._using() as connection:
+            return dict(connection.execute(select, (auditor.row,)).fetchall())
+
+    def remember(self, auditor: AuditorRow, cells: Sequence[bytes], first: int) -> None:
+        """Keeps new variables.
+
+        Args:
+            auditor: Whose.
+            cells: Digests of ids and values.
+            first: The number of the first of them.
+        """
+        if not cells:
+            return
+        rows = ((auditor.row, first + number, cell) for number, cell in enumerate(cells))
+        with self._using() as connection, alone(connection):
+            connection.executemany("INSERT INTO variables VALUES (?, ?, ?)", rows)
 
     # -- decisions ---------------------------------------------------------------------------------------------------
     def decided(
@@ -188,6 +213,7 @@ class QueryLog:
         query: str,
         query_class: str,
         reason: Reason | None,
+        rank: int | None,
         records: NDArray[np.bool_] | None = None,
         value: float | None = None,
     ) -> int:
@@ -199,7 +225,8 @@ class QueryLog:
             query: In which words.
             query_class: Of which class.
             reason: Why it is denied; None where it is answered.
-            records: Which an answered one is about.
+            rank: How many independent sums the auditor knew before; None where it audits something else.
+            records: The variables that an answered one is about, shape (variables,).
             value: What the auditor is told of the answer.
 
         Returns:
@@ -208,9 +235,9 @@ class QueryLog:
         packed = None if records is None else zlib.compress(np.packbits(records).tobytes(), 1)
         with self._using() as connection, alone(connection):
             written = connection.execute(
-                "INSERT INTO decisions (auditor, time, coordinator, query, class, reason, records, value) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (auditor.row, self._now(), coordinator, query, query_class, reason or "", packed, value),
+                "INSERT INTO decisions (auditor, time, coordinator, query, class, reason, rank, records, value) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (auditor.row, self._now(), coordinator, query, query_class, reason or "", rank, packed, value),
             )
         assert written.lastrowid is not None
         return written.lastrowid
@@ -225,13 +252,19 @@ class QueryLog:
             (found,) = connection.execute(count, (dataset,)).fetchone()
         return int(found)
 
-    def answered(self, auditor: AuditorRow) -> Iterator[Answered]:
-        """The queries of an auditor that were answered, in their order."""
+    def knows(self, auditor: AuditorRow, number: int) -> bool:
+        """Whether a decision of that number was made for an auditor."""
+        select = "SELECT 1 FROM decisions WHERE auditor = ? AND number = ?"
+        with self._using() as connection:
+            return connection.execute(select, (auditor.row, number)).fetchone() is not None
+
+    def answered(self, auditor: AuditorRow, after: int = 0) -> Iterator[Answered]:
+        """The queries of an auditor that were answered after a decision, in their order."""
         select = (
             "SELECT number, class, records, value FROM decisions WHERE auditor = ? AND number > ? AND reason = '' "
             "ORDER BY number LIMIT 1"
         )
-        number = 0
+        number = after
         while True:
             with self._using() as connection:
                 found = connection.execute(select, (auditor.row, number)).fetchone()

@@ -45,7 +45,9 @@ class QueriesSection(BaseModel):
             first that is answered stays the only one; or `count`, of a column of zeros and ones.
         records: Whether records may be counted: `count(*)`.
         min_size: Records that a query must be about at least; a count of records also leaves out as many.
-        max_overlap: Records that two queries about a column may share; any, where absent. Counts need it.
+        max_overlap: Records that two counts of a column may share; counts need it.
+        overlap_for: `all`: sums, maxima and minima may share no more either, which protects them from attackers who
+            know values beforehand.
         known: With `max_overlap`, how many values an attacker is taken to know.
         max_queries: How many queries are answered in all; any number, where absent.
     """
@@ -58,6 +60,7 @@ class QueriesSection(BaseModel):
     records: bool = False
     min_size: int = Field(ge=2, le=LARGEST)
     max_overlap: int | None = Field(default=None, ge=0, le=LARGEST)
+    overlap_for: Literal["counts", "all"] = "counts"
     known: int = Field(default=0, ge=0, le=LARGEST)
     max_queries: int | None = Field(default=None, ge=1)
 
@@ -74,8 +77,8 @@ class QueriesSection(BaseModel):
             if counted or self.records:
                 what = f"the column '{counted[0]}'" if counted else "records"
                 raise ValueError(f"{what} may be counted: set max_overlap, without which two large counts tell a value")
-            if self.known:
-                raise ValueError("known means nothing without max_overlap")
+            if self.known or self.overlap_for == "all":
+                raise ValueError("known and overlap_for mean nothing without max_overlap")
         else:
             try:
                 OverlapControl(1, self.min_size, self.max_overlap, self.known)
@@ -83,9 +86,15 @@ class QueriesSection(BaseModel):
                 raise ValueError(error.message) from None
         return self
 
-    def control(self, n: int) -> OverlapControl | None:
-        """What else bounds queries about a column of so many records."""
-        return None if self.max_overlap is None else OverlapControl(n, self.min_size, self.max_overlap, self.known)
+    def counts(self, column: str) -> bool:
+        """Whether a column is counted only: one of zeros and ones, or `*`."""
+        return column == RECORDS or self.columns[column] == ("count",)
+
+    def control(self, column: str, n: int) -> OverlapControl | None:
+        """What bounds the overlap of queries about a column of so many records."""
+        if self.max_overlap is None or not (self.counts(column) or self.overlap_for == "all"):
+            return None
+        return OverlapControl(n, self.min_size, self.max_overlap, self.known)
 
 
 def may_ask(policy: QueriesSection, coordinator: str) -> bool:
@@ -131,6 +140,3 @@ def _refusal(
         if name not in policy.public:
             return f"lets conditions name only {listed(policy.public)}, not '{name}' (rule public)"
     return None
-
-
-Reason = Literal["disclosure", "class", "size", "overlap", "too many"]

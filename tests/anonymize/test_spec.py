@@ -50,6 +50,10 @@ def test_defaults() -> None:
     assert (spec.loss, spec.missing, spec.seed, spec.separator) == ("gcp", "error", None, ",")
 
 
+def test_rows_that_are_verified_in_pairs_are_not_sorted() -> None:
+    assert "row by row" in refused(algorithm="ppir", row_order="sorted", model={}, ppir={"ranges": {"age": 1}})
+
+
 def test_shares_stay_the_decimals_that_are_written(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(
         '[anonymize]\nsource = "a.csv"\nmax_suppression = 0.020000000000000000001\n[anonymize.model]\nalpha = 0.1\n'

@@ -195,6 +195,25 @@ def test_a_plan_tells_what_is_charged_and_what_is_left(tmp_path: Path, capsys: p
     jsonschema.validate(plan.as_data(), json.loads(generate("plan")))
 
 
+def test_a_plan_is_no_way_around_noise(tmp_path: Path) -> None:
+    contents = private("distributed", delta="1e-6").model_dump(mode="json", by_alias=True)
+    contents["itemsets"]["min_support"] = "0.1"
+    noisy = JobSpec.of(contents, "job.toml", Path())
+
+    async def test() -> Plan:
+        def prepare(_: Any) -> None:
+            limited(tmp_path, 'epsilon = 5\nexact = "refuse"', "north")(_)
+            for name in NODES:
+                file = tmp_path / f"{name}.toml"
+                file.write_text(file.read_text().replace('format = "basket"', 'format = "basket"\nrows_public = "exact"'))
+
+        async with running(tmp_path, data=ROWS, prepare=prepare) as nodes:
+            return await plan_job(noisy, nodes.clients["north"].identity, nodes.addresses)
+
+    told = {name: (party.rows_public, party.n_rows) for name, party in asyncio.run(test()).parties.items()}
+    assert told == {"north": ("hidden", None), "south": ("exact", 400), "east": ("exact", 400)}
+
+
 def test_a_charge_outlives_the_death_of_the_node_and_is_never_taken_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

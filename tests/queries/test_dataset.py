@@ -66,7 +66,7 @@ class Asked:
         return self.queries.ask(self.data, parse(text), text, "analyst")
 
     def decisions(self) -> list[tuple[Any, ...]]:
-        return self.log._connection.execute("SELECT number, query, reason, value FROM decisions").fetchall()
+        return self.log._connection.execute("SELECT number, query, reason, value, rank FROM decisions").fetchall()
 
 
 @contextmanager
@@ -87,6 +87,7 @@ def test_answers_are_those_of_the_data(tmp_path: Path) -> None:
         assert ask("max(bonus)").answer == 4
         assert ask("max(bonus) where age >= 1").reason == "disclosure"  # an answer below 4 would tell the other
         assert [number for number, *_ in ask.decisions()] == [1, 2, 3, 4, 5]
+        assert [rank for *_, rank in ask.decisions()] == [None, 1, 2, None, None]
 
 
 def test_what_would_tell_a_value_is_denied_with_the_reason(tmp_path: Path) -> None:
