@@ -164,10 +164,14 @@ class ReleasingNode:
             raise self._malformed("a release that lacks a file")
 
     def _complete(self, draft: Path) -> None:
+        """Makes `release.csv` of the rows that came."""
         try:
-            writing(draft, lambda: _make_csv(draft))
-        except pa.ArrowException:
+            with pa.OSFile(str(draft / ROWS), "rb") as source, pa.ipc.open_stream(source) as stream:
+                rows = stream.read_all()
+        except (pa.ArrowException, OSError):  # Arrow calls a stream that was cut off an error of the system
             raise self._malformed("rows that are no Arrow stream") from None
+        writing(draft, lambda: write_csv(draft / RELEASE_CSV, rows))
+        (draft / ROWS).unlink()
 
     def _checked(self, draft: Path, request: pb.AnonymizeRequest) -> Certificate:
         found = verify(draft)
@@ -209,14 +213,6 @@ def _draft(out: Path) -> Path:
 def _append(path: Path, data: bytes) -> None:
     with path.open("ab") as file:
         file.write(data)
-
-
-def _make_csv(draft: Path) -> None:
-    """Makes `release.csv` of the rows that came."""
-    with pa.OSFile(str(draft / ROWS), "rb") as source, pa.ipc.open_stream(source) as stream:
-        rows = stream.read_all()
-    write_csv(draft / RELEASE_CSV, rows)
-    (draft / ROWS).unlink()
 
 
 HEADS: Final = ("dataset", "column", "may leave as", "kind", "hierarchy")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
 from jobs.anonymization.inputs import requirements_of
@@ -9,7 +11,7 @@ from jobs.anonymize_spec import INSIDER_K, JointAnonymizeSection, JointColumnSec
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.joint.anonymisation.models import offered
-from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier, Role
+from mining.joint.anonymisation.parameters import MOST_NODES, Carried, JointAnonymisation, QuasiIdentifier, Role
 
 
 def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
@@ -40,6 +42,12 @@ def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
         bound=spec.union.bound,
     )
     _check_values(task)
+    nodes = math.prod(task.shape)
+    if task.algorithm != "mondrian" and nodes > MOST_NODES:
+        raise ConfigurationError(
+            f"the generalisation lattice has {nodes:,} nodes, and parties search at most {MOST_NODES:,} together; take "
+            'fewer quasi-identifiers or levels, or algorithm = "mondrian"'
+        )
     return task
 
 
@@ -55,6 +63,8 @@ def check_partition(spec: JobSpec) -> None:
         raise ConfigurationError(
             'columns of several parties are anonymised over the rows that all have; take [align] mode = "intersection"'
         )
+    if spec.anonymization.algorithm == "mondrian":
+        raise ConfigurationError('algorithm = "mondrian" needs parties that hold rows; take "optimal" or "samarati"')
     for name in ("insider_k", "k_site"):
         if getattr(spec.anonymization, name) is not None:
             raise ConfigurationError(

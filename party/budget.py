@@ -103,7 +103,8 @@ def _shown(dataset: DatasetSpent, *, first: bool) -> Iterator[str]:
         yield "  no job was started"
         return
     models = [(model, str(each.starts), *_cells(each.spent)) for model, each in dataset.models.items()]
-    yield from (f"  {line}" for line in columns([("model", "starts", *NAMES.values()), *models]))
+    model = "model" if dataset.period is None else "model, at any time"
+    yield from (f"  {line}" for line in columns([(model, "starts", *NAMES.values()), *models]))
     jobs = [
         (
             job.started[:16].replace("T", " "),

@@ -48,6 +48,7 @@ class Case:
         earlier: The jobs that were started on the dataset, first the first.
         budget: What jobs may cost the records of the dataset in all; None where nothing limits it.
         charged: What jobs have cost them that count, without this one.
+        hides: Whether rules are hidden in what the dataset contributes.
     """
 
     spec: JobSpec
@@ -60,6 +61,7 @@ class Case:
     earlier: Sequence[Earlier] = ()
     budget: DatasetBudget | None = None
     charged: Sequence[Charge] = ()
+    hides: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,10 +95,7 @@ class Estimates:
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
         approval = self._judge.decide(spec, coordinator)
         policy = self._judge.policy_of(spec)
-        # To plan a job must not disclose what a person has yet to agree to.
-        # Nor what a job would not tell once it ran: under distributed noise no number of it is exact.
-        unsaid: RowsPublic = "rounded" if approval == "auto" and not is_noisy(spec) else "hidden"
-        rows_public = self._config.datasets[spec.job.dataset].rows_public or unsaid
+        rows_public = self._rows_public(spec, approval)
         data = await self._sources.load(spec.job.dataset)
         check_kind(spec, kind_of(data), me)
         await self._check_data(spec, data)
@@ -119,6 +116,17 @@ class Estimates:
             told_too = self._told_too(spec, coordinator, approval) if _varies(spec) else []
             answer.sizes.CopyFrom(await self._sized(spec, told_too, data, n_rows, rows_public))
         return answer
+
+    def _rows_public(self, spec: JobSpec, approval: Approval) -> RowsPublic:
+        """How exactly sizes are told for the plan of a job."""
+        dataset = self._config.datasets[spec.job.dataset]
+        # Under distributed noise no number of a job is exact, and where nothing without noise may be asked, a plan is
+        # no way around that.
+        if is_noisy(spec) and dataset.privacy is not None and dataset.privacy.exact == "refuse":
+            return "hidden"
+        # To plan a job must not disclose what a person has yet to agree to, nor what it would not tell once it ran.
+        unsaid: RowsPublic = "rounded" if approval == "auto" and not is_noisy(spec) else "hidden"
+        return dataset.rows_public or unsaid
 
     def _told_too(self, spec: JobSpec, coordinator: str, approval: Approval) -> list[JobSpec]:
         """The job's variants that the policy treats alike: of these this party would tell as much if it were asked."""

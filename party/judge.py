@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection
 from decimal import Decimal
 
+from jobs.hybrid_parameters import is_estimated
 from jobs.kinds import check_kind
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
@@ -76,6 +77,9 @@ class Judge:
     def check_data(self, spec: JobSpec, n_rows: int, data_digest: bytes, *, job_id: bytes = b"") -> None:
         """The rules that need the rows of the dataset.
 
+        They say nothing to a job under a privacy model: a refusal would tell something exact of the rows, which its ε
+        does not cover, and noise protects what the rules are there for.
+
         Args:
             spec: The job.
             n_rows: Rows that its dataset has here.
@@ -85,6 +89,8 @@ class Judge:
         Raises:
             PolicyDenied: A rule refuses the job.
         """
+        if is_estimated(spec):
+            return
         policy, me = self.policy_of(spec), self._config.party.name
         check_rows(policy, spec, me=me, n_rows=n_rows)
         counted = [job for job in self.earlier(spec, job_id) if job.n_rows is not None]
@@ -116,5 +122,6 @@ class Judge:
             expiry=expiry,
             earlier=self.earlier(spec, job_id),
             budget=budget,
+            hides=dataset is not None and dataset.hiding is not None,
             charged=charges(self._ledger.entries(spec.job.dataset, since), without=(job_id, attempt)),
         )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, Literal
 
+from jobs.hybrid_parameters import is_estimated
 from jobs.parameters import engine_of, helper_of, horizontal_mining
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
@@ -55,7 +56,10 @@ def decide(policy: PolicySection, case: Case) -> Approval:
 def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
     spec = case.spec
-    silent = _OF_ITEMSETS - (_OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else frozenset())
+    asked = (
+        _OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else _OF_RELEASES if spec.anonymizes else frozenset()
+    )
+    silent = _OF_ITEMSETS - asked
     judged = (rule(policy, case) for rule in _RULES if rule not in silent)
     *found, how = (verdict for verdict in judged if verdict is not None)
     return (*found, *budget_verdicts(case), how)
@@ -181,6 +185,8 @@ def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
     if isinstance(asked, int):
         if policy.min_count is not None:
             return Verdict("min_support", f"{allows}, or a count that min_count allows")
+        if is_estimated(case.spec):
+            return Verdict("min_support", f"{allows}, or any count where noise protects each record")
         return Verdict("min_support", f"{allows} of this party's own transactions", later=True)
     if asked < least:
         refusal = f"asks for min_support of at least {least}, and the job has {asked} (rule min_support)"
@@ -193,6 +199,8 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     if case.spec.trains:
         return _min_count_of_model(least, case)
+    if case.spec.anonymizes:
+        return _at_least_k(least, case)
     asked = case.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", None
     if asked is None:
@@ -219,6 +227,13 @@ def _min_count_of_model(least: int, case: Case) -> Verdict:
         refusal = f"asks for [decision_tree] min_rows of {floor}, and the job has {tree.min_rows}"
     allows = f"trees with min_rows of at least {least}, within whose nodes counts may be smaller"
     return Verdict("min_count", allows, refusal)
+
+
+def _at_least_k(least: int, case: Case) -> Verdict:
+    """Of a release the classes are what counts are told of."""
+    k = case.spec.anonymization.model.k or 0
+    refusal = f"asks for classes of at least {least} rows (rule min_count), and the job has k = {k}"
+    return Verdict("min_count", f"releases with k of at least {least}", refusal if k < least else None)
 
 
 def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
@@ -276,6 +291,8 @@ def _shares(spec: JobSpec) -> bool:
     """Whether the computing parties hold shares of something."""
     if spec.privacy.model != "exact":
         return False
+    if spec.anonymizes:
+        return True
     if spec.trains:
         return spec.k_means is not None and spec.is_vertical
     return spec.itemsets.disclose != "candidates" or engine_of(spec) == "replicated"
@@ -315,7 +332,7 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
     spec = case.spec
     if spec.is_vertical:
         asked, key = spec.alignment.bound, "[align] bound"
-    elif spec.trains or spec.privacy.model != "exact":
+    elif spec.trains or spec.anonymizes or spec.privacy.model != "exact":
         return None  # there is no union
     else:
         labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
@@ -360,8 +377,8 @@ def _max_jobs(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
 
 
-def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:  # noqa: ARG001
-    if policy.min_new_rows is None:
+def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.min_new_rows is None or is_estimated(case.spec):
         return None
     allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
     return Verdict("min_new_rows", allows, later=True)
@@ -417,6 +434,7 @@ _OF_ITEMSETS: Final = frozenset(
     }
 )  # which say nothing to a task without itemsets
 _OF_MODELS: Final = frozenset({_min_count, _compute, _engines})  # of these, what says something to models
+_OF_RELEASES: Final = frozenset({_min_count, _compute})  # and to releases, whose classes have k rows
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:

@@ -17,8 +17,14 @@ from party.rules import PolicySection
 
 
 def budget_verdicts(case: Case) -> list[Verdict]:
-    """What the totals of `[dataset.privacy]` say to a job, one verdict for each that is written."""
+    """What the totals of `[dataset.privacy]` say to a job, one verdict for each that is written, and what hides rules.
+
+    Which items are taken out of a row to hide a rule hangs on all rows, so one record more may change many others: no
+    noise of the models is made for that.
+    """
     budget, cost = case.budget, charge(case.spec)
+    if case.hides and cost.epsilon is not None:
+        return [_hiding(case)]
     if budget is None:
         return []
     if cost.epsilon is None:
@@ -42,6 +48,14 @@ def _exact(case: Case) -> Verdict:
         "this one tells; give it a [privacy] model"
     )
     return Verdict("privacy.exact", "jobs whose model adds noise", refusal)
+
+
+def _hiding(case: Case) -> Verdict:
+    refusal = (
+        f"hides rules in '{case.spec.job.dataset}' by what all its rows hold together (rule hiding), which no epsilon "
+        "covers; leave [privacy] out, or ask for a dataset without [dataset.hiding]"
+    )
+    return Verdict("hiding", "jobs without a privacy model", refusal)
 
 
 def _of_all(case: Case) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.document import software_version
 from jobs.resumption import goes_on, hindrance, lost
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, InputDataError, PeerError, UnexpectedMessage
-from link.version import WIRE_VERSION
+from link.version import WIRE_VERSION, software_version
 from mining.joint.progress import KEEPS_NOTHING, KeptLevel, LevelKeeper
 from party.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING

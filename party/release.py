@@ -80,6 +80,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             run.outcome.rules,
             positions=run.outcome.positions,
             trained=run.outcome.model,
+            anonymized=run.outcome.anonymized,
             estimated=estimated,
         )
         with _hushed(room, job):

@@ -12,11 +12,10 @@ import grpc
 from crypto.params import STANDARD_128
 from jobs.consent import check_approvals
 from jobs.description import sign
-from jobs.document import software_version
 from link.core import CHUNK_BYTES
 from link.errors import UnexpectedMessage
 from link.identity import Identity
-from link.version import WIRE_VERSION
+from link.version import WIRE_VERSION, software_version
 from party.config import PartyConfig
 from party.estimate import Estimates
 from party.interceptors import coordinator_of

@@ -12,6 +12,7 @@ from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Ended, Event, RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
+from jobs.hybrid_parameters import is_estimated
 from jobs.parameters import coordinator_deals
 from jobs.resumption import lost
 from jobs.run import run_party
@@ -381,13 +382,17 @@ class SessionHost:
         )
 
     async def _check_data(self, job: Job, data: Data, attempt: int) -> None:
-        """Applies the rules that need the rows, and notes them for the next job on the dataset."""
+        """Applies the rules that need the rows, and notes them for the next job on the dataset.
+
+        A job under a privacy model is not noted: two jobs without noise would be held against it, and not each other.
+        """
         room = self._room
         data_digest = await room.sources.digest(job.spec.job.dataset, data)
         if attempt > 1 and (record := room.store.get(job.id)) is not None:
             check_same_rows(record, data_digest, self._me)
         room.consent.judge.check_data(job.spec, data.n_rows, data_digest, job_id=job.id)
-        room.store.note_data(job.id, data.n_rows, data_digest)
+        if not is_estimated(job.spec):
+            room.store.note_data(job.id, data.n_rows, data_digest)
 
     async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
         """Makes sure that peers hear of the end, also where there was no session to tell them."""

@@ -39,7 +39,7 @@ from link.version import software_version
 
 _NO_CLASSES: Final = "the release has no equivalence classes, so there is no prosecutor risk"
 _CENTRES: Final = "no linkage by covering cells: published are centres of classes, which stand for others nearby"
-_NO_OWNERS: Final = "no linkage by distance: the published quasi-identifiers are no numbers of known records"
+_NO_OWNERS: Final = "no linkage by distance: the published quasi-identifiers are no numbers, or not known whose"
 
 
 def read_release(place: Path, separator: str) -> tuple[pa.Table, Certificate | None]:
@@ -244,6 +244,8 @@ def _distance(published: pa.Table, certificate: Certificate | None, inputs: Inpu
 def _owners(published: pa.Table, certificate: Certificate | None, inputs: Inputs) -> NDArray[np.int64] | None:
     """The original row of each published one; None where that is not known, or records are synthetic."""
     if certificate is None or (certificate.classes is None and certificate.replacement is None):
+        return None
+    if certificate.parameters.get("row_order") == "sorted":
         return None
     kept = np.arange(inputs.table.n_rows)
     if certificate.replacement is not None:

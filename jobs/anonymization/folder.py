@@ -44,7 +44,12 @@ def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
             inputs.table,
             inputs.requirements,
             hierarchies=inputs.hierarchies,
-            sources=Sources(inputs.source, inputs.hierarchy_files, inputs.config, parameters(inputs.spec)),
+            sources=Sources(
+                inputs.source if inputs.spec.hash_input else None,
+                inputs.hierarchy_files,
+                None if inputs.spec.is_telling else inputs.config,
+                parameters(inputs.spec),
+            ),
         )
         (draft / REPORT).write_text(report(inputs, release, certificate), encoding="utf-8")
         certificates.append(certificate)

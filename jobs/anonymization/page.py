@@ -173,7 +173,7 @@ def _words(value: object) -> str:
 def _digests(certificate: Certificate) -> list[tuple[str, str]]:
     hashes = certificate.hashes
     named = [(f"SHA-256 of {name}", digest) for name, digest in hashes.release.items()]
-    named += [("SHA-256 of the input", hashes.input or "the input was no file")]
+    named += [("SHA-256 of the input", hashes.input or "none")]
     named += [(f"SHA-256 of the hierarchy of {name}", digest) for name, digest in hashes.hierarchies.items()]
     named += [("SHA-256 of the configuration", hashes.configuration or "none")]
     return [*named, ("digest of the certificate", certificate.digest)]

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
-from anonymize.release import Release, allowed_suppression
+from anonymize.release import Release, allowed_suppression, sorted_rows
 from anonymize.tables import Table
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.inputs import Inputs
@@ -37,7 +37,7 @@ def run(inputs: Inputs) -> Release:
         )
     if inputs.requirements is not None and release.classes is not None and spec.algorithm not in FULL_DOMAIN:
         _check(release, table, inputs.requirements, spec.algorithm)
-    return release
+    return sorted_rows(release) if spec.row_order == "sorted" else release
 
 
 def _released(inputs: Inputs) -> Release:

@@ -122,6 +122,8 @@ class AnonymizeSection(Section):
         suppressed: What becomes of suppressed rows.
         suppression: Of whole rows, or of single cells.
         loss: What a search minimises.
+        row_order: Of the published rows; sorted by what they show, their order tells nothing of the input's.
+        hash_input: Whether the certificate names the SHA-256 of the source, by which a guess of it can be confirmed.
         seed: Repeats all random draws; for tests, since whoever knows it can repeat them too.
     """
 
@@ -139,6 +141,8 @@ class AnonymizeSection(Section):
     suppressed: Literal["drop", "blank", "keep"] = "drop"
     suppression: Literal["row", "cell"] = "row"
     loss: Loss = "gcp"
+    row_order: Literal["input", "sorted"] = "input"
+    hash_input: bool = True
     seed: Whole | None = None
     model: ModelSection = ModelSection()
     columns: dict[ColumnName, ColumnSection] = Field(default={})
@@ -165,6 +169,10 @@ class AnonymizeSection(Section):
             if name in self.model_fields_set and name != own:
                 table = name.replace("_", "-")
                 raise ValueError(f'[anonymize.{table}] belongs to algorithm = "{table}", not to "{self.algorithm}"')
+        if self.algorithm == "ppir" and self.row_order == "sorted":
+            raise ValueError(
+                'algorithm = "ppir" is verified row by row against the original; leave row_order = "sorted" out'
+            )
         if self.algorithm == "ppir" and self.ppir is None:
             raise ValueError('algorithm = "ppir" needs [anonymize.ppir] ranges, one for each quasi-identifier')
         return self
@@ -197,6 +205,14 @@ class AnonymizeSection(Section):
         if self.is_database != (self.query is not None):
             raise ValueError("a query belongs to a source that is a database URL, and such a source needs one")
         return self
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether the file holds what nobody outside may know, a seed or maybe a password.
+
+        The SHA-256 of such a file would confirm a guess of it, since all else that the file holds is published.
+        """
+        return self.seed is not None or self.is_database
 
     @property
     def is_database(self) -> bool:

@@ -21,8 +21,7 @@ _NOT_RECKONED = (
 )
 _ONLY_ALIGNED = (
     "The figures are those of the alignment. Which nodes are looked at hangs on the rows: each table that is computed "
-    "takes about a byte for every common row and class that it may have, and the joined rows are sent some twenty "
-    "times over."
+    "takes some hundred bytes for every common row, and the joined rows are sent some twenty times over."
 )
 
 

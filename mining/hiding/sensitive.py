@@ -35,7 +35,9 @@ class SensitiveRule:
     def __post_init__(self) -> None:
         items = (*self.antecedent, *self.consequent)
         if not self.antecedent or not all(items):
-            raise ConfigurationError("a sensitive rule names at least one item on its left side; none may be empty")
+            raise ConfigurationError(
+                "a sensitive rule names at least one item on its left side, and on its right one if it has an arrow"
+            )
         for item in items:
             if items.count(item) > 1:
                 raise ConfigurationError(f"the sensitive rule {self} names the item '{item}' twice")

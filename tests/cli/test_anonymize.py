@@ -237,6 +237,43 @@ def test_algorithms_of_numbers(comine: Comine, configure: Configure, tmp_path: P
         assert all(0 < abs(new - old[1]) <= 5 for new, old in zip(ages, ROWS, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [
+        ("optimal", HIERARCHIES),
+        ("mondrian", '[anonymize.mondrian]\nrelease = "centres"\n' + HIERARCHIES),
+        ("gpkc", HIERARCHIES),
+    ],
+)
+def test_sorted_rows_do_not_tell_the_order_of_the_input(
+    comine: Comine, configure: Configure, tmp_path: Path, algorithm: str, more: str
+) -> None:
+    orders = ("input", "sorted")
+    for order in orders:
+        top = f'row_order = "{order}"\nseed = 1' + ('\nsuppressed = "blank"' if algorithm == "optimal" else "")
+        configure(algorithm, top=top, more=more)
+        assert comine("anonymize", "run", "a.toml", "--out", order).code == 0
+        assert verified(comine, order).code == 0
+        assert comine("anonymize", "risk", order, "--config", "a.toml").code == 0
+    given, found = (rows(tmp_path / order / "release.csv") for order in orders)
+    assert found != given
+    assert Counter(map(str, found)) == Counter(map(str, given))
+    shown = pq.read_table(tmp_path / "sorted/release.parquet")
+    assert shown.equals(shown.sort_by([(name, "ascending") for name in shown.column_names]))
+
+
+def test_hashes_that_would_confirm_guesses_can_be_left_out(
+    comine: Comine, configure: Configure, tmp_path: Path
+) -> None:
+    configure()
+    comine("anonymize", "run", "a.toml", "--out", "out")
+    assert all(certificate(tmp_path / "out")["hashes"][name] for name in ("input", "configuration"))
+    configure(top="hash_input = false\nseed = 7")
+    comine("anonymize", "run", "a.toml", "--out", "out")
+    assert not any(certificate(tmp_path / "out")["hashes"][name] for name in ("input", "configuration"))
+    assert verified(comine).code == 0
+
+
 def test_parquet_and_a_database_give_what_csv_gives(comine: Comine, configure: Configure, tmp_path: Path) -> None:
     config = configure()
     assert comine("anonymize", "run", config, "--out", "csv").code == 0

@@ -22,6 +22,7 @@ import pytest
 from anonymize.verifier import verify
 from coordinator.anonymization_client import ReleasingNode, request_of
 from coordinator.member import load_federation
+from crypto.primitives.randomness import Randomness
 from jobs.anonymization.spec import read_spec
 from jobs.audit.entry import read
 from link.errors import MalformedMessage, PeerError
@@ -105,6 +106,11 @@ def left_over(folder: Path) -> list[Path]:
     """Folders of runs that are still there."""
     place = folder / "state/north/anonymization"
     return [path for path in place.iterdir() if path.is_dir()]
+
+
+def written(folder: Path) -> set[str]:
+    """What is left of the result folder and its drafts."""
+    return {path.name for path in folder.iterdir() if path.name.startswith((".out", "out"))}
 
 
 def config(folder: Path, old: str, new: str) -> None:
@@ -271,7 +277,7 @@ def files(parts: list[pb.ReleasePart]) -> list[int]:
 
 async def until(found: Callable[[], Any]) -> Any:
     async with asyncio.timeout(60):
-        while not (value := found()):
+        while not (value := found()):  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0.02)
     return value
 
@@ -402,7 +408,7 @@ def test_wrong_data_are_told_without_their_values(tmp_path: Path) -> None:
         async with running(tmp_path) as world:
             hub = world.stub("hub")
             for patients, code, words in (
-                (PATIENTS.replace("p3,Secret3,41", "p3,Secret3,old"), "E101", "does not fit the configuration"),
+                (PATIENTS.replace("p3,Secret3,41", "p3,Secret3,ancient"), "E101", "does not fit the configuration"),
                 (PATIENTS.replace("p3,Secret3,41", "p3,Secret3,777"), "E100", "the hierarchy of 'age' does not fit"),
                 (PATIENTS.replace("sex,", "gender,", 1), "E100", "has no column 'sex', of which its policy speaks"),
                 ('"' + PATIENTS, "E101", "the dataset 'patients' of north cannot be read"),
@@ -410,7 +416,7 @@ def test_wrong_data_are_told_without_their_values(tmp_path: Path) -> None:
                 (tmp_path / "patients.csv").write_text(patients)
                 found = await refused(ended(hub.Anonymize(world.request())))
                 assert (found.code, words in found.sentence) == (code, True), found.sentence
-                for secret in ("old", "777", "Secret", str(tmp_path)):
+                for secret in ("ancient", "777", "Secret", str(tmp_path)):
                     assert secret not in found.sentence
                 assert events(tmp_path)[-1][1]["reason"] == found.sentence
             (tmp_path / "patients.csv").unlink()
@@ -448,15 +454,17 @@ def test_other_sources(tmp_path: Path, form: str) -> None:
 
 
 def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
-    lines = "".join(f"p{i},n,{i % 60},{'fm'[i % 2]},d{i}\n" for i in range(150_000))
+    noise = Randomness.from_seed(1).bytes(16 * 100_000).hex()
+    lines = "".join(f"p{i},{noise[32 * i : 32 * i + 32]},{i % 60},{'fm'[i % 2]},flu\n" for i in range(100_000))
+    dataset = DATASET.replace("columns = {", 'columns = { name = ["insensitive"],')
+    keys = {"algorithm": "mondrian", "insensitive": ["name"]}
 
     async def test() -> None:
-        async with running(tmp_path, patients="id,name,age,sex,disease\n" + lines) as world:
-            parts = await ended(world.stub("hub").Anonymize(world.request()))
+        async with running(tmp_path, dataset, "id,name,age,sex,disease\n" + lines) as world:
+            parts = await ended(world.stub("hub").Anonymize(world.request(**keys)))
             assert sum(part.file == pb.PARQUET for part in parts) > 1
             assert max(part.ByteSize() for part in parts) < 2 << 20
-            await world.hub.fetch(world.request(), tmp_path / "out")
-            assert verify(tmp_path / "out").ok
+            assert (await world.hub.fetch(world.request(**keys), tmp_path / "out")).published == 100_000
 
     asyncio.run(test())
 
@@ -518,10 +526,8 @@ def test_runs_are_bounded_in_time_and_memory(tmp_path: Path) -> None:
         bounded = DATASET.replace("min_k", 'max_memory = 256\nmax_time = "30s"\nmin_k')
         async with running(tmp_path, bounded, "id,name,age,sex,disease\n" + lines) as world:
             found = await refused(ended(world.stub("hub").Anonymize(world.request())))
-            assert (found.code, "needs more memory than a run may take" in found.sentence) == ("E103", True)
-        shorter = bounded.replace("30s", "1s")
+            assert (found.code, "memory" in found.sentence) == ("E103", True)
         (tmp_path / "north.toml").write_text((tmp_path / "north.toml").read_text().replace('"30s"', '"1s"'))
-        assert shorter != bounded
         stalled(tmp_path)
         again = World(Organisations(tmp_path, {}, world.authority))
         await again.start()
@@ -574,7 +580,7 @@ def test_a_node_that_is_killed_leaves_nothing_behind(north: Organisations) -> No
     while any(Path(f"/proc/{pid}").exists() for pid in found):  # none outlives its node
         assert time.monotonic() < end + 60
         time.sleep(0.02)
-    assert {path.name for path in north.folder.iterdir() if path.name.startswith((".out", "out"))} == set()
+    assert written(north.folder) == set()
     assert len(left_over(north.folder)) == 1
     node.kill()
     (north.folder / "patients.csv").unlink()
@@ -601,7 +607,7 @@ def test_a_client_that_is_interrupted_writes_nothing(north: Organisations) -> No
     finally:
         asker.kill()
     assert ran.code == 50, ran.err
-    assert {path.name for path in north.folder.iterdir() if path.name.startswith((".out", "out"))} == set()
+    assert written(north.folder) == set()
 
 
 def _cut(parts: list[pb.ReleasePart]) -> list[pb.ReleasePart]:
@@ -656,10 +662,9 @@ def test_a_node_that_sends_something_else_is_named(
             with pytest.raises(MalformedMessage) as found:
                 await world.hub.fetch(world.request(), tmp_path / "out")
             assert (found.value.party, words in found.value.message) == ("north", True), found.value.message
-            assert not (tmp_path / "out").exists()
-            assert [path for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
 
     asyncio.run(test())
+    assert written(tmp_path) == set()
 
 
 def test_a_weaker_release_than_asked_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -698,6 +703,6 @@ def test_a_connection_that_breaks_midway_leaves_nothing(tmp_path: Path, monkeypa
             with pytest.raises(PeerError) as found:
                 await fetching
             assert found.value.party == "north"
-            assert [path for path in tmp_path.iterdir() if "out" in path.name] == []
 
     asyncio.run(test())
+    assert written(tmp_path) == set()

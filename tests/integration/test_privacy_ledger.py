@@ -205,7 +205,9 @@ def test_a_plan_is_no_way_around_noise(tmp_path: Path) -> None:
             limited(tmp_path, 'epsilon = 5\nexact = "refuse"', "north")(_)
             for name in NODES:
                 file = tmp_path / f"{name}.toml"
-                file.write_text(file.read_text().replace('format = "basket"', 'format = "basket"\nrows_public = "exact"'))
+                file.write_text(
+                    file.read_text().replace('format = "basket"', 'format = "basket"\nrows_public = "exact"')
+                )
 
         async with running(tmp_path, data=ROWS, prepare=prepare) as nodes:
             return await plan_job(noisy, nodes.clients["north"].identity, nodes.addresses)

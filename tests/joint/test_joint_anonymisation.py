@@ -211,6 +211,38 @@ def test_parties_with_no_row_one_row_and_all_rows() -> None:
     assert found.node == tuple(pooled.node.values())
 
 
+def test_eight_patients_as_worked_by_hand() -> None:
+    """Node (2, 3) is the only minimal one; with one row less (2, 2) would do, but leave a partner one single row."""
+    ages = [(str(a), f"{a // 10}0s", "20-39" if a < 40 else "40-59", "*") for a in range(20, 60)]
+    zips = ("114235", "114751", "115032", "124151", "115012", "115451", "115313", "113726")
+    patients = {
+        "age": ["21", "26", "25", "48", "32", "45", "35", "50"],
+        "zip": list(zips),
+        "disease": ["HIV", "HIV", "Flu", "Diabetes", "Cancer", "Fever", "Hepatitis", "Flu"],
+    }
+    quasi = (
+        QuasiIdentifier("age", "numeric", Hierarchy.of("age", ages)),
+        QuasiIdentifier("zip", "code", Hierarchy.of("zip", [(z, z[:3], z[:2], "*") for z in zips])),
+    )
+    owners, parties = np.array([0, 1, 2, 0, 1, 2, 0, 1]), PARTIES[:3]
+    for algorithm, share, insider_k, nodes in (
+        ("optimal", "0", 1, {(2, 3)}),
+        ("samarati", "0", 2, {(2, 3)}),
+        ("samarati", "0.125", 1, {(1, 3), (2, 2)}),
+        ("optimal", "0.125", 2, {(2, 3)}),
+    ):
+        wanted = task(
+            parties,
+            k=2,
+            quasi_identifiers=quasi,
+            carried=(Carried("disease", "sensitive", "tree", None, 9),),
+            algorithm=algorithm,
+            max_suppression=Decimal(share),
+            insider_k=insider_k,
+        )
+        assert joint(patients, owners, parties, wanted)["east"].node in nodes
+
+
 def test_over_grpc() -> None:
     cells, parties = people(25, 4), PARTIES[:3]
     owners = np.arange(25) % 3

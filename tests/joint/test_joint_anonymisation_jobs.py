@@ -173,6 +173,15 @@ def test_a_hierarchy_that_is_not_nested_is_refused() -> None:
         job(hierarchies={**given, "town": rows})
 
 
+def test_a_lattice_that_is_too_large_is_refused_unless_regions_are_cut() -> None:
+    levels = [[str(leaf), *(str(leaf >> shift) for shift in (1, 2, 3)), "*"] for leaf in range(16)]
+    names = [f"q{number}" for number in range(8)]
+    changes = {"quasi_identifiers": names, "hierarchies": dict.fromkeys(names, levels)}
+    with pytest.raises(ConfigurationError, match="390,625 nodes"):
+        job(**changes, columns={"ill": {"values": list(ILLS)}})
+    assert job(**changes, columns={"ill": {"values": list(ILLS)}}, algorithm="mondrian")
+
+
 def test_other_tasks_have_no_such_table() -> None:
     contents = {
         "job": {"name": "test", "task": "itemsets", "parties": ["a", "b"], "dataset": "d"},

@@ -73,6 +73,7 @@ def test_the_statement_names_all_that_is_opened_and_what_follows() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({"algorithm": "mondrian"}, "needs parties that hold rows"),
         ({"insider_k": 2}, "insider_k is about parties that hold rows"),
         ({"origin": "shown", "k_site": 2}, "k_site is about parties that hold rows"),
         ({"align": {"mode": "union"}}, 'take .align. mode = "intersection"'),

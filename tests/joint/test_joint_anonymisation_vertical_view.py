@@ -20,7 +20,6 @@ from mining.joint.anonymisation.vertical import assembly, local_pruning
 from mining.joint.anonymisation.vertical.columns import Axis
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.disclosure import openings
-from mining.joint.vertical.engines import ObliviousTransferEngine
 from mining.joint.vertical.mine import pair_up
 from protos.v1.link_pb2 import Frame
 from tests.joint.anonymisation_world import AGES, PARTIES, SEXES, TOWNS, Cells, people, task
@@ -33,7 +32,7 @@ HOLDERS = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), stric
 
 # -- tables on shares --------------------------------------------------------------------------------------------------
 @given(st.integers(0, 1 << 16), st.integers(2, 4), st.integers(1, 40), st.sampled_from([4, 30, 1 << 12]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_tables_are_the_counts_of_the_joined_rows(seed: int, parties: int, n_rows: int, most_cells: int) -> None:
     chance, names = np.random.default_rng(seed), PARTIES[:parties]
     trees = (AGES, TOWNS, SEXES)
@@ -43,12 +42,12 @@ def test_tables_are_the_counts_of_the_joined_rows(seed: int, parties: int, n_row
 
     async def part(session: Session, _: None) -> list[Any]:
         secrets = await agree(session.lane("keys"))
-        engine = ObliviousTransferEngine(secrets, pair_up(session.lane("pairs"), None), names[:2])
+        pairs = pair_up(session.lane("pairs"), None)
         axes = tuple(
             Axis(tree, holder, own if holder == session.me else None)
             for tree, holder, own in zip(trees, holders, leaves, strict=True)
         )
-        tables = ContingencyTables(session.lane("tables"), secrets, engine, names[:2], axes, 3, n_rows, most_cells)
+        tables = ContingencyTables(session.lane("tables"), secrets, pairs, names[:2], axes, 3, n_rows, most_cells)
         found = [await tables.shares(levels) for levels in asked]
         return [None if share is None else share.values for share in found]
 

@@ -68,6 +68,9 @@ PROTOCOL_PAGES = {
     "dealer": "dealer",
     "outside_dealer": "dealer",
     "shared_products": "shared-products",
+    "class_counts": "shared-rows",
+    "shared_permutation": "shared-rows",
+    "shared_lookup": "shared-rows",
 }
 HELPERS = {
     "pairwise",
@@ -169,6 +172,7 @@ def test_every_protocol_has_a_page() -> None:
         "joint-models",
         "joint-itemsets",
         "joint-anonymisation",
+        "joint-anonymisation-vertical",
         "hybrid",
         "distributed-noise",
         "blended",

@@ -172,27 +172,23 @@ class Examiner:
             bits = await at_least(lane, self.two_party, room, 0 if one.node < other.node else 1, self._width)
         return bool((await self._open(lane, bits, "improvements", 1))[0])
 
-    async def in_question(self, name: str, best: Passed, nodes: Sequence[Node], bounds: Sequence[int]) -> int:
-        """Opens how many nodes, in order of their bounds, may lose less than the best one so far.
+    async def in_question(self, name: str, best: Passed, least: NDArray[np.int64]) -> int:
+        """Opens how many of some thresholds the loss of the best node so far reaches.
 
         Args:
             name: Of the lane, unused so far.
             best: The best one.
-            nodes: Any, at least one.
-            bounds: Of each; ascending, and of equal bounds those nodes first that come before the best.
+            least: By node, what the best loses at least if the node may be better; ascending, shape (m,), m ≥ 1.
         """
         lane, total = self.session.lane(name), None
         if self.two_party is not None and best.loss is not None:
-            least = [bound + (node >= best.node) for node, bound in zip(nodes, bounds, strict=True)]
-            thresholds = np.array(least, np.uint64)
-            bits = await at_least(
-                lane.lane("bounds"), self.two_party, repeated(best.loss, len(nodes)), thresholds, self._width
-            )
+            losses, thresholds = repeated(best.loss, len(least)), least.astype(np.uint64)
+            bits = await at_least(lane.lane("bounds"), self.two_party, losses, thresholds, self._width)
             each = await to_additive(lane.lane("number"), self.two_party, bits)
             total = node_sums(each, [0])
         opened = await open_values(lane, total, label="bounds", holders=self.task.compute, number=1)
         assert opened is not None  # it is opened to all
-        return min(int(opened[0]), len(nodes))
+        return min(int(opened[0]), len(least))
 
     async def release(self, best: Passed) -> Mask:
         """Opens which cells of a node are good, shape (cells,): the classes that are released."""

@@ -27,6 +27,9 @@ ORIGIN_COLUMN: Final = "origin"
 MOST_CELLS: Final = 1 << 20
 """Nodes with more possible classes are not looked at: each class costs a comparison, occupied or not."""
 
+MOST_NODES: Final = 1 << 18
+"""Of a lattice that parties search together: a number is held for each, and compared."""
+
 _LARGEST_LOSS: Final = 1 << 60  # of all cells together: a comparison takes 62 bits then
 
 

@@ -217,19 +217,19 @@ class Search:
         """Leaves out nodes that can lose no less than the best."""
         best = self.best
         assert best is not None
-        pending = [
-            (int(self.bounds[node]), node)
-            for node in map(tuple, np.argwhere(self.in_question & ~self.hopeless & ~self.examined).tolist())
-        ]
-        pending.sort(key=lambda each: (each[0] + (each[1] >= best.node), each[1]))
-        if self.examiner.allowed and pending:
-            name = f"narrow {self.looks} {best.node}"
-            nodes, bounds = [node for _, node in pending], [bound for bound, _ in pending]
-            number = await self.examiner.in_question(name, best, nodes, bounds)
+        pending = np.flatnonzero(self.in_question & ~self.hopeless & ~self.examined)
+        if not len(pending):
+            return
+        # Of equal losses the first node counts, and nodes stand in lexicographic order.
+        first = int(np.ravel_multi_index(best.node, self.lattice.shape))
+        least = self.bounds.ravel()[pending] + (pending >= first)  # what the best loses at least if it is no better
+        order = np.argsort(least, kind="stable")
+        pending, least = pending[order], least[order]
+        if self.examiner.allowed:
+            number = await self.examiner.in_question(f"narrow {self.looks} {best.node}", best, least)
         else:
-            number = sum(each < (best.bound, best.node) for each in pending)
-        for _, node in pending[number:]:
-            self.in_question[node] = False
+            number = int(np.count_nonzero(least <= best.bound))
+        self.in_question.ravel()[pending[number:]] = False
 
 
 def _outer(join: np.ufunc, per_level: Sequence[NDArray[Any]]) -> NDArray[Any]:

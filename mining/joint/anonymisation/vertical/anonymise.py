@@ -19,10 +19,12 @@ Source:     Jiang and Clifton, "A secure distributed framework for achieving k-a
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.fulldomain.lattice import Node
 from anonymize.models import TCloseness
 from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
@@ -44,10 +46,11 @@ from mining.joint.anonymisation.vertical.insiders import rows_read_by
 from mining.joint.anonymisation.vertical.local_pruning import prune_locally, spread
 from mining.joint.models.totals import no_rows
 from mining.joint.tally import no_sum
-from mining.joint.vertical.engines import ObliviousTransferEngine
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import in_job_order
 from mining.tables import Table
+
+_FEW: Final = 2
 
 
 async def anonymise_columns(
@@ -103,10 +106,9 @@ async def anonymise_columns(
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}
         two_party = pairs[peer]
-    engine = ObliviousTransferEngine(secrets, pairs, task.compute)
     axes = held.axes(tested, session.me)
     tables = ContingencyTables(
-        session.lane("tables"), secrets, engine, task.compute, axes, len(task.hierarchies), held.n_rows
+        session.lane("tables"), secrets, pairs, task.compute, axes, len(task.hierarchies), held.n_rows
     )
     examiner = VerticalExaminer(
         session.lane("search"),
@@ -123,7 +125,7 @@ async def anonymise_columns(
         local,
         {party: held.places(party) for party in session.parties},
     )
-    search = Search(examiner, losses)
+    search = ColumnSearch(examiner, losses)
     search.hopeless |= spread(held, local)
     tables.dead |= search.hopeless
     search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
@@ -139,6 +141,14 @@ async def anonymise_columns(
         read = await session.compute(rows_read_by, held, found, whole, session.parties)
         statistics |= {f"rows_read_by_{party}": number for party, number in read.items()}
     return JointRelease(held.n_rows, found.node, statistics, whole, told)
+
+
+class ColumnSearch(Search):
+    """A search over columns of several parties."""
+
+    def _telling(self, number: int) -> list[Node]:
+        """Of nodes that tell few quasi-identifiers only those of two: more would take more tables than they spare."""
+        return [] if number > _FEW else super()._telling(number)
 
 
 def check(task: JointAnonymisation, alignment: RowAlignment) -> None:

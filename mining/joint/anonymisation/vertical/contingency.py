@@ -3,16 +3,18 @@
 A party generalises its own columns alone; of each of its local classes it has a column of bits, which rows lie in it.
 The number of rows in a class of a node is a product of such bits, one of each party, summed over the common rows.
 
-    1. a table at fine levels is computed once: an engine multiplies all combinations of local classes and leaves the
-       counts shared, and one shared sum brings them to the computing parties
+    1. a table at fine levels is computed once and left shared: between two parties by `class_counts`, among more by
+       products of bits (`shared_products`) for each combination of local classes; one shared sum brings the counts to
+       the computing parties
     2. tables of all coarser levels are local additions on shares
 
 Which levels a table is computed at follows from what is public: of those whose table is at most so large, it is those
 under which most nodes lie that may still be looked at.
 
-Rounds:     those of the engine and of a shared sum, once for each table that is computed; none to roll up.
-Bytes:      about 1.1 a row and cell of each table that is computed, by oblivious transfer between two parties.
-Adversary:  semi-honest; that of the engine. Between two parties nobody learns anything of a table.
+Rounds:     those of the counts and of a shared sum, once for each table that is computed; none to roll up.
+Bytes:      between two parties a row costs some 40 for each bit of one's local class and a word for each of the other's
+            local classes; among more, transfers for each row and cell.
+Adversary:  semi-honest; between two parties nobody learns anything of a table, among more see `shared_products`.
 Leakage:    sizes, which are public: of the common rows, and of the hierarchies.
 Source:     Jiang and Clifton, "A secure distributed framework for achieving k-anonymity", VLDB Journal 15(4), 2006 (the
             setting); Vaidya and Clifton, KDD 2002, section 3 (counts as scalar products).
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,15 +34,17 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Lattice
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
+from crypto.protocols.class_counts import class_counts
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.secure_sum import shared_sum
+from crypto.protocols.two_party import TwoParty
 from link.session import Session
 from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
-from mining.joint.vertical.engines import Engine
+from mining.joint.vertical.engines import ObliviousTransferEngine
 
 MOST_CELLS: Final = 1 << 14
-"""The largest table: each of its cells costs about as many bytes as there are rows."""
+"""The largest table: each of its cells costs some nanoseconds of work for every row."""
 
 _LEAST_CELLS: Final = 1 << 10  # a table so small is not worth making smaller
 _GROWTH: Final = 4  # a larger table than is asked for spares later ones; it may cost what all before it did
@@ -66,7 +70,7 @@ class ContingencyTables:
     Args:
         session: The lane to talk on.
         secrets: Pairwise secrets of this session.
-        engine: Multiplies what lies at several parties.
+        pairs: By peer this party's half of an agreement with it, whose holders are in the order of the job.
         compute: The two computing parties.
         axes: The quasi-identifiers, then sensitive columns.
         quasi: How many of the axes are quasi-identifiers.
@@ -78,14 +82,15 @@ class ContingencyTables:
         self,
         session: Session,
         secrets: PairwiseSecrets,
-        engine: Engine,
+        pairs: Mapping[str, TwoParty],
         compute: tuple[str, str],
         axes: tuple[Axis, ...],
         quasi: int,
         n_rows: int,
         most_cells: int = MOST_CELLS,
     ) -> None:
-        self._session, self._secrets, self._engine, self._compute = session, secrets, engine, compute
+        self._session, self._secrets, self._pairs, self._compute = session, secrets, pairs, compute
+        self._engine = ObliviousTransferEngine(secrets, pairs, compute)
         self.axes, self.n_rows, self.most_cells = axes, n_rows, most_cells
         self._quasi = quasi
         self._lattice = Lattice([axis.hierarchy.height for axis in axes[:quasi]])
@@ -147,13 +152,17 @@ class ContingencyTables:
         counted = [(party, cells) for party, cells in zip(self._session.parties, parts, strict=True) if cells > 1]
         own = await self._session.compute(self._own_keys, levels)
         total = np.zeros(math.prod(parts), np.uint64)
-        if len(counted) > 1:
-            names = [party for party, _ in counted]
+        names = [party for party, _ in counted]
+        if len(counted) == 2 and me in names:
+            (peer,) = set(names) - {me}
+            (_, first), (_, second) = counted
+            total = (await class_counts(lane.lane("pair"), self._pairs[peer], own, (first, second))).values
+        elif len(counted) > 2:
             ranges = [range(cells) for _, cells in counted]
             products: list[Itemset] = [dict(zip(names, each, strict=True)) for each in itertools.product(*ranges)]
             columns = await self._session.compute(_indicators, own, self._part(levels, me))
             total = await self._engine.addends(lane.lane("products"), columns, self.n_rows, products)
-        elif me == (counted[0][0] if counted else self._compute[0]):
+        elif len(counted) < 2 and me == (counted[0][0] if counted else self._compute[0]):
             total = np.bincount(own, minlength=len(total)).astype(np.uint64)
         shared = await shared_sum(lane.lane("sum"), self._secrets, total, self._compute)
         table = _Table(levels, None if shared is None else self._in_order(levels, shared.values))

@@ -1,0 +1,1 @@
+"""Anonymised releases of a node's tables, made beside the data and as its policy allows."""
