@@ -17,6 +17,7 @@ from jobs.model_task import how, learn_model
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from jobs.trained import Model
+from link.errors import ConfigurationError
 from link.session import Session
 from mining.estimated_rules import EstimatedRules
 from mining.estimates import EstimatedItemsets
@@ -105,6 +106,8 @@ async def run_task(
         return await _add_noise(session, spec, transactions, least_count)
     if is_blended(spec):
         return await _blend(session, spec, transactions, least_count)
+    if spec.privacy.model != "exact":  # a model that is forgotten above must not run without its noise
+        raise ConfigurationError(f'[privacy] model = "{spec.privacy.model}" is not available in this version')
     found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
