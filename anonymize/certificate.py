@@ -23,7 +23,7 @@ _HEX_DIGEST = r"^[0-9a-f]{64}$"
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 Written = int | float | Annotated[str, Field(pattern=r"^[0-9]+/[1-9][0-9]*$")]
@@ -103,7 +103,7 @@ class Claims(_Part):
     t: list[ClosenessClaim] = []
     p: list[SensitivityClaim] = []
     alpha: list[ShareClaim] = []
-    levels: list[LevelsClaim] = []
+    levels: list[LevelsClaim] = Field(default=[], alias="H")
     beta: list[LikenessClaim] = []
     delta: list[DisclosureClaim] = []
 

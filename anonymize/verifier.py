@@ -88,7 +88,8 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
 def _explained(certificate: Certificate) -> Finding:
     """Whether there is a reason for there being no classes, and no claim that only classes can meet."""
     model = certificate.model
-    of_classes = [name for name in ("l", "t", "p", "alpha", "levels", "beta", "delta") if getattr(model, name)]
+    lists = {"l": model.l, "t": model.t, "p": model.p, "alpha": model.alpha, "H": model.levels}
+    of_classes = [name for name, claimed in (lists | {"beta": model.beta, "delta": model.delta}).items() if claimed]
     if model.k is not None and certificate.groups is None:
         of_classes.insert(0, "k")
     found = f"{', '.join(of_classes)} claimed, and no classes" if of_classes else "none"

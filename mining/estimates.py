@@ -61,7 +61,8 @@ class EstimatedItemsets:
     def to_arrow(self) -> pa.Table:
         """As `Itemsets.to_arrow`, with `deviation`, `low` and `high` of the support.
 
-        Within [low, high] is, with 95 %, what noise may have moved it from. Counts are whole and supports between 0 and 1; deviations are those of the raw estimates.
+        Within [low, high] is, with 95 %, what noise may have moved it from. Counts are whole and supports between 0 and
+        1; deviations are those of the raw estimates.
         """
         none = np.empty(0)
         rows = max(self.n_rows, 1)

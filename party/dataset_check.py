@@ -12,6 +12,7 @@ from link.errors import ConfigurationError, InputDataError
 from mining.item_columns import Itemisation, item_columns
 from mining.tables import Table
 from mining.transactions import Transactions
+from party.anonymization.check import check_releases
 from party.config import DatasetSection
 from party.dataset_hints import Hint, hints, other_format
 from party.queries.conditions import check_columns
@@ -134,6 +135,8 @@ def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> Datas
             data.row_ids()
         if isinstance(data, Table) and dataset.queries is not None:
             check_columns(dataset.queries, data)
+        if dataset.anonymization is not None:
+            check_releases(dataset, dataset.anonymization)
     except (InputDataError, ConfigurationError) as error:
         problem = error.message.removesuffix(".")
         # The columns of these are items.

@@ -169,17 +169,23 @@ class Clustering:
     def _best(self, grown: GrowingClass, pool: Pool, losses: Floats) -> int:
         """The tuple that should join: greatest objective, then greatest entropy, then the lowest row."""
         entropies = self._entropies_with(grown)
+        held = grown.level_counts.tolist()
+        lacks_levels = len(held) - held.count(0) < self.H
+        complete = not lacks_levels and len(grown.values) >= self.p
+        segments = pool.of_levels if complete else pool.of_values
         best = (-math.inf, -math.inf)
         chosen: list[tuple[slice, float]] = []
-        for level, candidates in self._admissible(grown, pool):
-            loss = float(losses[candidates].min())
+        least = segments.least(losses)
+        for run, level, value, loss in zip(segments.runs, segments.levels, segments.values, least, strict=True):
             if loss == math.inf:  # all used up
+                continue
+            if not complete and (value in grown.values or (lacks_levels and held[level])):
                 continue
             key = (self.objective.index(loss, entropies[level]), entropies[level])
             if key > best:
                 best, chosen = key, []
             if key == best:
-                chosen.append((candidates, loss))
+                chosen.append((run, loss))
         tied = [part.start + np.flatnonzero(losses[part] == loss) for part, loss in chosen]
         return pool.first(np.concatenate(tied) if len(tied) > 1 else tied[0])
 
@@ -191,19 +197,6 @@ class Clustering:
             counts = grown.level_counts + np.eye(self.levels, dtype=np.int64)
             found = self._entropies[key] = self.objective.entropies(counts).tolist()
         return found
-
-    def _admissible(self, grown: GrowingClass, pool: Pool) -> list[tuple[int, slice]]:
-        """The slices of the tuples that may join, each with its level."""
-        if grown.levels >= self.H and len(grown.values) >= self.p:
-            found = [(level, pool.level_slice(level)) for level in range(self.levels)]
-        else:
-            new_level = grown.levels < self.H
-            found = [
-                (level, pool.value_slice(value))
-                for value, level in enumerate(self.levels_of_values.tolist())
-                if value not in grown.values and not (new_level and grown.level_counts[level])
-            ]
-        return [(level, s) for level, s in found if s.start < s.stop]
 
     def _table(self, number: int, members: list[int]) -> Floats:
         """The loss by every value of an attribute, remembered: the same few values meet again and again."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -25,6 +25,36 @@ _COMBINATIONS: Final = 1024  # entries of a table of combinations: it stays in t
 _COMPACT_BELOW: Final = 0.85  # used-up tuples are dropped when less than this share of the stored ones remains
 
 
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Tuples in runs of one level, or of one sensitive value.
+
+    Attributes:
+        starts: Where each run starts.
+        runs: The runs; none is empty.
+        levels: The level of each.
+        values: The sensitive value of each; of a run of one level, that of its first tuple.
+    """
+
+    starts: NDArray[np.int64]
+    runs: list[slice]
+    levels: list[int]
+    values: list[int]
+
+    @classmethod
+    def of(cls, keys: Codes, levels: Codes, values: Codes) -> Segments:
+        """Runs of equal keys; all of shape (tuples,)."""
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        ends = [*starts[1:].tolist(), len(keys)]
+        runs = [slice(start, end) for start, end in zip(starts.tolist(), ends, strict=True)]
+        return cls(starts, runs, levels[starts].tolist(), values[starts].tolist())
+
+    def least(self, numbers: Floats) -> list[float]:
+        """The least of the tuples' numbers in each run."""
+        found: list[float] = np.minimum.reduceat(numbers, self.starts).tolist()
+        return found
+
+
 class Pool:
     """The remaining records of a table.
 
@@ -32,6 +62,8 @@ class Pool:
         count: How many records remain.
         value_counts: Shape (values,): how many of them have each sensitive value.
         level_counts: Shape (levels,): how many have each level.
+        of_levels: The stored tuples by level.
+        of_values: The stored tuples by sensitive value.
     """
 
     def __init__(self, codes: Codes, sizes: Sequence[int], values: Codes, levels_of_values: Codes, levels: int) -> None:
@@ -64,7 +96,7 @@ class Pool:
         self.count = n
         self.value_counts = np.bincount(values, minlength=len(levels_of_values))
         self.level_counts = np.bincount(levels_of_values[values], minlength=levels)
-        self._find_slices()
+        self._find_segments()
 
     @property
     def tuples(self) -> int:
@@ -96,14 +128,6 @@ class Pool:
                 sums += terms
         return sums
 
-    def level_slice(self, level: int) -> slice:
-        """The tuples of a level."""
-        return self._level_slices[level]
-
-    def value_slice(self, value: int) -> slice:
-        """The tuples of a sensitive value."""
-        return self._value_slices[value]
-
     def first(self, positions: NDArray[np.int64]) -> int:
         """Of some tuples that have records, the one of the lowest remaining row."""
         return int(positions[self._rows[self._next[positions]].argmin()])
@@ -128,21 +152,17 @@ class Pool:
         self._next, self._stop, self._values = self._next[keep], self._stop[keep], self._values[keep]
         self._places = [places[keep] for places in self._places]
         self._used = 0
-        self._find_slices()
+        self._find_segments()
 
     def rest(self) -> NDArray[np.int64]:
         """The rows that remain, ascending; shape (count,)."""
         spans = [self._rows[a:b] for a, b in zip(self._next, self._stop, strict=True) if a < b]
         return np.sort(np.concatenate(spans)) if spans else np.empty(0, np.int64)
 
-    def _find_slices(self) -> None:
+    def _find_segments(self) -> None:
         levels = self._levels_of_values[self._values]
-        bounds = np.searchsorted(levels, np.arange(len(self.level_counts) + 1))
-        self._level_slices = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
-        self._value_slices = [slice(0, 0)] * len(self._levels_of_values)
-        starts = np.flatnonzero(np.diff(self._values, prepend=-1))
-        for start, stop in zip(starts, np.append(starts[1:], self.tuples), strict=True):
-            self._value_slices[self._values[start]] = slice(int(start), int(stop))
+        self.of_levels = Segments.of(levels, levels, self._values)
+        self.of_values = Segments.of(self._values, levels, self._values)
 
 
 def _packed(sizes: Sequence[int]) -> list[list[int]]:

@@ -62,6 +62,7 @@ def run(
 
 
 def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
+    from anonymize.verifier import MOMENTS
     from coordinator.cli.console import note
     from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import load
@@ -75,6 +76,8 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
     if inputs.spec.seed is not None and inputs.spec.algorithm in RANDOM:
         note("the random draws come from a seed: whoever knows or guesses it can repeat them; leave it out to publish")
     note(f"written to {out}; report.html shows figures of the original and is not for publication")
+    if (out / MOMENTS).exists():
+        note(f"{MOMENTS} is not for publication either: records can be worked out from the sums of few")
 
 
 def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation: Path, *, as_json: bool) -> None:

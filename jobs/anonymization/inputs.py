@@ -135,12 +135,16 @@ def read_rows(path: Path, separator: str, form: str | None = None) -> pa.Table:
 
 
 def requirements_of(spec: AnonymizeSection, hierarchies: Mapping[str, Hierarchy]) -> Requirements | None:
-    """The models of a configuration; None where it names none.
+    """The models of a configuration that classes or groups meet; None where it names none.
+
+    The k of records as distributions is neither: it is an expectation over their noise.
 
     Raises:
         ConfigurationError: A parameter is wrong, or a model lacks its column, levels or hierarchy.
     """
     given = spec.model
+    if spec.algorithm == "distributions":
+        return None
     models: list[Model] = [] if given.k is None else [KAnonymity(given.k)]
     models += [_diversity(spec, each) for each in given.l]
     for closeness in given.t:

@@ -81,7 +81,7 @@ def _full_domain(inputs: Inputs) -> Release:
 
 
 def _perturbed(inputs: Inputs) -> Release:
-    """Algorithms that publish centres, synthetic records or virtual ones."""
+    """Algorithms that publish centres, synthetic records, records as distributions or virtual ones."""
     spec, table = inputs.spec, inputs.table
     rng = Randomness.from_os() if spec.seed is None else Randomness.from_seed(spec.seed)
     trees = inputs.hierarchies
@@ -136,6 +136,10 @@ def _perturbed(inputs: Inputs) -> Release:
                 grouping=chosen.grouping,
                 scaling=chosen.scaling,
             )
+        case "distributions":
+            from anonymize.uncertain import publish_as_distributions
+
+            return publish_as_distributions(table, k, rng=rng, scaling=spec.distributions.scaling)
         case _:
             return _replaced(spec, table, trees, rng)
 

@@ -25,6 +25,7 @@ Algorithm = Literal[
     "maa-slie",
     "gpkc",
     "condensation",
+    "distributions",
     "ppir",
 ]
 Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
@@ -32,11 +33,11 @@ Loss = Literal["gcp", "prec", "entropy", "dm"]
 
 FULL_DOMAIN: Final = ("samarati", "incognito", "optimal", "datafly", "local-recoding")
 CLUSTERING: Final = ("mdav", "maa-slie", "gpkc")
-WITHOUT_CLASSES: Final = ("condensation", "ppir")
-RANDOM: Final = ("maa-slie", "gpkc", "condensation", "ppir")
+WITHOUT_CLASSES: Final = ("condensation", "distributions", "ppir")
+RANDOM: Final = ("maa-slie", "gpkc", *WITHOUT_CLASSES)
 """Algorithms that draw."""
 
-_OWN_TABLES: Final = ("mondrian", "mdav", "maa_slie", "gpkc", "condensation", "ppir")
+_OWN_TABLES: Final = ("mondrian", "mdav", "maa_slie", "gpkc", "condensation", "distributions", "ppir")
 _MODELS_OF_CLASSES: Final = ("l", "t", "p", "alpha", "h", "beta", "delta")
 
 
@@ -87,6 +88,12 @@ class CondensationSection(Section):
     factor: Whole = Field(default=1, ge=1)
     by: tuple[ColumnName, ...] = ()
     grouping: Literal["random", "mdav"] = "random"
+    scaling: Literal["deviation", "range", "none"] = "deviation"
+
+
+class DistributionsSection(Section):
+    """The `[anonymize.distributions]` table."""
+
     scaling: Literal["deviation", "range", "none"] = "deviation"
 
 
@@ -153,6 +160,7 @@ class AnonymizeSection(Section):
     maa_slie: MaaSlieSection = Field(default=MaaSlieSection(), alias="maa-slie")
     gpkc: GpkcSection = GpkcSection()
     condensation: CondensationSection = CondensationSection()
+    distributions: DistributionsSection = DistributionsSection()
     ppir: PpirSection | None = None
 
     @field_validator("algorithm", mode="before")
@@ -186,12 +194,12 @@ class AnonymizeSection(Section):
                 'algorithm = "ppir" forms no classes and meets no model; take [anonymize.model] away, or another '
                 "algorithm"
             )
-        if self.algorithm == "condensation" and named:
+        if self.algorithm in WITHOUT_CLASSES and named:
             raise ValueError(
-                f'algorithm = "condensation" forms no classes, so {named[0].upper() if named[0] == "h" else named[0]} '
+                f'algorithm = "{self.algorithm}" forms no classes, so {named[0].upper() if named[0] == "h" else named[0]} '
                 "says nothing of its release; leave k alone in [anonymize.model]"
             )
-        if self.algorithm in (*CLUSTERING, "condensation") and given.k is None:
+        if self.algorithm in (*CLUSTERING, "condensation", "distributions") and given.k is None:
             raise ValueError(f'algorithm = "{self.algorithm}" needs k in [anonymize.model]')
         if given.k is None and not named and self.algorithm != "ppir":
             raise ValueError("[anonymize.model] is missing: name at least one model, such as k = 5")

@@ -63,6 +63,11 @@ _ALGORITHMS: Final = {
         "Every published record is synthetic: drawn from the means and covariances of groups of at least {k} records.",
         "A group's moments may lie near a single extreme record, and no model of classes holds.",
     ),
+    "distributions": Protection(
+        "Every published record has so much noise that it is one of {k} in expectation, for an attacker who knows all "
+        "true values.",
+        "That is a mean over the noise, not a bound for each record; sensitive values are published as they are.",
+    ),
     "ppir": Protection(
         "Every published record was moved at random within the ranges given.",
         "There is no formal guarantee: a record may come out as it was, and who knows numbers nearly can link by "
@@ -87,6 +92,8 @@ WORK: Final = {
     "leftover": "records left over, which joined a class last",
     "epp": "EPP, mean entropy of sensitive levels",
     "r_il": "R_IL, mean distance from the centre",
+    "mean_sigma": "mean deviation of the noise, in units of the columns",
+    "largest_sigma": "greatest deviation of the noise",
     "accepted": "records with an accepted draw",
     "exhausted": "records without one",
     "mean_tries": "mean number of draws",

@@ -82,8 +82,8 @@ class AnonymizationRules(Section):
                 raise ValueError(f"{what} describes the column '{unknown[0]}', which columns does not let leave")
         if self.require.k is not None:
             raise ValueError("require names k; write it as min_k")
-        if self.require.h is not None and self.levels is None:
-            raise ValueError("require names H, which needs [dataset.anonymization.levels]")
+        if self.require.h is not None and (self.levels is None or self.levels.column is None):
+            raise ValueError("require names H, which needs [dataset.anonymization.levels] with their column")
         for key, entries in CLAIMS.items():
             for entry in entries(self.require):
                 named = entry.columns if key == "p" else () if entry.column is None else (entry.column,)
@@ -200,7 +200,7 @@ def _models(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str)
 
 
 def _require(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
-    lacking = unmet(rules.require, spec)
+    lacking = unmet(rules.require, spec, None if rules.levels is None else rules.levels.column)
     return None if lacking is None else f"asks for {lacking} or stricter (rule require), and the request lacks it"
 
 

@@ -45,7 +45,7 @@ def spec_of(
         raise ConfigurationError(f"the request has two hierarchies of '{both[0][:100]}'; send one")
     if sent:
         asked["hierarchies"] = trees | sent
-    spec = validate(AnonymizationSpec, {"anonymize": asked | _source(dataset)}, "the request").anonymize
+    spec = validate(AnonymizationSpec, {"anonymize": asked | source_of(dataset)}, "the request").anonymize
     check_request(rules, spec, coordinator, me)
     return described(rules, spec)
 
@@ -89,7 +89,8 @@ def _is_file(entry: object) -> bool:
     )
 
 
-def _source(dataset: DatasetSection) -> dict[str, Any]:
+def source_of(dataset: DatasetSection) -> dict[str, Any]:
+    """Where a dataset is, in the keys of a configuration."""
     found: dict[str, Any] = {"source": dataset.source, "format": dataset.format}
     found |= {} if dataset.separator is None else {"separator": dataset.separator}
     return found | ({} if dataset.query is None else {"query": dataset.query})

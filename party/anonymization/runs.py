@@ -75,6 +75,16 @@ class Runs:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
+    def put(self, place: Path, files: Mapping[str, str]) -> None:
+        """Writes what came with a request into its folder.
+
+        Raises:
+            ResourceError: The disk refuses it.
+        """
+        with self._on_disk():
+            for name, text in files.items():
+                (place / name).write_text(text, encoding="utf-8")
+
     async def make(self, place: Path, spec: Mapping[str, Any], dataset: str, rules: AnonymizationRules) -> Made:
         """Runs the algorithm of a request.
 

@@ -100,8 +100,7 @@ class ReleaseService:
             raise
         with self._asking.one(coordinator):
             async with runs.folder() as place:
-                for name, text in files.items():
-                    (place / name).write_text(text, encoding="utf-8")
+                runs.put(place, files)
                 try:
                     async with found.lock:
                         made = await runs.make(place, as_json(spec), request.dataset, found.rules)

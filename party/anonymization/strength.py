@@ -32,20 +32,21 @@ def released(spec: AnonymizeSection) -> tuple[str, ...]:
     return (*spec.quasi_identifiers, *spec.sensitive, *spec.insensitive)
 
 
-def unmet(required: ModelSection, spec: AnonymizeSection) -> str | None:
+def unmet(required: ModelSection, spec: AnonymizeSection, levels_of: str | None = None) -> str | None:
     """What a request lacks of what is required of the columns that it takes.
 
     Args:
         required: Its entries name their columns.
         spec: The request. An entry without a column is about its only sensitive one.
+        levels_of: The column that a required H is about.
 
     Returns:
         The first entry that no entry of the request is as strict as, in the words of a configuration; None where there
         is none.
     """
-    if required.h is not None and spec.sensitive and (spec.model.h is None or spec.model.h < required.h):
-        return f"H = {required.h}"
     columns = released(spec)
+    if required.h is not None and levels_of in columns and (spec.model.h is None or spec.model.h < required.h):
+        return f"H = {required.h}"
     for key, entries in CLAIMS.items():
         for least in entries(required):
             for part in _by_column(least):

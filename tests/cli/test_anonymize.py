@@ -156,7 +156,7 @@ def test_several_models_hold_together(comine: Comine, configure: Configure, tmp_
         by_class.setdefault((row["age"], row["city"], row["sex"]), set()).add(row["disease"])
     assert all(len(values) >= 3 for values in by_class.values())
     claims = certificate(tmp_path / "out")["model"]
-    assert (claims["k"], claims["p"][0]["value"], claims["levels"][0]["value"]) == (4, 3, 2)
+    assert (claims["k"], claims["p"][0]["value"], claims["H"][0]["value"]) == (4, 3, 2)
     assert claims["l"] == [{"kind": "entropy", "value": 2.5, "column": "disease", "c": None}]
     assert verified(comine).code == 0
 
@@ -213,6 +213,7 @@ visits = {{ kind = "numeric" }}
     [
         ("mdav", K + '[anonymize.mdav]\nscaling = "range"\n'),
         ("condensation", K + '[anonymize.condensation]\nfactor = 2\ngrouping = "mdav"\n'),
+        ("distributions", K + '[anonymize.distributions]\nscaling = "range"\n'),
         (
             "ppir",
             "[anonymize.ppir]\nranges = { age = 5 }\nalpha_max = 0.99\nalpha_min = 0.7\nch_max = 0.5\ntries = 200\n",
@@ -228,10 +229,11 @@ def test_algorithms_of_numbers(comine: Comine, configure: Configure, tmp_path: P
     assert told["published"] == (240 if algorithm == "condensation" else 120)
     assert (told["classes"] is None) == (algorithm != "mdav")
     assert (told["model"]["k"], told["groups"] is None) == (
-        None if algorithm == "ppir" else 4,
+        None if algorithm in ("distributions", "ppir") else 4,
         algorithm != "condensation",
     )
     assert verified(comine).code == 0
+    assert (tmp_path / "out/moments.json").exists() == ("moments.json" in ran.err) == (algorithm == "condensation")
     if algorithm == "ppir":
         ages = [int(row["age"]) for row in rows(tmp_path / "out/release.csv")]
         assert all(0 < abs(new - old[1]) <= 5 for new, old in zip(ages, ROWS, strict=True))

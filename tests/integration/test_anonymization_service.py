@@ -29,6 +29,7 @@ from link.errors import MalformedMessage, PeerError
 from link.grpc_channel import dial
 from party.anonymization.service import ReleaseService
 from party.config import PartyConfig
+from party.dataset_check import check_dataset
 from party.logs import open_log
 from party.server import Node
 from protos.v1 import anonymization_pb2 as pb
@@ -425,6 +426,19 @@ def test_wrong_data_are_told_without_their_values(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_the_owner_is_told_what_does_not_fit(tmp_path: Path) -> None:
+    write(tmp_path)
+    (_, dataset) = PartyConfig.load(tmp_path / "north.toml").dataset
+    assert check_dataset(dataset).problem == ""
+    for patients, words in (
+        (PATIENTS.replace("sex,", "gender,", 1), "columns names 'sex', which 'patients' does not have, only id, name"),
+        (PATIENTS.replace("p3,Secret3,41", "p3,Secret3,777"), 'hierarchy of column "age" lacks 1'),
+        (PATIENTS.replace("p3,Secret3,41", "p3,Secret3,ancient"), "ancient"),
+    ):
+        (tmp_path / "patients.csv").write_text(patients)
+        assert words in check_dataset(dataset).problem
+
+
 @pytest.mark.parametrize("form", ["parquet", "sql"])
 def test_other_sources(tmp_path: Path, form: str) -> None:
     import pyarrow as pa
@@ -449,6 +463,8 @@ def test_other_sources(tmp_path: Path, form: str) -> None:
         async with running(tmp_path, dataset) as world:
             certificate = await world.hub.fetch(world.request(algorithm="mondrian"), tmp_path / "out")
             assert certificate.rows == 200
+            (section,) = (each for each in world.node._anonymization._releases._open.values())
+            assert check_dataset(section.section).problem == ""
 
     asyncio.run(test())
 
@@ -465,6 +481,46 @@ def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
             assert sum(part.file == pb.PARQUET for part in parts) > 1
             assert max(part.ByteSize() for part in parts) < 2 << 20
             assert (await world.hub.fetch(world.request(**keys), tmp_path / "out")).published == 100_000
+
+    asyncio.run(test())
+
+
+ALGORITHMS: list[dict[str, Any]] = [
+    {"algorithm": name} for name in ("samarati", "incognito", "optimal", "datafly", "local-recoding", "mondrian")
+] + [
+    {"algorithm": "mdav", "quasi_identifiers": ["age"]},
+    {"algorithm": "condensation", "quasi_identifiers": ["age"], "sensitive": [], "max_suppression": 0},
+    {"algorithm": "gpkc", "model": {"k": 5, "p": 2}},
+    {"algorithm": "maa-slie", "model": {"k": 5, "p": 2}},
+    {
+        "algorithm": "ppir",
+        "model": {},
+        "quasi_identifiers": ["age"],
+        "ppir": {"ranges": {"age": 3}},
+    },
+    {"model": {"k": 5, "l": [{"kind": "entropy", "value": 2}], "alpha": 0.6, "H": 2, "delta": 9}},
+    {"model": {"k": 5, "t": [{"distance": "hierarchical", "value": 0.5}], "beta": 9}},
+]
+
+
+def test_all_algorithms_and_models_arrive_and_are_what_was_asked(tmp_path: Path) -> None:
+    names = [each["algorithm"] for each in ALGORITHMS if "algorithm" in each]
+    dataset = (
+        DATASET.replace('["optimal", "mondrian"]', json.dumps(names))
+        .replace('["l"]', '["l", "t", "p", "alpha", "H", "beta", "delta"]')
+        .replace("max_releases = 3", "max_releases = 99")
+        + 'disease = { builder = "grouping", groups = [{ mild = ["flu", "cold", "fever"], bad = ["cancer"] }] }\n'
+        '[dataset.anonymization.levels]\nvalues = [["flu", "cold"], ["fever"], ["cancer"]]\nweights = [0.1, 0.3, 1]\n'
+    )
+    # A hierarchy ends in one value.
+    dataset = dataset.replace('bad = ["cancer"] }]', 'bad = ["cancer"] }, { "*" = ["mild", "bad"] }]')
+
+    async def test() -> None:
+        async with running(tmp_path, dataset) as world:
+            for keys in ALGORITHMS:
+                certificate = await world.hub.fetch(world.request(**keys), tmp_path / "out")
+                assert certificate.algorithm == keys.get("algorithm", "optimal")
+                assert certificate.hashes.input is None
 
     asyncio.run(test())
 

@@ -121,7 +121,15 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["three-organisations", "across-machines", "three-tables", "frequency-service", "anonymisation"]
+    "page",
+    [
+        "three-organisations",
+        "across-machines",
+        "three-tables",
+        "frequency-service",
+        "anonymisation",
+        "anonymisation-service",
+    ],
 )
 def test_a_tutorial_does_what_it_says(reader: Reader, page: str) -> None:
     if page == "three-tables":

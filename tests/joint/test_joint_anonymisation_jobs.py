@@ -91,12 +91,13 @@ def test_a_release_is_read_back_and_nothing_else_is() -> None:
     assert again.fits(joint_anonymisation(job()))
     assert not again.fits(joint_anonymisation(job(origin="shown", k_site=2)))
     told = json.loads(packed)
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"published": 3},
         {"columns": {}},
         {"order": []},
         {"n_rows": "many"},
-    ):
+    )
+    for change in changes:
         with pytest.raises(ValueError, match=r"joint release|length|invalid literal"):
             Anonymized.unpack(json.dumps({**told, **change}, sort_keys=True, separators=(",", ":")).encode())
     other = json.dumps({**told, "node": {"age": 0}}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -176,7 +177,7 @@ def test_a_hierarchy_that_is_not_nested_is_refused() -> None:
 def test_a_lattice_that_is_too_large_is_refused_unless_regions_are_cut() -> None:
     levels = [[str(leaf), *(str(leaf >> shift) for shift in (1, 2, 3)), "*"] for leaf in range(16)]
     names = [f"q{number}" for number in range(8)]
-    changes = {"quasi_identifiers": names, "hierarchies": dict.fromkeys(names, levels)}
+    changes: dict[str, Any] = {"quasi_identifiers": names, "hierarchies": dict.fromkeys(names, levels)}
     with pytest.raises(ConfigurationError, match="390,625 nodes"):
         job(**changes, columns={"ill": {"values": list(ILLS)}})
     assert job(**changes, columns={"ill": {"values": list(ILLS)}}, algorithm="mondrian")

@@ -129,3 +129,14 @@ def test_adult_divided_between_two_parties(shared_data: pathlib.Path) -> None:
             left, labels = np.divmod(left, len(each.hierarchy.labels[level]))
             lost += float(each.hierarchy.loss(level)[labels].mean()) / len(quasi)
         assert lost == pytest.approx(0.6250, abs=5e-5)
+
+
+def test_learners_may_hold_no_shares_and_few_rows_may_be_released() -> None:
+    """East gets the rows and shuffles nothing; at a share of 1 every node can be released."""
+    cells, parties = people(24, 4), PARTIES[:3]
+    holders = dict(zip(COLUMNS, ("north", "south", "east", "south", "north"), strict=True))
+    found = joint(cells, holders, parties, task(parties, k=3, learners=("east", "south"), max_suppression=Decimal(1)))
+    assert found["north"].rows is None
+    assert released(found["east"]) == released(found["south"])
+    possible = exhaustive(cells, np.zeros(24, np.int64), task(parties, k=3, max_suppression=Decimal(1)))
+    assert found["north"].node == min(possible, key=lambda node: (possible[node], node))

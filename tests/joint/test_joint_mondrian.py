@@ -116,7 +116,7 @@ def check(split: Split, wanted: JointAnonymisation) -> None:
 
 
 @given(divided(), st.integers(2, 5))
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_the_regions_are_those_of_the_pooled_rows(split: Split, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, algorithm="mondrian")
@@ -137,7 +137,7 @@ def test_the_regions_are_those_of_the_pooled_rows(split: Split, k: int) -> None:
 
 
 @given(divided(8, 40), st.integers(2, 3), st.none() | st.integers(2, 3))
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_rules_on_the_parties_parts_of_a_region(split: Split, insider_k: int, k_site: int | None) -> None:
     check(split, task(split[2], k=3, algorithm="mondrian", insider_k=insider_k, k_site=k_site))
 

@@ -55,7 +55,7 @@ def spec(model: dict[str, Any], **more: Any) -> AnonymizeSection:
         ({"require": {"l": 2}}, "require l lacks its column"),
         ({"require": {"l": {"value": 2, "column": "age"}}}, "'age', which columns does not let leave as sensitive"),
         ({"require": {"p": {"value": 2, "columns": ["disease", "zip"]}}}, "'zip', which columns does not let"),
-        ({"require": {"H": 2}}, "needs [dataset.anonymization.levels]"),
+        ({"require": {"H": 2}}, "needs [dataset.anonymization.levels] with their column"),
         ({"require": {"t": {"value": "0.3", "column": "disease"}}}, "'ppir', which forms no classes"),
         ({"max_releases": 0}, "greater than or equal to 1"),
         ({"max_memory": 16}, "greater than or equal to 256"),
@@ -142,12 +142,12 @@ def test_k_is_needed_also_where_another_model_is_named() -> None:
 def test_requests_are_at_least_as_strict(required: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]) -> None:
     least = ModelSection.model_validate(required)
     levels = {"levels": {"values": [["flu"], ["HIV"]]}}
-    assert unmet(least, spec(good, **levels)) is None
-    lacking = unmet(least, spec(bad, **levels))
+    assert unmet(least, spec(good, **levels), "disease") is None
+    lacking = unmet(least, spec(bad, **levels), "disease")
     assert lacking is not None
     assert lacking.startswith(next(iter(required)))
-    assert unmet(least, spec({}, **levels)) is not None
-    assert unmet(least, spec({}, sensitive=[])) is None  # the column stays at the node
+    assert unmet(least, spec({}, **levels), "disease") is not None
+    assert unmet(least, spec({}, sensitive=[]), "disease") is None  # the column stays at the node
 
 
 def test_what_is_required_is_about_its_column() -> None:

@@ -50,7 +50,7 @@ from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import in_job_order
 from mining.tables import Table
 
-_FEW: Final = 2
+_FEW: Final = 2  # quasi-identifiers
 
 
 async def anonymise_columns(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from link.errors import MalformedMessage
 from link.session import Session
-from mining.joint.anonymisation.vertical.columns import Axis, HeldColumns, row_keys
+from mining.joint.anonymisation.vertical.columns import HeldColumns
 
 LABEL: Final = "local verdicts"
 
@@ -45,7 +45,7 @@ async def prune_locally(session: Session, held: HeldColumns, allowed: int) -> di
     found, me = dict[str, Marks](), session.me
     shapes = {party: tuple(held.task.shape[place] for place in held.places(party)) for party in session.parties}
     if shapes[me]:
-        found[me] = await session.compute(_crowded, held, allowed, me)
+        found[me] = await session.compute(_crowded, held, allowed)
         await session.open(LABEL, found[me].astype(np.uint8).ravel())
     for peer in session.others:
         if shapes[peer]:
@@ -63,14 +63,14 @@ def spread(held: HeldColumns, local: dict[str, Marks]) -> Marks:
     return dead
 
 
-def _crowded(held: HeldColumns, allowed: int, me: str) -> Marks:
-    axes: tuple[Axis, ...] = tuple(axis for axis in held.axes((), me) if axis.holder == me)
-    shape = tuple(axis.hierarchy.height + 1 for axis in axes)
+def _crowded(held: HeldColumns, allowed: int) -> Marks:
+    counter, shape = held.counter(), held.own.shape
     marks: Marks = np.zeros(shape, np.bool_)
     for levels in itertools.product(*(reversed(range(size)) for size in shape)):
         if marks[levels]:
             continue
-        sizes = np.unique(row_keys(axes, levels, held.n_rows), return_counts=True)[1]
+        _, cells = np.unique(counter.keys(dict(enumerate(levels))), return_inverse=True)
+        sizes = np.bincount(cells.reshape(-1), counter.weights)
         if int(sizes[sizes < held.task.k].sum()) > allowed:
             marks[tuple(slice(level + 1) for level in levels)] = True
     return marks

@@ -1,0 +1,47 @@
+"""Whether a dataset is what its owner's rules for releases take it to be: for him, so sentences may name values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs.anonymization.inputs import hierarchies_of, read_source, table_of
+from jobs.anonymization.model_spec import ModelSection
+from jobs.anonymization.spec import AnonymizeSection
+from link.errors import ConfigurationError
+from party.anonymization.policy import ROLES, AnonymizationRules
+from party.anonymization.request import source_of
+from party.config import DatasetSection
+
+
+def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
+    """Reads a dataset as a run would, and holds columns, kinds and hierarchies against its rows.
+
+    Args:
+        dataset: With absolute paths.
+        rules: Its own.
+
+    Raises:
+        ConfigurationError: A column is missing, or a kind or a hierarchy does not fit.
+        InputDataError: The source cannot be read.
+    """
+    taken = {role: tuple(name for name, allowed in rules.columns.items() if allowed[0] == role) for role in ROLES}
+    described = (*taken["quasi_identifiers"], *taken["sensitive"])
+    spec = AnonymizeSection.model_validate(
+        source_of(dataset)
+        | taken
+        | {
+            "missing": "drop",
+            "algorithm": "mondrian",
+            "model": ModelSection(k=rules.min_k),
+            "columns": rules.kinds,
+            "hierarchies": {name: tree for name, tree in rules.hierarchies.items() if name in described},
+        }
+    )
+    data = read_source(spec, Path())
+    for name in rules.columns:
+        if name not in data.column_names:
+            raise ConfigurationError(
+                f"[dataset.anonymization] columns names '{name}', which '{dataset.name}' does not have, only "
+                f"{', '.join(data.column_names)}"
+            )
+    hierarchies_of(spec, Path(), table_of(spec, data.select(list(rules.columns))))
