@@ -20,7 +20,7 @@ import grpc
 import pytest
 
 from anonymize.verifier import verify
-from coordinator.anonymization_client import ReleasingNode, request_of
+from coordinator.anonymization_client import ReleasingNode, listing_as_data, request_of
 from coordinator.member import load_federation
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.spec import read_spec
@@ -485,20 +485,21 @@ def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+LEVELS: Any = {"values": [["flu", "cold"], ["fever"], ["cancer"]], "weights": ["0.1", "0.3", "1"]}
 ALGORITHMS: list[dict[str, Any]] = [
     {"algorithm": name} for name in ("samarati", "incognito", "optimal", "datafly", "local-recoding", "mondrian")
 ] + [
     {"algorithm": "mdav", "quasi_identifiers": ["age"]},
     {"algorithm": "condensation", "quasi_identifiers": ["age"], "sensitive": [], "max_suppression": 0},
     {"algorithm": "gpkc", "model": {"k": 5, "p": 2}},
-    {"algorithm": "maa-slie", "model": {"k": 5, "p": 2}},
+    {"algorithm": "maa-slie", "model": {"k": 5, "p": 2}, "levels": LEVELS},
     {
         "algorithm": "ppir",
         "model": {},
         "quasi_identifiers": ["age"],
         "ppir": {"ranges": {"age": 3}},
     },
-    {"model": {"k": 5, "l": [{"kind": "entropy", "value": 2}], "alpha": 0.6, "H": 2, "delta": 9}},
+    {"model": {"k": 5, "l": [{"kind": "entropy", "value": 2}], "alpha": 0.6, "H": 2, "delta": 9}, "levels": LEVELS},
     {"model": {"k": 5, "t": [{"distance": "hierarchical", "value": 0.5}], "beta": 9}},
 ]
 
@@ -517,6 +518,8 @@ def test_all_algorithms_and_models_arrive_and_are_what_was_asked(tmp_path: Path)
 
     async def test() -> None:
         async with running(tmp_path, dataset) as world:
+            (listed,) = listing_as_data("north", await world.hub.datasets())["datasets"]
+            assert listed["levels"] == LEVELS
             for keys in ALGORITHMS:
                 certificate = await world.hub.fetch(world.request(**keys), tmp_path / "out")
                 assert certificate.algorithm == keys.get("algorithm", "optimal")

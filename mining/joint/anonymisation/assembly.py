@@ -111,7 +111,7 @@ async def assemble(
         ProtocolViolation: Rows got lost or changed on their way.
         MalformedMessage: The collector opened something else than rows.
     """
-    form = _Form.of(task)
+    form = Form.of(task)
     chosen = np.flatnonzero(cells >= 0)
     site = session.parties.index(session.me) if task.origin == "shown" else 0
     own = form.pack(rows, cells, chosen, site)
@@ -151,7 +151,7 @@ async def assemble(
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """How a row is written: a head, and of each cell its length and its bytes, or its place among public values.
 
     Attributes:
@@ -163,7 +163,7 @@ class _Form:
     widths: tuple[int, ...]
 
     @classmethod
-    def of(cls, task: JointAnonymisation) -> _Form:
+    def of(cls, task: JointAnonymisation) -> Form:
         return cls(task, tuple(4 if each.values is not None else 4 + each.most_bytes for each in task.carried))
 
     @property

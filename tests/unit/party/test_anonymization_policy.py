@@ -193,7 +193,6 @@ def test_the_node_describes_what_a_request_does_not() -> None:
     assert found.levels.values[0] == ("HIV",)
     theirs = {"hierarchies": {"age": {"builder": "intervals", "widths": [5]}}}
     assert described(policy, spec({}, **theirs)).hierarchies["age"].builder == "intervals"
-    assert described(policy, spec({})).levels is None
     with pytest.raises(ConfigurationError, match="there is no hierarchy of 'pay'"):
         described(policy, spec({}, quasi_identifiers=["age", "pay"], algorithm="optimal"))
 

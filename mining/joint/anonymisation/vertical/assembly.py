@@ -38,7 +38,7 @@ from crypto.protocols.shared_permutation import permute
 from crypto.protocols.two_party import TwoParty
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
-from mining.joint.anonymisation.assembly import Assembled, _Form
+from mining.joint.anonymisation.assembly import Assembled, Form
 from mining.joint.anonymisation.parameters import Found
 from mining.joint.anonymisation.vertical.columns import HeldColumns, part_of
 from mining.joint.hybrid.openings import open_document, receive_document
@@ -152,11 +152,11 @@ class _Forms:
         forms: By party, how its part is written.
     """
 
-    forms: Mapping[str, _Form]
+    forms: Mapping[str, Form]
 
     @classmethod
     def of(cls, session: Session, held: HeldColumns) -> _Forms:
-        return cls({party: _Form.of(part_of(held.task, held.holders, party)) for party in session.parties})
+        return cls({party: Form.of(part_of(held.task, held.holders, party)) for party in session.parties})
 
     @property
     def row_bytes(self) -> int:

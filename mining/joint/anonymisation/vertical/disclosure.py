@@ -72,7 +72,8 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
             everyone,
             "count",
             "what all common rows lose at each level of each quasi-identifier: one sum for each level of a column, "
-            "of the party that has it. At a level at which only one value is told apart it is a number of rows",
+            "of the party that has it. Where a single label of a level covers several values, it tells how many rows "
+            "have that label",
         ),
         Learned(
             everyone,
@@ -81,6 +82,9 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
             "miss the model; no count of any class, and no class of a node that is not chosen",
         ),
     ]
+    if any(isinstance(model, TCloseness) for model in offered(task.requirements)):
+        what = "how many common rows have each value of the columns that t-closeness looks at"
+        lines.append(Learned(everyone, "count", what))
     if task.max_suppression:
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
         lines.append(Learned(everyone, "membership", what))
