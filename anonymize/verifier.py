@@ -69,7 +69,7 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
     source = None
     if original is not None:
         try:
-            read = read_parquet(original) if original.suffix == ".parquet" else read_csv(original, separator)
+            read = read_parquet(original) if original.suffix in (".parquet", ".pq") else read_csv(original, separator)
         except InputDataError as error:
             yield Finding("original", "a readable file", error.message, False)
         else:

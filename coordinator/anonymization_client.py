@@ -261,6 +261,7 @@ def listing_as_data(node: str, datasets: list[pb.OpenDataset]) -> dict[str, Any]
                 "require": json.loads(each.anonymization.require),
                 "max_suppression": each.anonymization.max_suppression,
                 "suppressed": list(each.anonymization.suppressed),
+                "levels": json.loads(each.anonymization.levels or "null"),
                 "describe": each.anonymization.describe,
                 "report": each.anonymization.report,
                 "max_releases": each.anonymization.max_releases,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -36,13 +37,14 @@ class EquivalenceClass:
 
 
 def read_csv(path: Path, separator: str = ",") -> pa.Table:
-    """A CSV file with every cell as text, an empty one as the empty text.
+    """A CSV file, plain or `.gz`, with every cell as text, an empty one as the empty text.
 
     Raises:
         InputDataError: It cannot be read, or two columns have one name.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             header = next(csv.reader(file, delimiter=separator), [])
         if len(set(header)) < len(header):
             raise InputDataError(f"{path} has two columns of one name; rename one of them.")
@@ -53,7 +55,7 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
                 column_types={name: pa.string() for name in header}, strings_can_be_null=False
             ),
         )
-    except (OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
+    except (EOFError, OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
         raise InputDataError(f"{path} cannot be read as a CSV table: {error}.") from error
 
 

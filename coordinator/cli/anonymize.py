@@ -175,6 +175,7 @@ def verify(
     from anonymize.verifier import verify as check
     from coordinator.cli.console import note, write_json, write_table
     from link.errors import InputDataError, UsageError
+    from link.printable import one_line
 
     if len(separator) != 1:
         raise UsageError("--separator must be one character")
@@ -185,7 +186,8 @@ def verify(
         write_json(found.document())
     else:
         words = {True: "yes", False: "NO", None: "not checked"}
-        rows = [(each.check, words[each.ok], each.expected, each.found) for each in found.findings]
+        told = [(each.check, words[each.ok], each.expected, each.found) for each in found.findings]
+        rows = [tuple(map(one_line, row)) for row in told]  # published cells may hold tabs and ends of lines
         write_table(("check", "holds", "claimed", "found"), rows)
     if not found.ok:
         first = found.failures[0]

@@ -16,6 +16,7 @@ COMMANDS: Final = (
     "simulate",
     "compare",
     "frequency",
+    "shuffle",
     "anonymize",
     "query",
     "explain",

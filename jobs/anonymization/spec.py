@@ -195,9 +195,10 @@ class AnonymizeSection(Section):
                 "algorithm"
             )
         if self.algorithm in WITHOUT_CLASSES and named:
+            model = "H" if named[0] == "h" else named[0]
             raise ValueError(
-                f'algorithm = "{self.algorithm}" forms no classes, so {named[0].upper() if named[0] == "h" else named[0]} '
-                "says nothing of its release; leave k alone in [anonymize.model]"
+                f'algorithm = "{self.algorithm}" forms no classes, so {model} says nothing of its release; leave k '
+                "alone in [anonymize.model]"
             )
         if self.algorithm in (*CLUSTERING, "condensation", "distributions") and given.k is None:
             raise ValueError(f'algorithm = "{self.algorithm}" needs k in [anonymize.model]')

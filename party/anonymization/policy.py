@@ -51,7 +51,7 @@ class AnonymizationRules(Section):
             learns from whether they fit the data is not bounded.
         kinds: Of columns, as in `[anonymize.columns]`.
         hierarchies: Of columns, as in `[anonymize.hierarchies]`; files are beside `party.toml`.
-        levels: Of sensitivity, as in `[anonymize.levels]`.
+        levels: Of sensitivity, as in `[anonymize.levels]`; a request that needs them repeats them.
         report: Whether the report leaves, too; it shows figures of the original.
         max_releases: How many different releases leave in all: together they tell more than each.
         max_time: Of one run.
@@ -117,15 +117,12 @@ def described(rules: AnonymizationRules, spec: AnonymizeSection) -> AnonymizeSec
     """A request with what the node says of its columns, as far as the request does not say it.
 
     Raises:
-        ConfigurationError: A quasi-identifier has no hierarchy where the algorithm needs one, or levels are missing.
+        ConfigurationError: A quasi-identifier has no hierarchy where the algorithm needs one.
     """
     generalised, used = spec.quasi_identifiers, released(spec)
     kinds = {name: kind for name, kind in rules.kinds.items() if name in used}
     trees = {name: tree for name, tree in rules.hierarchies.items() if name in (*generalised, *spec.sensitive)}
     changes = {"columns": kinds | spec.columns, "hierarchies": trees | spec.hierarchies}
-    needs_levels = spec.model.h is not None or spec.algorithm in ("maa-slie", "gpkc")
-    if spec.levels is None and needs_levels and rules.levels is not None:
-        changes["levels"] = rules.levels
     found = spec.model_copy(update=changes)
     lacking = [name for name in generalised if name not in found.hierarchies]
     if found.algorithm in FULL_DOMAIN and lacking:
@@ -229,7 +226,10 @@ def _describe(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: st
                 f"[anonymize.{table}]"
             )
     if spec.levels is not None and spec.levels != rules.levels:
-        return "says itself which values are how sensitive (rule describe); leave [anonymize.levels] out"
+        return (
+            "says itself which values are how sensitive (rule describe); give [anonymize.levels] as comine anonymize "
+            "datasets --json lists them"
+        )
     return None
 
 

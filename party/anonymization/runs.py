@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -67,9 +67,8 @@ class Runs:
     @asynccontextmanager
     async def folder(self) -> AsyncIterator[Path]:
         """A folder for a run; it is gone when the context ends."""
-        place = self._folder / secrets.token_hex(8)
         with self._on_disk():
-            place.mkdir(mode=0o700)
+            place = Path(tempfile.mkdtemp(dir=self._folder))  # for the owner alone
         try:
             yield place
         finally:

@@ -173,4 +173,5 @@ def _told(rules: AnonymizationRules) -> pb.AnonymizationRules:
         describe=rules.describe,
         report=rules.report,
         max_releases=rules.max_releases,
+        levels="" if rules.levels is None else rules.levels.model_dump_json(exclude_unset=True),
     )

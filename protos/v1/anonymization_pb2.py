@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dprotos/v1/anonymization.proto\x12\tcomine.v1\"\x15\n\x13ListDatasetsRequest\"8\n\x0cOpenDatasets\x12(\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x16.comine.v1.OpenDataset\"y\n\x0bOpenDataset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x07queries\x18\x02 \x01(\x0b\x32\x15.comine.v1.QueryRules\x12\x34\n\ranonymization\x18\x03 \x01(\x0b\x32\x1d.comine.v1.AnonymizationRules\"\xd1\x01\n\nQueryRules\x12\x0e\n\x06public\x18\x01 \x03(\t\x12\'\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x16.comine.v1.QueryColumn\x12\x0f\n\x07records\x18\x03 \x01(\x08\x12\x10\n\x08min_size\x18\x04 \x01(\r\x12\x18\n\x0bmax_overlap\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x0boverlap_for\x18\x06 \x01(\t\x12\x18\n\x0bmax_queries\x18\x07 \x01(\rH\x01\x88\x01\x01\x42\x0e\n\x0c_max_overlapB\x0e\n\x0c_max_queries\",\n\x0bQueryColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63lasses\x18\x02 \x03(\t\".\n\x0cQueryRequest\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\"_\n\nQueryReply\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x10\n\x06\x61nswer\x18\x02 \x01(\x01H\x00\x12#\n\x06\x64\x65nied\x18\x03 \x01(\x0e\x32\x11.comine.v1.DenialH\x00\x42\n\n\x08\x64\x65\x63ision\"\xeb\x01\n\x12\x41nonymizationRules\x12,\n\x07\x63olumns\x18\x01 \x03(\x0b\x32\x1b.comine.v1.ReleasableColumn\x12\r\n\x05min_k\x18\x02 \x01(\r\x12\x12\n\nalgorithms\x18\x03 \x03(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\x12\x0f\n\x07require\x18\x05 \x01(\t\x12\x17\n\x0fmax_suppression\x18\x06 \x01(\t\x12\x12\n\nsuppressed\x18\x07 \x03(\t\x12\x10\n\x08\x64\x65scribe\x18\x08 \x01(\t\x12\x0e\n\x06report\x18\t \x01(\x08\x12\x14\n\x0cmax_releases\x18\n \x01(\r\"P\n\x10ReleasableColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\thierarchy\x18\x04 \x01(\x08\"\xb1\x01\n\x10\x41nonymizeRequest\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\t\x12\x41\n\x0bhierarchies\x18\x03 \x03(\x0b\x32,.comine.v1.AnonymizeRequest.HierarchiesEntry\x1a\x32\n\x10HierarchiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\x0bReleasePart\x12$\n\x04\x66ile\x18\x01 \x01(\x0e\x32\x16.comine.v1.ReleaseFile\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c*`\n\x06\x44\x65nial\x12\x16\n\x12\x44\x45NIAL_UNSPECIFIED\x10\x00\x12\x0e\n\nDISCLOSURE\x10\x01\x12\t\n\x05\x43LASS\x10\x02\x12\x08\n\x04SIZE\x10\x03\x12\x0b\n\x07OVERLAP\x10\x04\x12\x0c\n\x08TOO_MANY\x10\x05*_\n\x0bReleaseFile\x12\x1c\n\x18RELEASE_FILE_UNSPECIFIED\x10\x00\x12\x08\n\x04ROWS\x10\x01\x12\x0b\n\x07PARQUET\x10\x02\x12\x0f\n\x0b\x43\x45RTIFICATE\x10\x03\x12\n\n\x06REPORT\x10\x04\x32\xd5\x01\n\rAnonymization\x12G\n\x0cListDatasets\x12\x1e.comine.v1.ListDatasetsRequest\x1a\x17.comine.v1.OpenDatasets\x12\x37\n\x05Query\x12\x17.comine.v1.QueryRequest\x1a\x15.comine.v1.QueryReply\x12\x42\n\tAnonymize\x12\x1b.comine.v1.AnonymizeRequest\x1a\x16.comine.v1.ReleasePart0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dprotos/v1/anonymization.proto\x12\tcomine.v1\"\x15\n\x13ListDatasetsRequest\"8\n\x0cOpenDatasets\x12(\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x16.comine.v1.OpenDataset\"y\n\x0bOpenDataset\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x07queries\x18\x02 \x01(\x0b\x32\x15.comine.v1.QueryRules\x12\x34\n\ranonymization\x18\x03 \x01(\x0b\x32\x1d.comine.v1.AnonymizationRules\"\xd1\x01\n\nQueryRules\x12\x0e\n\x06public\x18\x01 \x03(\t\x12\'\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x16.comine.v1.QueryColumn\x12\x0f\n\x07records\x18\x03 \x01(\x08\x12\x10\n\x08min_size\x18\x04 \x01(\r\x12\x18\n\x0bmax_overlap\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x13\n\x0boverlap_for\x18\x06 \x01(\t\x12\x18\n\x0bmax_queries\x18\x07 \x01(\rH\x01\x88\x01\x01\x42\x0e\n\x0c_max_overlapB\x0e\n\x0c_max_queries\",\n\x0bQueryColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63lasses\x18\x02 \x03(\t\".\n\x0cQueryRequest\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\"_\n\nQueryReply\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x10\n\x06\x61nswer\x18\x02 \x01(\x01H\x00\x12#\n\x06\x64\x65nied\x18\x03 \x01(\x0e\x32\x11.comine.v1.DenialH\x00\x42\n\n\x08\x64\x65\x63ision\"\xfb\x01\n\x12\x41nonymizationRules\x12,\n\x07\x63olumns\x18\x01 \x03(\x0b\x32\x1b.comine.v1.ReleasableColumn\x12\r\n\x05min_k\x18\x02 \x01(\r\x12\x12\n\nalgorithms\x18\x03 \x03(\t\x12\x0e\n\x06models\x18\x04 \x03(\t\x12\x0f\n\x07require\x18\x05 \x01(\t\x12\x17\n\x0fmax_suppression\x18\x06 \x01(\t\x12\x12\n\nsuppressed\x18\x07 \x03(\t\x12\x10\n\x08\x64\x65scribe\x18\x08 \x01(\t\x12\x0e\n\x06report\x18\t \x01(\x08\x12\x14\n\x0cmax_releases\x18\n \x01(\r\x12\x0e\n\x06levels\x18\x0b \x01(\t\"P\n\x10ReleasableColumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x11\n\thierarchy\x18\x04 \x01(\x08\"\xb1\x01\n\x10\x41nonymizeRequest\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x15\n\rconfiguration\x18\x02 \x01(\t\x12\x41\n\x0bhierarchies\x18\x03 \x03(\x0b\x32,.comine.v1.AnonymizeRequest.HierarchiesEntry\x1a\x32\n\x10HierarchiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\x0bReleasePart\x12$\n\x04\x66ile\x18\x01 \x01(\x0e\x32\x16.comine.v1.ReleaseFile\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c*`\n\x06\x44\x65nial\x12\x16\n\x12\x44\x45NIAL_UNSPECIFIED\x10\x00\x12\x0e\n\nDISCLOSURE\x10\x01\x12\t\n\x05\x43LASS\x10\x02\x12\x08\n\x04SIZE\x10\x03\x12\x0b\n\x07OVERLAP\x10\x04\x12\x0c\n\x08TOO_MANY\x10\x05*_\n\x0bReleaseFile\x12\x1c\n\x18RELEASE_FILE_UNSPECIFIED\x10\x00\x12\x08\n\x04ROWS\x10\x01\x12\x0b\n\x07PARQUET\x10\x02\x12\x0f\n\x0b\x43\x45RTIFICATE\x10\x03\x12\n\n\x06REPORT\x10\x04\x32\xd5\x01\n\rAnonymization\x12G\n\x0cListDatasets\x12\x1e.comine.v1.ListDatasetsRequest\x1a\x17.comine.v1.OpenDatasets\x12\x37\n\x05Query\x12\x17.comine.v1.QueryRequest\x1a\x15.comine.v1.QueryReply\x12\x42\n\tAnonymize\x12\x1b.comine.v1.AnonymizeRequest\x1a\x16.comine.v1.ReleasePart0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._loaded_options = None
   _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._serialized_options = b'8\001'
-  _globals['_DENIAL']._serialized_start=1218
-  _globals['_DENIAL']._serialized_end=1314
-  _globals['_RELEASEFILE']._serialized_start=1316
-  _globals['_RELEASEFILE']._serialized_end=1411
+  _globals['_DENIAL']._serialized_start=1234
+  _globals['_DENIAL']._serialized_end=1330
+  _globals['_RELEASEFILE']._serialized_start=1332
+  _globals['_RELEASEFILE']._serialized_end=1427
   _globals['_LISTDATASETSREQUEST']._serialized_start=44
   _globals['_LISTDATASETSREQUEST']._serialized_end=65
   _globals['_OPENDATASETS']._serialized_start=67
@@ -52,15 +52,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUERYREPLY']._serialized_start=554
   _globals['_QUERYREPLY']._serialized_end=649
   _globals['_ANONYMIZATIONRULES']._serialized_start=652
-  _globals['_ANONYMIZATIONRULES']._serialized_end=887
-  _globals['_RELEASABLECOLUMN']._serialized_start=889
-  _globals['_RELEASABLECOLUMN']._serialized_end=969
-  _globals['_ANONYMIZEREQUEST']._serialized_start=972
-  _globals['_ANONYMIZEREQUEST']._serialized_end=1149
-  _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._serialized_start=1099
-  _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._serialized_end=1149
-  _globals['_RELEASEPART']._serialized_start=1151
-  _globals['_RELEASEPART']._serialized_end=1216
-  _globals['_ANONYMIZATION']._serialized_start=1414
-  _globals['_ANONYMIZATION']._serialized_end=1627
+  _globals['_ANONYMIZATIONRULES']._serialized_end=903
+  _globals['_RELEASABLECOLUMN']._serialized_start=905
+  _globals['_RELEASABLECOLUMN']._serialized_end=985
+  _globals['_ANONYMIZEREQUEST']._serialized_start=988
+  _globals['_ANONYMIZEREQUEST']._serialized_end=1165
+  _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._serialized_start=1115
+  _globals['_ANONYMIZEREQUEST_HIERARCHIESENTRY']._serialized_end=1165
+  _globals['_RELEASEPART']._serialized_start=1167
+  _globals['_RELEASEPART']._serialized_end=1232
+  _globals['_ANONYMIZATION']._serialized_start=1430
+  _globals['_ANONYMIZATION']._serialized_end=1643
 # @@protoc_insertion_point(module_scope)

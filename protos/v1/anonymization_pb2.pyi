@@ -303,6 +303,7 @@ class AnonymizationRules(_message.Message):
     DESCRIBE_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     MAX_RELEASES_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
     min_k: _builtins.int
     require: _builtins.str
     """what every release must meet at least: JSON in the form of [anonymize.model]"""
@@ -314,6 +315,8 @@ class AnonymizationRules(_message.Message):
     """whether the report leaves, which shows figures of the original"""
     max_releases: _builtins.int
     """different ones, in all"""
+    levels: _builtins.str
+    """of sensitivity: JSON in the form of [anonymize.levels]; empty where there are none"""
     @_builtins.property
     def columns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReleasableColumn]:
         """that may leave; all others stay"""
@@ -341,10 +344,11 @@ class AnonymizationRules(_message.Message):
         describe: _builtins.str = ...,
         report: _builtins.bool = ...,
         max_releases: _builtins.int = ...,
+        levels: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithms", b"algorithms", "columns", b"columns", "describe", b"describe", "max_releases", b"max_releases", "max_suppression", b"max_suppression", "min_k", b"min_k", "models", b"models", "report", b"report", "require", b"require", "suppressed", b"suppressed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithms", b"algorithms", "columns", b"columns", "describe", b"describe", "levels", b"levels", "max_releases", b"max_releases", "max_suppression", b"max_suppression", "min_k", b"min_k", "models", b"models", "report", b"report", "require", b"require", "suppressed", b"suppressed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

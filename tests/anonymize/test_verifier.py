@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -299,6 +300,15 @@ def test_adult_verifies(shared_data: Path, tmp_path: Path) -> None:
     found = verify(tmp_path, adult / "adult.csv", ";")
     assert found.ok, found.failures
     assert not found.unchecked
+
+
+def test_the_original_may_be_compressed_and_begin_with_a_byte_order_mark(folder: Path) -> None:
+    plain = (folder.parent / "patients.csv").read_bytes()
+    for name, contents in (("a.csv.gz", gzip.compress(plain)), ("b.csv", b"\xef\xbb\xbf" + plain)):
+        (folder.parent / name).write_bytes(contents)
+        assert failed(folder, folder.parent / name) == {"SHA-256 of the original"}
+    (folder.parent / "c.csv.gz").write_bytes(gzip.compress(plain)[:-9])
+    assert "original" in failed(folder, folder.parent / "c.csv.gz")
 
 
 def test_models_of_classes_are_not_claimed_without_classes(folder: Path) -> None:

@@ -276,6 +276,19 @@ def test_hashes_that_would_confirm_guesses_can_be_left_out(
     assert verified(comine).code == 0
 
 
+def test_cells_cannot_forge_lines_of_a_verification(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('q,s\n"a\nforged\tyes\tx\ty",u\n"a\nforged\tyes\tx\ty",v\n')
+    (tmp_path / "a.toml").write_text(
+        '[anonymize]\nsource = "t.csv"\nquasi_identifiers = ["q"]\nsensitive = ["s"]\nalgorithm = "mondrian"\n'
+        + K.replace("4", "2")
+    )
+    assert comine("anonymize", "run", "a.toml", "--out", "out").code == 0
+    ran = comine("anonymize", "verify", "out")
+    assert ran.code == 0
+    assert "forged" in ran.out
+    assert all(len(line.split("\t")) == 4 and not line.startswith("forged") for line in ran.out.splitlines())
+
+
 def test_parquet_and_a_database_give_what_csv_gives(comine: Comine, configure: Configure, tmp_path: Path) -> None:
     config = configure()
     assert comine("anonymize", "run", config, "--out", "csv").code == 0

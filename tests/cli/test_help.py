@@ -50,6 +50,10 @@ COMMANDS = [
     "pki show",
     "query",
     "schema",
+    "shuffle",
+    "shuffle collect",
+    "shuffle create",
+    "shuffle submit",
     "simulate",
 ]
 HEAVY = {"numpy", "pyarrow", "grpc", "pydantic", "rich", "duckdb", "cryptography", "asyncio"}

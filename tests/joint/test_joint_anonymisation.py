@@ -348,14 +348,14 @@ def test_rows_reach_the_collector_in_an_order_that_tells_nothing() -> None:
     owners = np.array([2 if row % 2 else 1 for row in range(64)])
     wanted = task(parties, k=3, learners=("north",), max_suppression=Decimal("0.2"))
     came: list[NDArray[np.uint8]] = []
-    original = assembly._Form.sorted
+    original = assembly.Form.sorted
 
-    def watch(self: assembly._Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def watch(self: assembly.Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
         came.append(rows)
         return original(self, rows)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly._Form, "sorted", watch)
+        patch.setattr(assembly.Form, "sorted", watch)
         joint(cells, owners, parties, wanted)
     notes = [bytes(row[-6:]).strip(b"\0") for row in came[0]]
     places = {side: [place for place, note in enumerate(notes) if note == side] for side in (b"e", b"s")}
@@ -417,9 +417,9 @@ def test_more_rows_than_the_bound() -> None:
 def test_a_collector_that_opens_other_rows_is_named(change: Callable[[Any], Any], error: type[Exception]) -> None:
     cells, parties = people(30, 3), PARTIES[:3]
     wanted = task(parties, k=3, max_suppression=Decimal("0.1"))
-    original = assembly._Form.sorted
+    original = assembly.Form.sorted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly._Form, "sorted", lambda self, rows: change(original(self, rows)))
+        patch.setattr(assembly.Form, "sorted", lambda self, rows: change(original(self, rows)))
         with pytest.raises(error) as raised:
             joint(cells, np.arange(30) % 3, parties, wanted)
     assert getattr(raised.value, "party", None) == "north"

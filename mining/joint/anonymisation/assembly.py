@@ -164,6 +164,7 @@ class Form:
 
     @classmethod
     def of(cls, task: JointAnonymisation) -> Form:
+        """As the job's columns ask for it."""
         return cls(task, tuple(4 if each.values is not None else 4 + each.most_bytes for each in task.carried))
 
     @property
@@ -172,6 +173,7 @@ class Form:
         return _HEAD.itemsize + sum(self.widths)
 
     def pack(self, rows: CodedRows, cells: NDArray[np.int64], chosen: NDArray[np.int64], site: int) -> Rows:
+        """Some rows of this party, ready to be sealed."""
         head = np.zeros(len(chosen), _HEAD)
         head["real"], head["site"], head["cell"] = 1, site, cells[chosen]
         parts = [head.view(np.uint8).reshape(len(chosen), _HEAD.itemsize)]
