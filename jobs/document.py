@@ -125,7 +125,7 @@ class ResultDocument(_Part):
         "n_rows is told.",
     )
     strategy: str = Field(
-        description="The strategy that the parties took, level-wise or one-shot; svim, svsm or ldp-miner where "
+        description="The strategy that the parties took, level-wise or one-shot; the search where "
         "perturbed records were searched; blended where trusted parties counted too; of task align its mode; of a "
         "model what its numbers are made of: sums, products or distances."
     )

@@ -12,7 +12,7 @@ from jobs.spec_values import Fraction, Section
 
 PrivacyModel = Literal["exact", "local", "shuffle", "distributed", "blended"]
 Noise = Literal["discrete-gaussian", "skellam"]
-Search = Literal["auto", "svim", "svsm", "ldp-miner"]
+Search = Literal["auto", "svim", "svsm", "ldp-miner", "privset", "wheel"]
 
 PERTURBED: Final = ("local", "shuffle", "blended")
 """Models in which records are perturbed where they are."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,22 @@ from ldp.budget import check_epsilon
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.mechanism import Mechanism
 from ldp.oracle import Floats
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets, Sets
 from ldp.sets.itemset_candidates import Candidates, Itemset
 from ldp.sets.padding import SetMechanism
+from ldp.sets.set_oracle import SetOracle
 from link.errors import ConfigurationError, InputDataError
 
 _MAGIC: Final = b"LDPT\x01"
 _HEADER: Final = struct.Struct("<5sB")  # magic, how many phases are over
 _SIZE: Final = struct.Struct("<Q")
+
+
+SetReporter = SetMechanism | SetOracle
+"""By what users report in a phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,12 @@ class Phase:
 
     number: int
     share: Fraction
-    mechanism: SetMechanism
+    mechanism: SetReporter
+
+    @property
+    def reported(self) -> Mechanism[Estimate]:
+        """The mechanism, as what adds reports up takes it: estimates of sizes besides are not asked for."""
+        return cast("Mechanism[Estimate]", self.mechanism)
 
     @property
     def announcement(self) -> bytes:
@@ -183,14 +194,18 @@ class MiningPlan(ABC):
         ends = np.cumsum([int(share * parts) for share in self.shares])
         return np.searchsorted(ends, rng.integers(parts, n).astype(np.int64), side="right")
 
-    def announced(self, announcement: bytes) -> SetMechanism:
+    def announced(self, announcement: bytes) -> SetReporter:
         """What a client reports with, from what a server announced.
 
         Raises:
             InputDataError: It is no mechanism for sets of these items, or would spend more than planned.
         """
         found = mechanism_of(announcement, self.domain)
-        if not isinstance(found, SetMechanism) or found.domain != self.domain or found.epsilon > self.phase_epsilon:
+        if (
+            not isinstance(found, SetMechanism | SetOracle)
+            or found.domain != self.domain
+            or found.epsilon > self.phase_epsilon
+        ):
             raise InputDataError("what was announced is no phase of this plan; nothing is reported")
         return found
 
@@ -307,7 +322,7 @@ class MiningServer:
             raise wrong
         server = cls(plan)
         for number, state in enumerate(states):
-            server.reports = Aggregator.from_bytes(state, server.phase.mechanism)
+            server.reports = Aggregator.from_bytes(state, server.phase.reported)
             if number < ended:
                 server.advance()
         return server
@@ -317,4 +332,4 @@ class MiningServer:
 
     def _begin(self) -> None:
         self.phase = self.plan.phase(self._estimates())
-        self.reports: Aggregator[Estimate] = Aggregator(self.phase.mechanism)
+        self.reports: Aggregator[Estimate] = Aggregator(self.phase.reported)

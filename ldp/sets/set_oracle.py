@@ -13,7 +13,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,7 @@ class SetOracle(Mechanism[SetEstimate]):
 
     p: Fraction
     q: Fraction
+    candidates: ClassVar[None] = None  # all single items are asked about
 
     def __init__(self, domain: DomainLike, epsilon: float, length: int, criterion: str = "variance") -> None:
         super().__init__(epsilon)
@@ -76,6 +77,11 @@ class SetOracle(Mechanism[SetEstimate]):
         if criterion not in CRITERIA:
             raise ConfigurationError(f"there is no criterion '{criterion}'; take one of {', '.join(CRITERIA)}")
         self.length, self.criterion = length, criterion
+
+    @property
+    def width(self) -> int:
+        """How many items are asked about."""
+        return self.domain.size
 
     @property
     def elements(self) -> int:

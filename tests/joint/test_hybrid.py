@@ -93,14 +93,20 @@ def test_a_least_support_and_a_greatest_length() -> None:
     assert set(names(reaching)) == {("a",), ("b",), ("c",)}
     task = replace(TASK, k=7, search="svsm", epsilon=8.0, max_length=2)
     assert max(map(len, names(run(DATA, task)["north"]))) <= 2
-    assert len(names(run(DATA, replace(TASK, search="ldp-miner"))["north"])) == 3
+    for search in ("ldp-miner", "privset", "wheel"):
+        assert len(names(run(DATA, replace(TASK, search=search))["north"])) == 3  # type: ignore[arg-type]
 
 
 ragged = st.tuples(*(st.integers(0, 60) for _ in range(4))).filter(lambda sizes: sum(sizes) > 0)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(ragged, st.sampled_from(sorted(MODELS)), st.sampled_from(["svim", "ldp-miner"]), st.integers(0, 2))
+@given(
+    ragged,
+    st.sampled_from(sorted(MODELS)),
+    st.sampled_from(["svim", "ldp-miner", "privset", "wheel"]),
+    st.integers(0, 2),
+)
 def test_any_sizes_end_in_estimates_or_a_sentence(
     sizes: tuple[int, ...], model: str, search: str, colluding: int
 ) -> None:

@@ -8,7 +8,7 @@ from link.disclosure import Declared, Learned
 from mining.joint.hybrid.parameters import HybridMining
 
 _MAX_RECORDS: Final = 1 << 40
-_PHASES: Final = {"svim": 3, "svsm": 5, "ldp-miner": 2}
+_PHASES: Final = {"svim": 3, "svsm": 5, "ldp-miner": 2, "privset": 1, "wheel": 1}
 
 
 def openings(task: HybridMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:

@@ -35,8 +35,7 @@ from crypto.primitives.randomness import KEY_BYTES, Randomness
 from crypto.primitives.sealed import Rows
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets
-from ldp.sets.padding import SetMechanism
-from ldp.sets.plan import MiningPlan, MiningServer
+from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
 from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
 from link.session import Session
@@ -97,12 +96,12 @@ class _Search:
         """Records of all parties."""
         return sum(self.sizes.values())
 
-    def phase(self, number: int, mechanism: SetMechanism) -> Phase:
+    def phase(self, number: int, mechanism: SetReporter) -> Phase:
         """What all parties know of a phase."""
         n = self.budgets[number].n if self.budgets else 1
         return Phase(number, {party: each[number] for party, each in self.groups.items()}, mechanism.report_bytes, n)
 
-    async def reports(self, lane: Session, number: int, mechanism: SetMechanism) -> Reports:
+    async def reports(self, lane: Session, number: int, mechanism: SetReporter) -> Reports:
         """Step 3: this party's reports of a phase."""
         random = Randomness.from_key(lane.randomness("reports").bytes(KEY_BYTES))
         asked = await lane.compute(lambda: self.data[self.mine[number]])
@@ -248,7 +247,7 @@ async def _send(search: _Search, lane: Session, phase: Phase, reports: Rows) -> 
             await shuffle_next(lane, route, phase)
 
 
-def _checked(search: _Search, number: int, announcement: bytes) -> SetMechanism:
+def _checked(search: _Search, number: int, announcement: bytes) -> SetReporter:
     """What the analyst announced, if it is a phase of the agreed search and costs no more than agreed."""
     analyst = search.task.analyst
     try:

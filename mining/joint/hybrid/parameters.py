@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mining.joint.spent import Spent
 
 Model = Literal["local", "shuffle"]
-Search = Literal["svim", "svsm", "ldp-miner"]
+Search = Literal["svim", "svsm", "ldp-miner", "privset", "wheel"]
 
 DEFAULT_K: Final = 64
 """How many itemsets are sought where a job names a least support only."""
@@ -22,8 +22,8 @@ MOST_LOCAL: Final = 8.0
 """The largest ε of a report in the shuffle model, unless a job allows more or less: of more, hardly any estimate gains,
 and it is what is left where all shufflers collude with the analyst."""
 
-LDP_MINER_LENGTH: Final = 8
-"""To how many items LDPMiner pads whole rows in its first phase."""
+SET_LENGTH: Final = 8
+"""To how many items whole rows are padded: by LDPMiner in its first phase, by PrivSet and the wheel."""
 
 
 class Hops(Protocol):
@@ -93,7 +93,11 @@ class HybridMining:
             case "ldp-miner":
                 from ldp.sets.ldp_miner import LDPMiner
 
-                return LDPMiner(size, local_epsilon, min(self.k, size), LDP_MINER_LENGTH)
+                return LDPMiner(size, local_epsilon, min(self.k, size), SET_LENGTH)
+            case "privset" | "wheel":
+                from ldp.sets.one_phase import WholeSetMining
+
+                return WholeSetMining(size, local_epsilon, min(self.k, size), min(SET_LENGTH, size), self.search)
             case "svsm":
                 from ldp.sets.svsm import ItemsetMining
 

@@ -24,7 +24,7 @@ from protos.v1.hybrid_pb2 import OpeningSize, ReportKey, SealedRows, ShuffledCha
 
 if TYPE_CHECKING:
     from ldp.estimate import Estimate
-    from ldp.sets.padding import SetMechanism
+    from ldp.sets.plan import SetReporter
 
 _FIRST, _DECAY = 0.3, 0.8  # shares of users with the most common item, and with each as one of the item before
 _EMPTY, _RATIO = 0.2, 0.6  # share of users with no candidate, and of those with one more as of those before
@@ -111,7 +111,7 @@ def expected(task: HybridMining, sizes: Mapping[str, int], spent: Spent) -> Sear
     )
 
 
-def _made_up(mechanism: SetMechanism, n: int) -> Estimate:
+def _made_up(mechanism: SetReporter, n: int) -> Estimate:
     """Estimates of n reports, as there might be."""
     from ldp.domain import Domain
     from ldp.estimate import Estimate
