@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
@@ -94,7 +94,11 @@ def test_gaussian_releases_keep_the_budget(case: tuple[DistributedMining, int], 
 def test_skellam_releases_keep_the_budget(case: tuple[DistributedMining, int], data: st.DataObject) -> None:
     task, parties = case
     most = [data.draw(st.integers(1, 1000)) for _ in range(task.max_length)]
-    parts, chosen = releases(task, parties, most), selection(task, parties)
+    try:
+        parts, chosen = releases(task, parties, most), selection(task, parties)
+    except ConfigurationError as error:
+        assert "needs a delta above" in error.message  # the tables of the noise are not exact enough for it
+        reject()
 
     def curve(order: int) -> float:
         total = sum(skellam_rdp(order, float(hidden(noise, task.colluding)), m, math.sqrt(m)) for noise, m in parts)
