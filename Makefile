@@ -41,11 +41,12 @@ check: setup  ## format, lint, types, layers
 bench: setup  ## benchmarks beside the peers, in one run
 	$(BIN)/python -m benchmarks
 
-bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed  ## the tools beside which `make bench` measures, apart
+bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed  ## the tools beside which `make bench` measures, apart
 
 .venv-peers/.installed: benchmarks/peers/requirements.txt
 .venv-peers-ldp/.installed: benchmarks/peers/requirements-ldp.txt
-.venv-peers/.installed .venv-peers-ldp/.installed:
+.venv-peers-anonymize/.installed: benchmarks/peers/requirements-anonymize.txt
+.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed:
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	echo '*' > $(@D)/.gitignore
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
@@ -67,4 +68,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-annotate --output-file requirements/client.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-peers .venv-peers-ldp build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

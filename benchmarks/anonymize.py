@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from anonymize.fulldomain.incognito import incognito
 from anonymize.fulldomain.local_recoding import local_recode
 from anonymize.fulldomain.optimal import optimal
 from anonymize.fulldomain.samarati import samarati
+from anonymize.grouping import group
 from anonymize.hierarchies.files import from_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Model, Requirements, TCloseness
@@ -23,6 +25,7 @@ from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table as Rows
 from benchmarks import datasets
+from benchmarks.measure import run_process
 from benchmarks.settings import Settings
 from benchmarks.table import Cell, Table
 
@@ -45,14 +48,16 @@ MODELS: dict[str, tuple[Model, ...]] = {
     "entropy l = 3": (EntropyDiversity(3, "occupation"),),
     "t = 0.3": (TCloseness(0.3, "occupation"),),
 }
-# Other tools on the same records and columns, measured once on two such cores: wall seconds of anonymize() in a warm
-# JVM for ARX 3.9.2, CPU seconds for anjana 1.2.3 (hierarchies of its own, seven levels of age). Seconds, then GCP.
+# ARX 3.9.2 on the same records and columns, measured once on two such cores: wall seconds of anonymize() in a warm JVM,
+# then GCP.
 KNOWN = {
-    ("0", ""): (0.09, 0.6250, 3.3, 0.804),
-    ("0.02", ""): (0.68, 0.2772, 2.1, 0.296),
-    ("1", ""): (0.9, 0.1691, None, None),
-    ("0.02", "distinct l = 3"): (0.97, 0.2776, 2.8, 0.575),
+    ("0", ""): (0.09, 0.6250),
+    ("0.02", ""): (0.68, 0.2772),
+    ("1", ""): (0.9, 0.1691),
+    ("0.02", "distinct l = 3"): (0.97, 0.2776),
 }
+ANJANA = {"0": "0", "0.02": "2"}  # the share of suppressed rows, in per cent as it takes it
+PEERS = Path(__file__).parent / "peers" / "anonymizers.py"
 KNOWN_MONDRIAN = "Mondrian/strict (qiyuangong) 0.27 s, umbra-k 4.60 s, anonypyx 14.75 s for k = 10, CPU"
 
 
@@ -61,7 +66,7 @@ def run(settings: Settings) -> list[Table]:
     adult = _adult()
     tables = []
     if adult is not None:
-        tables += [_full_domain(settings, *adult), _mondrian(settings, *adult)]
+        tables += [_full_domain(settings, *adult), _checks(settings, adult[0]), _mondrian(settings, *adult)]
     tables.append(_many_rows(settings))
     if adult is None:
         tables[0].notes.append(f"Adult is skipped: no data in {_folder()}; set COMINE_REFERENCE_DATA")
@@ -87,7 +92,7 @@ def _full_domain(settings: Settings, rows: Rows, hierarchies: dict[str, Hierarch
         ),
         notes=[
             "ours: the whole call from the coded table to the release, without reading files",
-            "ARX: wall time in a warm JVM, without its start; both others as measured once, not run here",
+            "ARX: wall time in a warm JVM, without its start, as measured once and not run here",
         ],
     )
     for algorithm, share, model in FULL_DOMAIN:
@@ -95,7 +100,10 @@ def _full_domain(settings: Settings, rows: Rows, hierarchies: dict[str, Hierarch
         settings.tell(f"{name}, MaxSup {share} {model}")
         required = Requirements((KAnonymity(5), *MODELS[model]))
         seconds, made = _best(lambda: algorithm(rows, hierarchies, required, max_suppression=share), settings)  # noqa: B023
-        known: tuple[Cell, ...] = KNOWN.get((share, model), (None,) * 4) if name == "optimal" else (None,) * 4
+        known: tuple[Cell, ...] = (None,) * 4
+        if name == "optimal":
+            theirs = _peer(settings, "anjana", "--suppressed", ANJANA[share]) if share in ANJANA and not model else {}
+            known = (*KNOWN.get((share, model), (None, None)), theirs.get("seconds"), theirs.get("gcp"))
         table.add(
             name,
             share,
@@ -108,6 +116,41 @@ def _full_domain(settings: Settings, rows: Rows, hierarchies: dict[str, Hierarch
             *known,
         )
     return table
+
+
+def _checks(settings: Settings, rows: Rows) -> Table:
+    table = Table(
+        f"Checks of models on {rows.n_rows:,} raw rows, {len(COLUMNS)} quasi-identifiers; CPU seconds",
+        ("model", "s", "pycanon s", "ratio"),
+        notes=["ours: from the coded table to the verdict on every class"],
+    )
+    theirs = _peer(settings, "pycanon")
+    checked: dict[str, Model] = {
+        "k": KAnonymity(5),
+        "l": DistinctDiversity(3, "occupation"),
+        "t": TCloseness(0.3, "occupation"),
+    }
+    for name, model in checked.items():
+        required = Requirements((model,)).fitted(rows)
+        spent = []
+        for _ in range(settings.repeats):
+            began = time.process_time()
+            labels, classes = group(rows.quasi_codes, rows.n_rows)
+            required.check(labels, classes, [rows.columns["occupation"]])
+            spent.append(time.process_time() - began)
+        other = theirs.get(name)
+        table.add(name, min(spent), other, None if other is None else other / min(spent))
+    return table
+
+
+def _peer(settings: Settings, *arguments: str) -> dict[str, float]:
+    """What a peer tells; nothing where it is not installed."""
+    if settings.anonymize_peers_python is None:
+        return {}
+    settings.tell(" ".join(arguments))
+    tool, *options = arguments
+    finished = run_process([settings.anonymize_peers_python, "-W", "ignore", PEERS, tool, _folder(), *options])
+    return dict(json.loads(finished.output.strip().splitlines()[-1]))
 
 
 def _mondrian(settings: Settings, rows: Rows, hierarchies: dict[str, Hierarchy]) -> Table:

@@ -38,6 +38,11 @@ class Settings:
         """The interpreter of the environment with libraries of local differential privacy, which need old versions."""
         return _python_of(".venv-peers-ldp")
 
+    @property
+    def anonymize_peers_python(self) -> Path | None:
+        """The interpreter of the environment with tools of anonymisation."""
+        return _python_of(".venv-peers-anonymize")
+
     def tell(self, what: str) -> None:
         """A line of progress."""
         self.progress.print(f"… {what}", style="dim", highlight=False)
