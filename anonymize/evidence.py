@@ -89,7 +89,8 @@ def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level:
             for each in levels
             for label, count in zip(hierarchy.labels[each], hierarchy.leaf_counts(each), strict=True)
         }
-        labels = {cell: leaves[cell] for cell in shown if leaves.get(cell, 1) > 1 and cell != SUPPRESSED}
+        least = 2 if hierarchy.bins_of(column) is None else 1  # of a bin nothing is lost, though it is an interval
+        labels = {cell: leaves[cell] for cell in shown if leaves.get(cell, 0) >= least and cell != SUPPRESSED}
     spanned = Interval in kinds and column.is_ordered
     return Scale(
         span=float(np.ptp(column.numbers)) if spanned else None,

@@ -189,7 +189,7 @@ def recoded_cells(
         rows: The input rows to recode, shape (rows,).
 
     Returns:
-        The cells: text, but the column's own type where all cells of a column stay at level 0.
+        The cells: text, but the column's own type where all cells of a column stay at level 0 and tell values.
     """
     d = len(table.quasi_identifiers)
     columns: dict[str, pa.Array] = {}
@@ -209,7 +209,7 @@ def recoded_cells(
             text[at] = numbers[label]
             penalty[at] = hierarchy.loss(one)[label]
         codes[:, position], loss[:, position] = text, penalty
-        if used == [0]:
+        if used == [0] and hierarchy.bins_of(column) is None:
             columns[column.name] = unchanged_cells(table, column, rows)
         else:
             columns[column.name] = pa.array(list(vocabulary), pa.string()).take(pa.array(text))

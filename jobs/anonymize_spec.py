@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from jobs.anonymization.model_spec import LevelsSection, ModelSection
 from jobs.anonymization.spec import AnonymizeSection, Kind
 from jobs.spec_values import ColumnName, Fraction, Section
+from jobs.toml import validate
 from link.errors import ComineError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -21,7 +22,20 @@ DEFAULT_BYTES: Final = 64
 INSIDER_K: Final = 2
 
 Label = str
-HierarchyRows = tuple[tuple[Label, ...], ...]
+HierarchyRows = Annotated[
+    tuple[tuple[Label, ...], ...],
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+                {"type": "string"},
+                {"type": "object"},
+            ]
+        },
+        mode="validation",
+    ),
+]
+"""Rows, one for each leaf; in a file also a path, or a table that names a path or a builder."""
 
 
 class JointColumnSection(Section):
@@ -145,7 +159,7 @@ def with_hierarchies(contents: Mapping[str, Any], folder: Path) -> dict[str, Any
 
 
 def _read(name: str, entry: Any, folder: Path) -> list[list[str]]:
-    """A hierarchy as rows, from a file or from intervals of whole numbers."""
+    """A hierarchy as rows, from a file, from intervals of whole numbers or from bins."""
     from anonymize.hierarchies.files import rows_of
 
     return [list(row) for row in rows_of(_hierarchy(name, entry, folder))]
@@ -154,27 +168,29 @@ def _read(name: str, entry: Any, folder: Path) -> list[list[str]]:
 def _hierarchy(name: str, entry: Any, folder: Path) -> Hierarchy:
     from anonymize.hierarchies import builders
     from anonymize.hierarchies.files import from_csv, from_json
-    from jobs.anonymization.hierarchy_spec import FileEntry, IntervalsEntry
+    from jobs.anonymization.hierarchy_spec import BinsEntry, FileEntry, IntervalsEntry, plain_number
 
     where = f"[anonymize.hierarchies] {name}"
+    builder = "file" if isinstance(entry, str) or "file" in entry else entry.get("builder")
     try:
-        if isinstance(entry, str) or "file" in entry:
-            file = FileEntry.model_validate({"file": entry} if isinstance(entry, str) else entry)
+        if builder == "file":
+            file = validate(FileEntry, {"file": entry} if isinstance(entry, str) else entry, where)
             path = folder / file.file
             if path.suffix == ".json":
                 return from_json(path, name=name, add_top=file.add_top)
             return from_csv(path, file.separator or ",", name=name, add_top=file.add_top)
-        if entry.get("builder") == "intervals":
-            built = IntervalsEntry.model_validate(entry)
+        if builder == "bins":
+            binned = validate(BinsEntry, entry, where)
+            return builders.bins(binned.bounds(), binned.groups, name=name)
+        if builder == "intervals":
+            built = validate(IntervalsEntry, entry, where)
             if built.range is not None:
                 low, high = built.range
-                widths = [int(each) if each == int(each) else float(each) for each in built.widths]
-                return builders.intervals(range(low, high + 1), widths, int(built.origin), name=name)
+                widths = list(map(plain_number, built.widths))
+                return builders.intervals(range(low, high + 1), widths, plain_number(built.origin), name=name)
     except ComineError as error:
-        raise ConfigurationError(f"{where}: {error.message}") from None
-    except ValueError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
+        raise ConfigurationError(f"{where}: {error.message.removeprefix(f'{where}: ')}") from None
     raise ConfigurationError(
-        f"{where}: give the path of a CSV or JSON file, or intervals with a range; other builders need the data, which "
-        "nobody has in one place"
+        f"{where}: give the path of a CSV or JSON file, intervals with a range, or bins; other builders need the data, "
+        "which nobody has in one place"
     )

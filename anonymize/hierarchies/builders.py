@@ -1,8 +1,10 @@
-"""Hierarchies made by rule: intervals, runs of ordered values, masked codes, calendars and groups of labels."""
+"""Hierarchies made by rule: intervals, bins, runs of ordered values, masked codes, calendars and groups of labels."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, Literal, get_args
@@ -90,6 +92,34 @@ def order(values: Sequence[Value], groups: Sequence[int | Sequence[int]], *, nam
         runs = merged
         columns.append([format_interval(values[a], values[b]) for a, b in runs for _ in range(a, b + 1)])
     return Hierarchy.of(name, list(zip(*columns, [TOP] * len(values), strict=True)))
+
+
+def bins(ends: Sequence[int | float], groups: Sequence[int] = (), *, name: str = "") -> Hierarchy:
+    """Bins of continuous numbers, then ever longer runs of them, then `*`: `[0, 0.5)`, `[0.5, 1]`, `[0, 1]`.
+
+    The upper end belongs to the last bin only.
+
+    Args:
+        ends: Where bins begin, ascending, and where the last one ends.
+        groups: By level, how many labels of the level below make one; the last one may be shorter.
+        name: Of the column.
+
+    Raises:
+        ConfigurationError: There are fewer than two ends, they do not ascend, or a group is below 1.
+    """
+    if len(ends) < 2 or any(low >= high for low, high in itertools.pairwise(ends)):
+        raise ConfigurationError("Bins need two ends or more, ascending.")
+    if min(groups, default=1) < 1:
+        raise ConfigurationError(f"The groups are {list(groups)}; each must be at least 1.")
+    number, last = len(ends) - 1, ends[-1]
+
+    def label(place: int, size: int) -> str:
+        first = place // size * size
+        low, high = ends[first], ends[min(first + size, number)]
+        return format_interval(low, high, half_open=high != last)
+
+    sizes = [1, *itertools.accumulate(groups, operator.mul)]
+    return Hierarchy.of(name, [(*(label(place, size) for size in sizes), TOP) for place in range(number)])
 
 
 def prefix(codes: Iterable[str], masked: Sequence[int], *, name: str = "") -> Hierarchy:

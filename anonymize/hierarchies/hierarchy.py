@@ -10,10 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anonymize.cells import SUPPRESSED
 from anonymize.columns import Column, listed, number_of, text_of
+from anonymize.hierarchies.bins import Bins
 from link.errors import ConfigurationError, InputDataError
 
-TOP: Final = "*"
+TOP: Final = SUPPRESSED
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,25 +123,52 @@ class Hierarchy:
             return np.zeros(len(self.labels[level]))
         return (self.leaf_counts(level) - 1) / (len(self.leaves) - 1)
 
-    def align(self, column: Column) -> NDArray[np.int32]:
-        """Where the values of a column stand among the leaves.
-
-        Numbers meet leaves of the same number, however written; all other values meet leaves of the same text.
-
-        Returns:
-            Shape (values of the domain,): the leaf of each.
+    @cached_property
+    def bins(self) -> Bins | None:
+        """The leaves as intervals of a numeric column; None where no leaf is one.
 
         Raises:
+            ConfigurationError: Some are intervals and others neither that nor numbers, or two of them overlap.
+        """
+        return Bins.of(self.leaves, self.name)
+
+    def bins_of(self, column: Column) -> Bins | None:
+        """The bins that tell a column's values; None where leaves are values. Errors as in `bins`."""
+        return self.bins if column.kind == "numeric" else None
+
+    def find(self, column: Column) -> NDArray[np.int32]:
+        """Where the values of a column stand among the leaves.
+
+        Numbers meet leaves of the same number, however written, or the interval that they lie in; all other values
+        meet leaves of the same text.
+
+        Returns:
+            Shape (values of the domain,): the leaf of each, −1 where there is none.
+
+        Raises:
+            ConfigurationError: As `bins`.
+        """
+        bins = self.bins_of(column)
+        if bins is not None:
+            return bins.find(column.numbers)
+        places = self._number_places if column.kind == "numeric" else self._places
+        return np.array([places.get(text, -1) for text in column.texts], np.int32)
+
+    def align(self, column: Column) -> NDArray[np.int32]:
+        """As `find`, of a column whose values all have a leaf.
+
+        Raises:
+            ConfigurationError: As `bins`.
             InputDataError: The hierarchy lacks values of the column; the sentence names them.
         """
-        places = self._number_places if column.kind == "numeric" else self._places
-        lacking = [text for text in column.texts if text not in places]
+        found = self.find(column)
+        lacking = [column.texts[place] for place in np.flatnonzero(found < 0).tolist()]
         if lacking:
             raise InputDataError(
                 f'The hierarchy of column "{column.name}" lacks {len(lacking)} of its {column.size} values: '
                 f"{listed(lacking)}; add a row for each."
             )
-        return np.array([places[text] for text in column.texts], np.int32)
+        return found
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from anonymize.cells import SUPPRESSED, Interval, covered, parse
+from anonymize.cells import SUPPRESSED, Interval, parse
 from anonymize.columns import Column, number_of, text_of
+from anonymize.covering import covered
 from anonymize.grouping import group
 from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import ConfigurationError
@@ -142,15 +143,15 @@ def coverage(cells: Sequence[str], column: Column, hierarchy: Hierarchy | None =
     """
     found = np.zeros((len(cells), column.size), np.bool_)
     texts = {text: place for place, text in enumerate(column.texts)}
-    leaves = _leaves(column, hierarchy)
-    known = np.array([place for text, place in texts.items() if text in leaves], np.int64)
-    leaf_of = np.array([leaves[column.texts[place]] for place in known], np.int64)
+    leaves = np.full(column.size, -1, np.int32) if hierarchy is None else hierarchy.find(column)
+    known = np.flatnonzero(leaves >= 0)
+    leaf_of = leaves[known]
     labels = _labels(hierarchy)
     ends: list[tuple[int, float, float, bool]] = []
     for place, cell in enumerate(cells):
         if cell == SUPPRESSED:
             found[place] = True
-        elif cell in texts or cell in labels or cell in leaves:
+        elif cell in texts or cell in labels:
             if cell in texts:
                 found[place, texts[cell]] = True
             for codes, code in labels.get(cell, ()):
@@ -168,19 +169,11 @@ def coverage(cells: Sequence[str], column: Column, hierarchy: Hierarchy | None =
     return found
 
 
-def _leaves(column: Column, hierarchy: Hierarchy | None) -> dict[str, int]:
-    """Leaves of a hierarchy by their text, as the column writes it."""
-    if hierarchy is None:
-        return {}
-    write = _written if column.kind == "numeric" else str
-    return {write(leaf): place for place, leaf in enumerate(hierarchy.leaves)}
-
-
 def _labels(hierarchy: Hierarchy | None) -> dict[str, list[tuple[NDArray[np.int32], int]]]:
-    """Labels above the leaves: at which levels each stands, as the codes of that level, and with which code."""
+    """Labels: at which levels each stands, as the codes of that level, and with which code."""
     found: dict[str, list[tuple[NDArray[np.int32], int]]] = {}
     if hierarchy is not None:
-        for codes, labels in zip(hierarchy.maps[1:], hierarchy.labels[1:], strict=True):
+        for codes, labels in zip(hierarchy.maps, hierarchy.labels, strict=True):
             for code, label in enumerate(labels):
                 found.setdefault(label, []).append((codes, code))
     return found
@@ -205,11 +198,3 @@ def _coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]
         return (), np.empty(0, np.int64)
     cells = tuple("" if value is None else text_of(value) for value in encoded.dictionary.to_pylist())
     return cells, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _written(leaf: str) -> str:
-    """A leaf as numeric columns write it."""
-    try:
-        return text_of(number_of(leaf))
-    except ValueError:
-        return leaf

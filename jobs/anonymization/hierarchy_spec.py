@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import itertools
+from decimal import Decimal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from jobs.spec_values import Fraction, Section
+
+MOST_BINS: Final = 10_000
 
 
 class FileEntry(Section):
@@ -37,6 +41,41 @@ class IntervalsEntry(Section):
         if self.range is not None and not 0 <= self.range[1] - self.range[0] <= 10_000_000:
             raise ValueError("range must be the first and the last whole number, ascending")
         return self
+
+
+class BinsEntry(Section):
+    """Bins of continuous numbers, which are never told more exactly.
+
+    Attributes:
+        range: First and last number that may occur; both belong to the bins.
+        count: Bins of equal width between them.
+        ends: Instead of both, where each bin begins and where the last one ends.
+        groups: By level, how many labels of the level below make one.
+    """
+
+    builder: Literal["bins"]
+    range: tuple[Fraction, Fraction] | None = None
+    count: int | None = Field(default=None, ge=1, le=MOST_BINS)
+    ends: tuple[Fraction, ...] | None = Field(default=None, min_length=2, max_length=MOST_BINS + 1)
+    groups: tuple[Annotated[int, Field(ge=2)], ...] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> BinsEntry:
+        if (self.range is None) != (self.count is None) or (self.range is None) == (self.ends is None):
+            raise ValueError("bins need a range and a count, or their ends")
+        given = self.ends or self.range or ()
+        if any(low >= high for low, high in itertools.pairwise(given)):
+            raise ValueError("the ends of bins must ascend")
+        return self
+
+    def bounds(self) -> list[int | float]:
+        """Where each bin begins, and where the last one ends."""
+        if self.ends is not None:
+            return [plain_number(end) for end in self.ends]
+        assert self.range is not None
+        assert self.count is not None
+        low, high = self.range
+        return [plain_number(low + (high - low) * place / self.count) for place in range(self.count + 1)]
 
 
 class OrderEntry(Section):
@@ -76,6 +115,11 @@ class FlatEntry(Section):
     builder: Literal["flat"]
 
 
+def plain_number(number: Decimal) -> int | float:
+    """A decimal as the int or float that is written so."""
+    return int(number) if number == int(number) else float(number)
+
+
 def _tagged(value: object) -> object:
     """A bare text is the path of a file, and so is a table that names one."""
     if isinstance(value, str):
@@ -83,12 +127,12 @@ def _tagged(value: object) -> object:
     if isinstance(value, dict) and "builder" not in value and "file" in value:
         return {"builder": "file", **value}
     if isinstance(value, dict) and "builder" not in value:
-        raise ValueError("needs a file or a builder: intervals, order, prefix, dates, grouping or flat")
+        raise ValueError("needs a file or a builder: intervals, bins, order, prefix, dates, grouping or flat")
     return value
 
 
 _Entry = Annotated[
-    FileEntry | IntervalsEntry | OrderEntry | PrefixEntry | DatesEntry | GroupingEntry | FlatEntry,
+    FileEntry | IntervalsEntry | BinsEntry | OrderEntry | PrefixEntry | DatesEntry | GroupingEntry | FlatEntry,
     Field(discriminator="builder"),
 ]
 HierarchyEntry = Annotated[_Entry, BeforeValidator(_tagged, json_schema_input_type=str | _Entry)]

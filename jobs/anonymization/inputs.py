@@ -32,6 +32,7 @@ from anonymize.reading import read_csv, read_parquet, read_sql
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from jobs.anonymization.hierarchy_spec import (
+    BinsEntry,
     DatesEntry,
     FileEntry,
     FlatEntry,
@@ -39,6 +40,7 @@ from jobs.anonymization.hierarchy_spec import (
     IntervalsEntry,
     OrderEntry,
     PrefixEntry,
+    plain_number,
 )
 from jobs.anonymization.model_spec import DiversitySection
 from jobs.anonymization.spec import AnonymizeSection, read_spec, sole_column
@@ -107,7 +109,7 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
     """
     roles = Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive)
     kinds = {name: column.kind for name, column in spec.columns.items()}
-    orders = {name: [_number(each) for each in c.order] for name, c in spec.columns.items() if c.kind == "ordinal"}
+    orders = {name: [_plain(each) for each in c.order] for name, c in spec.columns.items() if c.kind == "ordinal"}
     return Table.of(data, roles, kinds, orders, spec.missing)
 
 
@@ -182,7 +184,7 @@ def sensitive_levels(spec: AnonymizeSection) -> SensitiveLevels | None:
 def _diversity(spec: AnonymizeSection, given: DiversitySection) -> Model:
     column = sole_column(spec, given.column, "l")
     if given.kind == "entropy":
-        return EntropyDiversity(_number(given.value), column)
+        return EntropyDiversity(_plain(given.value), column)
     if given.kind == "recursive":
         assert given.c is not None
         return RecursiveDiversity(given.c, int(given.value), column)
@@ -242,8 +244,15 @@ def _built(entry: Any, column: Column) -> Hierarchy:
             numbers = [each for each in column.domain if isinstance(each, int | float)]
             leaves = range(low, high + 1) if entry.range else numbers
             return builders.intervals(
-                leaves, [_number(each) for each in entry.widths], _number(entry.origin), name=name
+                leaves, list(map(plain_number, entry.widths)), plain_number(entry.origin), name=name
             )
+        case BinsEntry():
+            if column.kind != "numeric":
+                raise ConfigurationError(
+                    f'The hierarchy of column "{name}" is built of bins, but its values are {column.kind}; declare it '
+                    "numeric, or give another builder."
+                )
+            return builders.bins(entry.bounds(), entry.groups, name=name)
         case OrderEntry():
             return builders.order(column.domain, entry.groups, name=name)
         case PrefixEntry():
@@ -283,11 +292,9 @@ def _inverted(groups: Mapping[str, tuple[str, ...]], name: str) -> dict[str, str
     return found
 
 
-def _number(value: Any) -> Any:
-    """A decimal as the int or float that is written so; anything else as it is."""
-    if not isinstance(value, Decimal):
-        return value
-    return int(value) if value == value.to_integral_value() else float(value)
+def _plain(value: Any) -> Any:
+    """A decimal as a number; anything else as it is."""
+    return plain_number(value) if isinstance(value, Decimal) else value
 
 
 def _absolute(url: str, folder: Path) -> str:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymize.cells import covered, format_interval, format_set
+from anonymize.cells import format_interval, format_set
+from anonymize.covering import covered
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.risk.coverage import coverage
 from anonymize.risk.linkage import linkage_attack, population_sizes, suppressed_rows

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymize.cells import covered
+from anonymize.covering import covered
 from anonymize.fulldomain.optimal import optimal
 from anonymize.grouping import Histograms
 from anonymize.hierarchies.hierarchy import Hierarchy

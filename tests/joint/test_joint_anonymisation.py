@@ -369,8 +369,8 @@ def test_rows_reach_the_collector_in_an_order_that_tells_nothing() -> None:
 @pytest.mark.parametrize(
     ("column", "cell", "match"),
     [
-        ("age", "44", "no leaves of the job's hierarchy"),
-        ("age", "young", "are not numeric or no leaves"),
+        ("age", "44", "no leaf of the job's hierarchy has"),
+        ("age", "young", "are not numeric or that no leaf"),
         ("town", "", "1 empty cells in the quasi-identifier 'town'"),
         ("ill", "measles", "1 cells of 'ill' that the job's values do not name"),
         ("note", "longer", None),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from anonymize.cells import format_interval
 from anonymize.columns import Kind, Value, number_of
+from anonymize.hierarchies.bins import Bins
 from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import ConfigurationError
 from mining.joint.anonymisation.parameters import QuasiIdentifier
@@ -23,7 +24,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PublicAxis:
-    """All values that may occur, in a row: numbers and days ascending, a tree's leaves from left to right.
+    """All values that may occur, in a row: numbers, their bins and days ascending, a tree's leaves from left to right.
 
     Attributes:
         name: Of the column.
@@ -31,7 +32,8 @@ class PublicAxis:
         is_tree: Whether regions are told by the label of the lowest common ancestor; by an interval else.
         leaves: Leaf of each place, shape (m,).
         places: Place of each leaf, shape (m,).
-        coordinates: Position of each place, ascending, shape (m,).
+        coordinates: Position of each place, ascending, shape (m,): of a bin its middle.
+        bins: The leaves of a column that is told by bins; None where leaves are values.
     """
 
     name: str
@@ -40,6 +42,7 @@ class PublicAxis:
     leaves: Places
     places: Places
     coordinates: NDArray[np.float64]
+    bins: Bins | None = None
 
     @classmethod
     def of(cls, quasi: QuasiIdentifier) -> PublicAxis:
@@ -49,16 +52,20 @@ class PublicAxis:
             ConfigurationError: A leaf is no value of the column's kind.
         """
         hierarchy = quasi.hierarchy
+        bins = hierarchy.bins if quasi.kind == "numeric" else None
         if quasi.kind in _TREES:
             order = np.lexsort(hierarchy.maps)  # the last key, the top, decides first
             coordinates = np.arange(len(order), dtype=np.float64)
         else:
-            numbers = np.array([_number(leaf, place, quasi) for place, leaf in enumerate(hierarchy.leaves)])
+            if bins is not None:
+                numbers = bins.middles
+            else:
+                numbers = np.array([_number(leaf, place, quasi) for place, leaf in enumerate(hierarchy.leaves)])
             order = np.argsort(numbers, kind="stable")
             coordinates = numbers[order]
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        return cls(quasi.name, hierarchy, quasi.kind in _TREES, order, places, coordinates)
+        return cls(quasi.name, hierarchy, quasi.kind in _TREES, order, places, coordinates, bins)
 
     def texts(self, low: Places, high: Places) -> list[str]:
         """What regions from one place to another show.
@@ -71,15 +78,21 @@ class PublicAxis:
         if self.is_tree:
             levels = self.hierarchy.common_levels(first, last)
             return [self.hierarchy.label(a, b) for a, b in zip(levels.tolist(), first.tolist(), strict=True)]
+        pairs = zip(first.tolist(), last.tolist(), strict=True)
+        if self.bins is not None:
+            return [self.bins.text(a, b) for a, b in pairs]
         named = self.hierarchy.leaves
-        return [
-            format_interval(_shown(named[a]), _shown(named[b]))
-            for a, b in zip(first.tolist(), last.tolist(), strict=True)
-        ]
+        return [format_interval(_shown(named[a]), _shown(named[b])) for a, b in pairs]
 
-    def span(self, low: int, high: int) -> float:
+    def width(self, low: int, high: int) -> float:
         """From one place to another; 1 where they are the same, so that widths are 0."""
         return float(self.coordinates[high] - self.coordinates[low]) or 1.0
+
+    def span(self, low: int, high: int) -> float:
+        """What `texts` show from one place to another, from end to end; 1 where that is nothing."""
+        if self.bins is None:
+            return self.width(low, high)
+        return float(self.bins.high[self.leaves[high]] - self.bins.low[self.leaves[low]]) or 1.0
 
 
 def axes_of(quasi_identifiers: Sequence[QuasiIdentifier]) -> tuple[PublicAxis, ...]:

@@ -118,7 +118,7 @@ class Partitioner:
             low, high = await self._tighten(lane.lane("spans"), low, high)
             if not levels:
                 ends = zip(self.axes, low[0].tolist(), high[0].tolist(), strict=True)
-                spans = np.array([axis.span(a, b) for axis, a, b in ends])
+                spans = np.array([axis.width(a, b) for axis, a, b in ends])
             widths = np.stack(
                 [axis.coordinates[high[:, j]] - axis.coordinates[low[:, j]] for j, axis in enumerate(self.axes)]
             )
