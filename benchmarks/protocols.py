@@ -104,7 +104,7 @@ async def take_part(
             data = load_transactions(Path(rows[me]), "basket")
             work: Work = partial(mine, session.lane("task"), data, task)
         else:
-            work = _work(plan, session, await agree(session.lane("keys")))
+            work = _work(plan, session, await agree(session.lane("keys")), attempt)
         await _all_ready(session)
         before, start = session.costs, time.perf_counter()
         await work()
@@ -114,10 +114,10 @@ async def take_part(
     return timings
 
 
-def _work(plan: Plan, session: Session, secrets: PairwiseSecrets) -> Work:
+def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) -> Work:
     random = Randomness.from_os()
     if plan.protocol == "union":
-        elements = _set_of(session.me, plan.size)
+        elements = _set_of(session.me, plan.size, attempt)
         return lambda: set_union(
             session.lane("union"),
             secrets,
@@ -133,10 +133,11 @@ def _work(plan: Plan, session: Session, secrets: PairwiseSecrets) -> Work:
     return lambda: secure_sum(session.lane("sum"), secrets, values, label="bench")
 
 
-def _set_of(party: str, size: int) -> list[bytes]:
-    """A set of which one third is common to all parties."""
+def _set_of(party: str, size: int, attempt: int) -> list[bytes]:
+    """A set of which one third is common to all parties; another one in every attempt, as a node meets it first."""
     owners = ["all" if number % 3 == 0 else party for number in range(size)]
-    return [hashlib.sha256(f"{owner} {n}".encode()).digest()[:ELEMENT_BYTES] for n, owner in enumerate(owners)]
+    names = (f"{attempt} {owner} {number}" for number, owner in enumerate(owners))
+    return [hashlib.sha256(name.encode()).digest()[:ELEMENT_BYTES] for name in names]
 
 
 async def _all_ready(session: Session) -> None:

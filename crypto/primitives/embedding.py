@@ -13,13 +13,14 @@ element in about 2^12, so the decisional Diffie-Hellman assumption carries over 
 over halves of 15 bytes with BLAKE2s as round function. It has 8 rounds, the number for which a network of public random
 functions is proven indifferentiable from a random permutation (Dai and Steinberger, CRYPTO 2016); below 6 it is not.
 
-The number of tries depends on the block: the time of a local computation, which is not seen on the wire.
+The number of tries depends on the block: the time of a local computation, which is not seen on the wire. Blocks that
+come again, as the items of a data set do from job to job, are not searched for a second time.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,9 @@ _PREFIXES: Final = tuple(
 Blocks = NDArray[np.uint8]
 """Shape (n, 30)."""
 
+_MOST_KNOWN: Final = 1 << 16  # about 15 MB
+_known: dict[bytes, bytes] = {}  # by block, its accepted candidate
+
 _Attempt = Callable[[Points], tuple[Points, NDArray[np.bool_]]]
 """What comes of candidates, and which of them are encodings of elements other than the identity."""
 
@@ -53,7 +57,7 @@ def embed(blocks: Blocks) -> Points:
         blocks: Shape (n, 30).
 
     Returns:
-        Points of shape (n, 32), none of them the identity. About 18 µs a block.
+        Points of shape (n, 32), none of them the identity. About 18 µs a block, 4 µs one that is known.
 
     Raises:
         ValueError: Wrong shape or type.
@@ -69,7 +73,7 @@ def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
         scalar: 32 bytes, non-zero and below the group order.
 
     Returns:
-        Shape (n, 32). About 51 µs a block.
+        Shape (n, 32). About 51 µs a block, 37 µs one that is known.
 
     Raises:
         ValueError: Wrong shape or type, or no such scalar.
@@ -136,18 +140,40 @@ def _first_accepted(blocks: Blocks, attempt: _Attempt) -> Points:
     """What comes of each block's candidate with the least counter that is accepted; the identity where none is."""
     _check(blocks, BLOCK_BYTES)
     found = np.zeros((len(blocks), POINT_BYTES), dtype=np.uint8)
-    candidates = np.zeros_like(found)
-    candidates[:, 1:31] = permute(blocks)
+    names = _rows_of(blocks)
+    candidates = _known_candidates(names)
     pending = np.arange(len(blocks))
+    new: NDArray[np.bool_] = np.logical_not(candidates.any(axis=1))
+    candidates[new, 1:31] = permute(blocks[new])
     for counter in range(_COUNTERS):
         if not pending.size:
             break
-        candidates[:, 0] = (counter & 0x7F) << 1
-        candidates[:, 31] = counter >> 7
+        candidates[new, 0] = (counter & 0x7F) << 1
+        candidates[new, 31] = counter >> 7
         values, accepted = attempt(candidates)
         found[pending[accepted]] = values[accepted]
-        pending, candidates = pending[~accepted], candidates[~accepted]
+        learnt = accepted & new
+        _remember([names[place] for place in pending[learnt].tolist()], candidates[learnt])
+        pending, candidates, new = pending[~accepted], candidates[~accepted], new[~accepted]
     return found
+
+
+def _known_candidates(names: Sequence[bytes]) -> Points:
+    """The candidates that were accepted earlier, zeros where there is none."""
+    unknown = bytes(POINT_BYTES)
+    joined = bytearray().join(_known.get(name, unknown) for name in names)
+    return np.frombuffer(joined, dtype=np.uint8).reshape(-1, POINT_BYTES)
+
+
+def _remember(names: Sequence[bytes], candidates: Points) -> None:
+    if len(_known) + len(names) > _MOST_KNOWN:
+        _known.clear()
+    _known.update(zip(names, _rows_of(candidates), strict=True))
+
+
+def _rows_of(array: NDArray[np.uint8]) -> list[bytes]:
+    joined, width = array.tobytes(), array.shape[1]
+    return [joined[start : start + width] for start in range(0, len(joined), width)]
 
 
 def _round(prefix: bytes, half: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -8,6 +8,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from jobs.spec_values import ColumnName, Fraction, Section
 
+Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
+"""What the values of a column are."""
+
 Whole = Annotated[int, Field(strict=True)]  # neither 5.0 nor "5" nor true
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from jobs.anonymization.hierarchy_spec import HierarchyEntry
-from jobs.anonymization.model_spec import LevelsSection, ModelSection, Whole
+from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection, Whole
 from jobs.spec_values import ColumnName, Fraction, Section
 from jobs.toml import read_toml, validate
 from link.errors import ConfigurationError
@@ -28,7 +28,6 @@ Algorithm = Literal[
     "distributions",
     "ppir",
 ]
-Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
 Loss = Literal["gcp", "prec", "entropy", "dm"]
 
 FULL_DOMAIN: Final = ("samarati", "incognito", "optimal", "datafly", "local-recoding")
