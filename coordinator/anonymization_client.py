@@ -70,6 +70,8 @@ def request_of(spec: AnonymizeSection, folder: Path, dataset: str | None = None)
         exclude_unset=True,
         exclude={"source", "format", "query", "separator", "identifiers"} | (set() if rest else {"hierarchies"}),
     )
+    if spec.algorithm != "ppir":
+        told.setdefault("row_order", "sorted")  # as the node does, and the certificate will say
     request = pb.AnonymizeRequest(
         dataset=spec.source if dataset is None else dataset,
         configuration=json.dumps(told, ensure_ascii=False),
@@ -107,9 +109,20 @@ class ReleasingNode:
         self._service: Any = AnonymizationStub(self._client.channel)
 
     async def datasets(self) -> list[pb.OpenDataset]:
-        """The datasets of which the coordinator may ask for releases."""
+        """The datasets of which the coordinator may ask for releases.
+
+        Raises:
+            MalformedMessage: What they ask of releases cannot be read.
+        """
         found = await self._client.call(self._service.ListDatasets(pb.ListDatasetsRequest(), timeout=REACH_S))
-        return [each for each in found.datasets if each.HasField("anonymization")]
+        open_ones = [each for each in found.datasets if each.HasField("anonymization")]
+        try:
+            for each in open_ones:
+                json.loads(each.anonymization.require)
+                json.loads(each.anonymization.levels or "null")
+        except (ValueError, RecursionError):
+            raise self._malformed("rules of a dataset that are no JSON") from None
+        return open_ones
 
     async def parts(self, request: pb.AnonymizeRequest) -> AsyncGenerator[pb.ReleasePart]:
         """The files of a release as they come; the node bounds the time of its run."""
@@ -170,6 +183,8 @@ class ReleasingNode:
                 rows = stream.read_all()
         except (pa.ArrowException, OSError):  # Arrow calls a stream that was cut off an error of the system
             raise self._malformed("rows that are no Arrow stream") from None
+        if any(pa.types.is_nested(each) for each in rows.schema.types):
+            raise self._malformed("rows that are no table of single cells")
         writing(draft, lambda: write_csv(draft / RELEASE_CSV, rows))
         (draft / ROWS).unlink()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 from coordinator.client import ANSWER_S, REACH_S, PartyClient
@@ -103,9 +104,9 @@ class QueryNode:
         request = pb.QueryRequest(dataset=dataset, query=query)
         reply: pb.QueryReply = await self._client.call(self._service.Query(request, timeout=timeout_s))
         value, denied, sentence = None, None, ""
-        if reply.WhichOneof("decision") == "answer":
+        if reply.WhichOneof("decision") == "answer" and isfinite(reply.answer):
             value = reply.answer
-        elif reply.denied in REASONS:
+        elif reply.WhichOneof("decision") == "denied" and reply.denied in REASONS:
             denied, sentence = REASONS[reply.denied]
         else:
             raise MalformedMessage(f"the node of {self.party} sent no decision", party=self.party)

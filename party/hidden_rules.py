@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.spec_values import Fraction, Support
 from link.errors import ConfigurationError
-from mining.hiding.hide import Method, hide
+from mining.hiding.hide import Method, sanitise
 from mining.hiding.sensitive import Scope, SensitiveRule, Thresholds
 from mining.transactions import Transactions
 
@@ -66,4 +66,5 @@ def without_rules(data: Transactions, hiding: HidingSection) -> Transactions:
     thresholds = Thresholds(hiding.min_support, hiding.min_confidence)
     if not present or (isinstance(hiding.min_support, int) and hiding.min_support > data.n_rows):
         return data
-    return hide(data, present, thresholds, method=hiding.method, scope=hiding.scope).transactions
+    work, *_ = sanitise(data, present, thresholds, hiding.method, hiding.scope)
+    return work.result()

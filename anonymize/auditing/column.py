@@ -33,6 +33,7 @@ class ColumnAuditor:
         classes: Which classes may be asked; the first that is answered stays the only one.
         random: Of the auditor of sums.
         control: Also refuses what it refuses, such as small sets and much overlap.
+        of: Whose the records are, see `owners`.
 
     Attributes:
         chosen: The class that was answered; None before.
@@ -48,12 +49,13 @@ class ColumnAuditor:
         *,
         random: Randomness | None = None,
         control: OverlapControl | None = None,
+        of: ArrayLike | None = None,
     ) -> None:
         for each in classes:
             if each not in QUERY_CLASSES:
                 raise ConfigurationError(f'there is no class of queries "{each}"; there are {", ".join(QUERY_CLASSES)}')
         self.chosen: QueryClass | None = None
-        self._n, self._classes, self._random, self._control = n, classes, random, control
+        self._n, self._classes, self._random, self._control, self._of = n, classes, random, control, of
         self._auditor: SumAuditor | MaxAuditor | BooleanAuditor | None = None
 
     def decide(self, asked: QueryClass, query: ArrayLike) -> Decision:
@@ -83,11 +85,19 @@ class ColumnAuditor:
         if self._control is not None:
             self._control.answer(query)
 
-    def extend(self, more: int) -> None:
-        """Adds records: new ones, or the new values of old ones, which are variables of their own."""
+    def extend(self, more: int, of: ArrayLike | None = None) -> None:
+        """Adds records: new ones, or the new values of old ones, which are variables of their own.
+
+        Args:
+            more: How many.
+            of: Whose all are then, see `owners`.
+        """
         self._n += more
+        self._of = of
         for each in (self._auditor, self._control):
-            if each is not None:
+            if isinstance(each, MaxAuditor | OverlapControl):
+                each.extend(more, of)
+            elif each is not None:
                 each.extend(more)
 
     @property
@@ -114,4 +124,4 @@ class ColumnAuditor:
             case "count":
                 return BooleanAuditor(self._n)
             case _:
-                return MaxAuditor(self._n)
+                return MaxAuditor(self._n, self._of)

@@ -20,7 +20,7 @@ from math import floor, inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anonymize.auditing.decision import ANSWERED, Decision, Members, members
+from anonymize.auditing.decision import ANSWERED, Decision, Members, members, owners
 from link.errors import ConfigurationError
 
 MOST_EXACT = 60
@@ -122,20 +122,22 @@ class OverlapControl:
     """Answers few enough queries, of sets that share few enough records, that no value can follow.
 
     With sets of at least k records, any two of which share at most r, at least (2k − (l + 1)) / r sums are needed to
-    determine a value, if l values are known beforehand.
+    determine a value, if l values are known beforehand. Two values of one person at different times count as shared:
+    one may tell the other, as those of a 0/1 attribute do.
 
     Args:
         n: How many records there are.
         least: k.
         overlap: r.
         known: l.
+        of: Whose they are, see `owners`.
 
     Raises:
         ConfigurationError: No query could be answered.
     """
 
-    def __init__(self, n: int, least: int, overlap: int, known: int = 0) -> None:
-        self.n, self._least, self._overlap = n, least, overlap
+    def __init__(self, n: int, least: int, overlap: int, known: int = 0, of: ArrayLike | None = None) -> None:
+        self.n, self._least, self._overlap, self._of = n, least, overlap, owners(of, n)
         self.needed = inf if overlap == 0 else (2 * least - (known + 1)) / overlap
         if self.needed <= 1 or overlap < 0:
             raise ConfigurationError(
@@ -163,7 +165,7 @@ class OverlapControl:
             return ANSWERED
         if len(chosen) < self._least:
             return Decision("size")
-        if any(int(np.isin(chosen, each, assume_unique=True).sum()) > self._overlap for each in self._sets):
+        if any(int(np.isin(self._of[chosen], self._of[each]).sum()) > self._overlap for each in self._sets):
             return Decision("overlap")
         return Decision("too many") if len(self._sets) >= self.most else ANSWERED
 
@@ -173,13 +175,18 @@ class OverlapControl:
         if not any(np.array_equal(chosen, each) for each in self._sets):
             self._sets.append(chosen)
 
-    def extend(self, more: int) -> NDArray[np.int64]:
+    def extend(self, more: int, of: ArrayLike | None = None) -> NDArray[np.int64]:
         """Adds records: new ones, or the new values of old ones.
+
+        Args:
+            more: How many.
+            of: Whose all are then, see `owners`.
 
         Returns:
             Their numbers.
         """
         self.n += more
+        self._of = owners(of, self.n)
         return np.arange(self.n - more, self.n)
 
 

@@ -37,6 +37,19 @@ class Decision:
 ANSWERED = Decision()
 
 
+def owners(of: ArrayLike | None, n: int) -> Members:
+    """Whose value each record is, shape (n,).
+
+    Two values of one person at different times are different; that everybody is taken to know.
+
+    Args:
+        of: A number for each record, which records share that are values of one person at different times; None where
+            each record is a person's only value.
+        n: How many records there are.
+    """
+    return np.arange(n) if of is None else np.asarray(of, np.int64)
+
+
 def members(query: ArrayLike, n: int) -> Members:
     """The records of a query, ascending, each once.
 

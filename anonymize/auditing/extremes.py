@@ -7,6 +7,10 @@ Whether the next query is answered must not depend on its answer, or the denial 
 answer is tried that is consistent with the earlier ones: it is enough to try each earlier answer, one value between any
 two, and one beyond either end, 2t + 1 in all.
 
+A person's value may change, and then two records are known to be different. If both are bounded by the same μ, not both
+are extreme: max{0, 1} = 9, max{0', 1'} = 9 and max{0'', 1'', 2} = 9 after changes would tell x_2 = 9. So such records
+are not counted in E_k, which may deny more than an exact test would, and never less: all of them may lie below μ.
+
 Source: Kenthapadi, Mishra and Nissim, "Simulatable auditing", PODS 2005 (JCSS 79, 2013), section 4.
 """
 
@@ -15,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anonymize.auditing.decision import ANSWERED, Decision, Members, members
+from anonymize.auditing.decision import ANSWERED, Decision, Members, members, owners
 
 
 class MaxAuditor:
@@ -25,12 +29,14 @@ class MaxAuditor:
 
     Args:
         n: How many records there are.
+        of: Whose they are, see `owners`.
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, of: ArrayLike | None = None) -> None:
         self._sets: list[Members] = []
         self._answers = np.empty(0)
         self._least = np.full(n, np.inf)
+        self._of, self._versions = _versions(of, n)
 
     @property
     def n(self) -> int:
@@ -51,13 +57,20 @@ class MaxAuditor:
         inside[chosen] = True
         sizes, shared = self._extreme_records(inside)
         bounds = np.sort(self._least[chosen])
+        versions = self._versions
+        held = np.array([np.isin(versions, each) for each in self._sets], bool).reshape(len(self._sets), len(versions))
         for answer in self._possible():
             # Records of the query with a higher bound leave the extreme records of the queries that set it.
             left = np.where(self._answers > answer, sizes - shared, sizes)
             own = len(bounds) - int(np.searchsorted(bounds, answer, side="left"))
             if own == 0 or (left == 0).any():
                 continue  # no data give this answer
-            if own == 1 or (left == 1).any():
+            if len(versions):
+                least = np.where(inside[versions], np.minimum(self._least[versions], answer), self._least[versions])
+                tied = _tied(self._of[versions], least)
+                left = left - (held & tied & (least == self._answers[:, None])).sum(axis=1)
+                own -= int(np.count_nonzero(inside[versions] & tied & (least == answer)))
+            if own <= 1 or (left <= 1).any():
                 return Decision("disclosure")
         return ANSWERED
 
@@ -68,14 +81,19 @@ class MaxAuditor:
         self._answers = np.append(self._answers, maximum)
         self._least[chosen] = np.minimum(self._least[chosen], maximum)
 
-    def extend(self, more: int) -> NDArray[np.int64]:
+    def extend(self, more: int, of: ArrayLike | None = None) -> NDArray[np.int64]:
         """Adds records: new ones, or the new values of old ones.
+
+        Args:
+            more: How many.
+            of: Whose all are then, see `owners`.
 
         Returns:
             Their numbers.
         """
         first = self.n
         self._least = np.concatenate([self._least, np.full(more, np.inf)])
+        self._of, self._versions = _versions(of, self.n)
         return np.arange(first, self.n)
 
     def determined(self) -> NDArray[np.int64]:
@@ -104,3 +122,16 @@ class MaxAuditor:
         distinct = between[(between > known[:-1]) & (between < known[1:])]
         beyond = [np.nextafter(known[0], -np.inf), np.nextafter(known[-1], np.inf)]
         return np.concatenate([known, distinct, beyond])[::-1]
+
+
+def _versions(of: ArrayLike | None, n: int) -> tuple[Members, Members]:
+    """Whose the records are, and the records of those that have several."""
+    persons = owners(of, n)
+    _, which, times = np.unique(persons, return_inverse=True, return_counts=True)
+    return persons, np.flatnonzero(times[which] > 1)
+
+
+def _tied(of: Members, least: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which records have the bound of another one of the same person, shape (n,)."""
+    _, which, times = np.unique(np.stack([of, least]), axis=1, return_inverse=True, return_counts=True)
+    return (times[which.ravel()] > 1) & np.isfinite(least)

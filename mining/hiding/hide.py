@@ -14,6 +14,7 @@ from mining.hiding.heuristics import reduce_confidence, reduce_support, remove_r
 from mining.hiding.sensitive import Items, Scope, SensitiveRule, Thresholds, numbered, wholes, without
 from mining.hiding.workspace import Workspace
 from mining.itemsets import Itemsets
+from mining.thresholds import minimum_count
 from mining.transactions import Transactions
 
 Method = Literal["support", "confidence", "confidence-by-adding", "rows", "bba", "maxmin", "exact"]
@@ -88,8 +89,39 @@ def hide(
         ConfigurationError: A parameter is wrong, or hiding an itemset by confidence is asked for.
         InputDataError: A rule names an item that is in no row.
     """
+    work, before, after, solved = sanitise(data, sensitive, thresholds, method, scope, time_limit)
+    result = work.result()
+    removed = data.n_rows - result.n_rows
+    deleted = data.n_occurrences + len(work.added) - result.n_occurrences
+    return Sanitised(
+        result,
+        method,
+        deleted,
+        len(work.added),
+        removed,
+        data.n_occurrences,
+        effects_on_itemsets(before, after, sensitive),
+        effects_on_rules(before, after, sensitive, scope),
+        solved,
+    )
+
+
+def sanitise(
+    data: Transactions,
+    sensitive: Sequence[SensitiveRule],
+    thresholds: Thresholds,
+    method: Method,
+    scope: Scope,
+    time_limit: float = 60.0,
+) -> tuple[Workspace, Mined, Mined, Solved | None]:
+    """As `hide`, without the count of side effects: where itemsets are hidden, rules need not be looked at.
+
+    Returns:
+        The changed rows, what can be mined before and after, and how the exact search ended.
+    """
     if method.startswith("confidence") and any(not rule.consequent for rule in sensitive):
         raise ConfigurationError('an itemset has no confidence; hide it by another method, such as "bba"')
+    minimum_count(thresholds.min_support, data.n_rows)
     before, work = Mined(data, thresholds), Workspace(data)
     if method.startswith("confidence"):
         solved, after = None, _by_confidence(work, sensitive, thresholds, scope, add=method == "confidence-by-adding")
@@ -97,16 +129,9 @@ def hide(
         solved = _by_support(work, data, sensitive, thresholds, before.table, method, time_limit)
         _settle(work, wholes(numbered(sensitive, data)), thresholds)
         after = Mined(work.result(), thresholds)
-    result = work.result()
-    effects = effects_on_rules(before, after, sensitive, scope)
-    on_itemsets = effects_on_itemsets(before, after, sensitive)
-    if effects.still_found or (not method.startswith("confidence") and on_itemsets.still_found):
-        raise InternalError("a sensitive rule can still be mined after it was hidden; nothing is released")
-    removed = data.n_rows - result.n_rows
-    deleted = data.n_occurrences + len(work.added) - result.n_occurrences
-    return Sanitised(
-        result, method, deleted, len(work.added), removed, data.n_occurrences, on_itemsets, effects, solved
-    )
+        if effects_on_itemsets(before, after, sensitive).still_found:
+            raise InternalError("a sensitive rule can still be mined after it was hidden; nothing is released")
+    return work, before, after, solved
 
 
 def _by_support(

@@ -91,7 +91,7 @@ class Thresholds:
             ConfigurationError: One is neither, or out of range.
         """
         try:
-            support = int(min_support) if min_support.isdigit() else Decimal(min_support)
+            support = int(min_support) if min_support.isdecimal() else Decimal(min_support)
             confidence = Decimal(min_confidence)
         except InvalidOperation:
             raise ConfigurationError(
@@ -104,8 +104,8 @@ class Thresholds:
         return cls(support, confidence)
 
     def least_count(self, n_rows: int) -> int:
-        """C = ⌈min_support · n⌉ for the rows that are released, which may be fewer than there were."""
-        return minimum_count(self.min_support, n_rows)
+        """C = ⌈min_support · n⌉ for the rows that are released, which may be fewer than there were, or than a count."""
+        return self.min_support if isinstance(self.min_support, int) else minimum_count(self.min_support, n_rows)
 
     def reaches(self, both: int, antecedent: int) -> bool:
         """Whether a rule has the confidence, exactly."""

@@ -239,6 +239,12 @@ def _seed(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -
     return "lets nobody choose the draws, since who knows the seed can undo them; leave seed out"
 
 
+def _row_order(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
+    if spec.row_order == "sorted" or "row_order" not in spec.model_fields_set:
+        return None
+    return "sorts the rows of releases, since a row's place in the table tells which one it is; leave row_order out"
+
+
 _RULES: Final[tuple[Callable[[AnonymizationRules, AnonymizeSection, str], str | None], ...]] = (
     _coordinators,
     _columns,
@@ -249,4 +255,5 @@ _RULES: Final[tuple[Callable[[AnonymizationRules, AnonymizeSection, str], str | 
     _suppression,
     _describe,
     _seed,
+    _row_order,
 )

@@ -12,6 +12,7 @@ from jobs.anonymization.spec import AnonymizationSpec, AnonymizeSection
 from jobs.toml import validate
 from link.errors import ConfigurationError
 from party.anonymization.policy import AnonymizationRules, check_request, described
+from party.anonymization.strength import CLAIMS, columns_of, released
 from party.config import DatasetSection
 from protos.v1 import anonymization_pb2 as pb
 
@@ -47,7 +48,29 @@ def spec_of(
         asked["hierarchies"] = trees | sent
     spec = validate(AnonymizationSpec, {"anonymize": asked | source_of(dataset)}, "the request").anonymize
     check_request(rules, spec, coordinator, me)
+    _check_columns(spec)
+    if spec.algorithm != "ppir":  # whose certificate names no order; the worker sorts its rows, too
+        spec = spec.model_copy(update={"row_order": "sorted"})
     return described(rules, spec)
+
+
+def _check_columns(spec: AnonymizeSection) -> None:
+    """Refuses what is said of columns that the request does not take: seen here, it needs no look at the data."""
+    taken = released(spec)
+    for table, names in (("columns", spec.columns), ("hierarchies", spec.hierarchies)):
+        for name in names:
+            if name not in taken:
+                raise ConfigurationError(
+                    f"[anonymize.{table}] describes '{name[:100]}', which the request does not take; leave it out"
+                )
+    for key, entries in CLAIMS.items():
+        for entry in entries(spec.model):
+            for name in columns_of(entry, spec):
+                if name not in spec.sensitive:
+                    raise ConfigurationError(
+                        f"[anonymize.model] {key} protects '{name[:100]}', which the request does not take as "
+                        "sensitive; list it under sensitive, or take the model off it"
+                    )
 
 
 def files_of(request: pb.AnonymizeRequest) -> dict[str, str]:

@@ -50,9 +50,9 @@ def unmet(required: ModelSection, spec: AnonymizeSection, levels_of: str | None 
     for key, entries in CLAIMS.items():
         for least in entries(required):
             for part in _by_column(least):
-                (name,) = _columns(part, spec)
+                (name,) = columns_of(part, spec)
                 if name in columns and not any(
-                    name in _columns(given, spec) and _as_strict(given, part) for given in entries(spec.model)
+                    name in columns_of(given, spec) and _as_strict(given, part) for given in entries(spec.model)
                 ):
                     return f"{key} = {{ {', '.join(_words(part))} }}"
     return None
@@ -65,7 +65,8 @@ def _by_column(entry: Any) -> list[Any]:
     return [entry.model_copy(update={"columns": (name,)}) for name in entry.columns]
 
 
-def _columns(entry: Any, spec: AnonymizeSection) -> tuple[str, ...]:
+def columns_of(entry: Any, spec: AnonymizeSection) -> tuple[str, ...]:
+    """The sensitive columns that an entry of a model protects."""
     if isinstance(entry, SensitivitySection):
         return entry.columns or spec.sensitive
     if entry.column is not None:

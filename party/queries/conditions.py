@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Any as Anything
 from typing import Final
 
@@ -32,6 +32,7 @@ _COMPARE: Final[dict[str, Callable[[Anything, Anything], bool]]] = {
 }
 _BITS: Final = {"0": 0, "1": 1, "false": 0, "true": 1}
 _LARGEST_EXPONENT: Final = 290  # of a cell that is a number, so that every sum of a column is a float
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def column_of(table: Table, name: str) -> Column:
@@ -85,6 +86,20 @@ class Conditions:
             case Any(parts=parts):
                 some: Rows = np.any([self.meeting(each) for each in parts], axis=0)
                 return some
+
+    def total(self, name: str, rows: Rows) -> float:
+        """The sum of a column over rows in which it holds numbers, rounded once.
+
+        A sum of rounded cells would tell more than the sum: 0.1 and 0.2 give 0.30000000000000004, and 0.15 twice 0.3.
+        """
+        column = column_of(self._table, name)
+        times = np.bincount(column.codes[rows], minlength=len(column.values)).tolist()
+        total = Decimal(0)
+        for number, count in zip(self._decimals(name), times, strict=True):
+            if count:
+                assert number is not None  # as the column was read before
+                total = _EXACT.fma(number, count, total)
+        return float(total)
 
     def _rows(self, name: str, met: Iterable[bool]) -> Rows:
         found = np.array([*met, False])  # the last one is for empty cells, whose code is −1

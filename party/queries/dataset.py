@@ -6,7 +6,6 @@ log come before; so the same auditors are there after a restart, or after a faul
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +19,7 @@ from anonymize.auditing.decision import Decision, Reason
 from link.errors import ComineError
 from mining.tables import Table
 from party.logs import Log
-from party.queries.conditions import Conditions, read_column
+from party.queries.conditions import Conditions, Rows, read_column
 from party.queries.kept import KeptAuditors
 from party.queries.language import CLASS_OF, Query
 from party.queries.log import AuditorRow, QueryLog
@@ -59,8 +58,8 @@ class _Counter:
     def answer(self, asked: QueryClass, records: NDArray[np.int64], value: float) -> None:  # noqa: ARG002
         self._control.answer(records)
 
-    def extend(self, more: int) -> None:
-        self._control.extend(more)
+    def extend(self, more: int, of: NDArray[np.int64]) -> None:
+        self._control.extend(more, of)
 
 
 @dataclass(slots=True)
@@ -100,7 +99,7 @@ class DatasetQueries:
         self._data: Table | None = None
         self._conditions: Conditions | None = None
         self._values: dict[str, NDArray[np.float64]] = {}
-        self._variables: dict[str, tuple[Variables, int]] = {}
+        self._variables: dict[str, Variables] = {}
         self._audited: dict[str, _Audited] = {}
         self._answers: int | None = None
 
@@ -138,7 +137,7 @@ class DatasetQueries:
         rank = None if audited.auditor.sums is None else audited.auditor.sums.rank
         if reason is not None:
             return Outcome(self._log.decided(audited.row, coordinator, text, asked, reason, rank), reason, None)
-        value = float(len(records)) if values is None else _value(asked, values[met])
+        value = self._value(query.column, asked, met, values)
         known = np.zeros(audited.n, bool)
         known[records] = True
         number = self._log.decided(audited.row, coordinator, text, asked, None, rank, known, value)
@@ -157,6 +156,21 @@ class DatasetQueries:
         if column == RECORDS and not SizeControl(n, self.policy.min_size).decide(len(records)).allowed:
             return "size"
         return audited.auditor.decide(asked, records).reason
+
+    def _value(self, column: str, asked: QueryClass, met: Rows, values: NDArray[np.float64] | None) -> float:
+        """The sum, maximum, minimum or count."""
+        assert self._conditions is not None
+        if values is None:
+            return float(np.count_nonzero(met))
+        match asked:
+            case "sum":
+                return self._conditions.total(column, met)
+            case "max":
+                return float(values[met].max())
+            case "min":
+                return float(values[met].min())
+            case _:
+                return float(values[met].sum())
 
     # -- data --------------------------------------------------------------------------------------------------------
     def _take(self, data: Table) -> None:
@@ -180,30 +194,31 @@ class DatasetQueries:
             self._answers = self._log.answers(self.name)
         return self._answers
 
-    def _auditor(self, data: Table, column: str) -> tuple[_Audited, Variables]:
+    def _auditor(self, data: Table, column: str) -> tuple[_Audited, NDArray[np.int64]]:
         """What audits a column, and which of its variables stand for the records."""
         row = self._log.auditor(self.name, column)
         if column not in self._variables:
             self._variables[column] = variables(self._log, row, data, self._column_values(data, column))
-        found, n = self._variables[column]
+        found = self._variables[column]
+        n = len(found.of)
         audited = self._audited.get(column)
         if audited is None:
-            audited = self._audited[column] = self._rebuilt(row, column, n)
+            audited = self._audited[column] = self._rebuilt(row, column, found.of)
         if n > audited.n:
-            audited.auditor.extend(n - audited.n)
+            audited.auditor.extend(n - audited.n, found.of)
             audited.n = n
-        return audited, found
+        return audited, found.standing
 
-    def _rebuilt(self, row: AuditorRow, column: str, n: int) -> _Audited:
-        """An auditor of so many variables that knows all that was answered about a column."""
-        after, kept = 0, 0
-        control = self.policy.control(column, n)
+    def _rebuilt(self, row: AuditorRow, column: str, of: NDArray[np.int64]) -> _Audited:
+        """An auditor that knows all that was answered about a column; each variable is somebody's."""
+        after, kept, n = 0, 0, len(of)
+        control = self.policy.control(column, of)
         auditor: ColumnAuditor | _Counter
         if self.policy.counts(column):
             assert control is not None  # as the policy makes sure
             auditor = _Counter(control)
         else:
-            auditor = column_auditor = ColumnAuditor(n, self.policy.columns[column], control=control)
+            auditor = column_auditor = ColumnAuditor(n, self.policy.columns[column], control=control, of=of)
             found = self._kept.read(row)
             if found is not None and found[1].n <= n and self._log.knows(row, found[0]):
                 after, sums = found
@@ -235,14 +250,3 @@ class DatasetQueries:
 
 def _class(text: str) -> QueryClass:
     return next(each for each in CLASS_OF.values() if each == text)
-
-
-def _value(asked: QueryClass, chosen: NDArray[np.float64]) -> float:
-    """The sum, maximum, minimum or count."""
-    match asked:
-        case "max":
-            return float(chosen.max())
-        case "min":
-            return float(chosen.min())
-        case _:
-            return math.fsum(chosen)

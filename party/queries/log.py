@@ -2,7 +2,7 @@
 
     datasets    how records are known: by which ids; or where there are none, how many there were, digests of columns
     auditors    what audits a column, and a random id by which the file of its state is known
-    variables   of datasets with ids, a digest of each id and value that an auditor has met; they are numbered in order
+    variables   of datasets with ids, digests of each id and value that an auditor has met; they are numbered in order
     decisions   the queries, who asked, how they were decided, and the rank of answered sums until then; of answered
                 ones the records and the answer
 
@@ -32,7 +32,7 @@ from crypto.primitives.randomness import Randomness
 from party.database import alone, connect, locked, make_private, prepare, told
 
 FILE: Final = "queries.db"
-VERSION: Final = 1
+VERSION: Final = 2
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
 _APPLICATION: Final = 0x636F6D71  # "comq"
 _TABLES: Final = f"""
@@ -186,7 +186,7 @@ class QueryLog:
         return AuditorRow(*found)
 
     def variables(self, auditor: AuditorRow) -> dict[bytes, int]:
-        """The variables of an auditor, by digest of id and value."""
+        """The variables of an auditor, by digests of id and value."""
         select = "SELECT cell, number FROM variables WHERE auditor = ?"
         with self._using() as connection:
             return dict(connection.execute(select, (auditor.row,)).fetchall())

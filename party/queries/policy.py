@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from anonymize.auditing.column import QueryClass
@@ -90,11 +92,20 @@ class QueriesSection(BaseModel):
         """Whether a column is counted only: one of zeros and ones, or `*`."""
         return column == RECORDS or self.columns[column] == ("count",)
 
-    def control(self, column: str, n: int) -> OverlapControl | None:
-        """What bounds the overlap of queries about a column of so many records."""
+    def control(self, column: str, of: NDArray[np.int64]) -> OverlapControl | None:
+        """What bounds the overlap of queries about a column, of which each record is somebody's."""
         if self.max_overlap is None or not (self.counts(column) or self.overlap_for == "all"):
             return None
-        return OverlapControl(n, self.min_size, self.max_overlap, self.known)
+        return OverlapControl(len(of), self.min_size, self.max_overlap, self.known, of)
+
+
+def audited_twice(first: QueriesSection, second: QueriesSection) -> str | None:
+    """A column of one source that both of its datasets tell of, each with auditors of its own; `*`: its records."""
+    for one, other in ((first, second), (second, first)):
+        for name in one.columns:
+            if name in other.columns or name in other.public:
+                return name
+    return RECORDS if first.records and second.records else None
 
 
 def may_ask(policy: QueriesSection, coordinator: str) -> bool:

@@ -8,6 +8,8 @@ must stay as they are, and new ones may follow.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +20,22 @@ from mining.tables import Column, Table
 from party.queries.conditions import column_of
 from party.queries.log import AuditorRow, Bound, QueryLog
 
-_CELL_BYTES = 16
+_DIGEST_BYTES = 16
 _BY_ID = -1  # in the place of the number of records, where they are known by ids
 _THERE = b""  # in the place of a value, where records themselves are counted
 
-Variables = NDArray[np.int64]
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """What stands for the records.
+
+    Attributes:
+        standing: By record its variable, −1 where it has none.
+        of: By variable whose it is: variables of one person share the number of the first of them.
+    """
+
+    standing: NDArray[np.int64]
+    of: NDArray[np.int64]
 
 
 def check_records(log: QueryLog, dataset: str, data: Table, columns: tuple[str, ...]) -> None:
@@ -78,7 +91,7 @@ def _digest(data: Table, name: str, records: int) -> str:
     return Table((), (), (part,), records).digest().hex()
 
 
-def variables(log: QueryLog, row: AuditorRow, data: Table, values: NDArray[np.float64] | None) -> tuple[Variables, int]:
+def variables(log: QueryLog, row: AuditorRow, data: Table, values: NDArray[np.float64] | None) -> Variables:
     """The variables of an auditor that stand for the records.
 
     Args:
@@ -87,26 +100,28 @@ def variables(log: QueryLog, row: AuditorRow, data: Table, values: NDArray[np.fl
         data: The records.
         values: What is audited of them, NaN where there is nothing; None: that they are there.
 
-    Returns:
-        By record its variable, −1 where it has none; and how many variables there are.
-
     Raises:
         InputDataError: Records have no id, or share one.
     """
     if not data.ids:
-        return np.arange(data.n_rows), data.n_rows
+        return Variables(np.arange(data.n_rows), np.arange(data.n_rows))
     known = log.variables(row)
     found, fresh = np.full(data.n_rows, -1), []
     present = [True] * data.n_rows if values is None else (~np.isnan(values)).tolist()
     cells = [_THERE] * data.n_rows if values is None else [value.tobytes() for value in values + 0.0]
     for place, (identity, cell) in enumerate(zip(data.row_ids(), cells, strict=True)):
         if present[place]:
-            key = hashlib.blake2b(
-                len(identity).to_bytes(8, "big") + identity + cell, key=row.id, digest_size=_CELL_BYTES
-            ).digest()
+            who = _keyed(row, identity)
+            key = who + _keyed(row, who + cell)
             if key not in known:
                 known[key] = len(known)
                 fresh.append(key)
             found[place] = known[key]
     log.remember(row, fresh, len(known) - len(fresh))
-    return found, len(known)
+    first: dict[bytes, int] = {}
+    of = [first.setdefault(key[:_DIGEST_BYTES], number) for key, number in sorted(known.items(), key=itemgetter(1))]
+    return Variables(found, np.array(of, np.int64))
+
+
+def _keyed(row: AuditorRow, message: bytes) -> bytes:
+    return hashlib.blake2b(message, key=row.id, digest_size=_DIGEST_BYTES).digest()

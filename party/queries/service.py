@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ import grpc
 
 from anonymize.auditing.decision import Reason
 from jobs.audit.events import QueryDecided
-from link.errors import PeerError, PolicyDenied
+from link.errors import ConfigurationError, PeerError, PolicyDenied
 from link.executor import Executor
 from mining.tables import Table
 from party.anonymization.service import ReleaseService
@@ -26,7 +28,7 @@ from party.queries import language
 from party.queries.dataset import DatasetQueries, Outcome
 from party.queries.kept import KeptAuditors
 from party.queries.log import FILE, QueryLog
-from party.queries.policy import QueriesSection, check_query, may_ask
+from party.queries.policy import QueriesSection, audited_twice, check_query, may_ask
 from party.sources import Sources
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationServicer
@@ -55,6 +57,26 @@ class _Open:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+def check_sources(datasets: Sequence[DatasetSection]) -> None:
+    """Makes sure that no two datasets of one source tell of the same: no auditor knows what another has answered.
+
+    Raises:
+        ConfigurationError: Two do.
+    """
+    asked = [(each, each.queries) for each in datasets if each.queries is not None]
+    for (first, one), (second, other) in combinations(asked, 2):
+        twice = audited_twice(one, other) if _source(first) == _source(second) else None
+        if twice is not None:
+            raise ConfigurationError(
+                f"the datasets '{first.name}' and '{second.name}' have one source, and [dataset.queries] of both tells "
+                f"of '{twice}'; each is audited alone, so let one of them answer"
+            )
+
+
+def _source(dataset: DatasetSection) -> tuple[str, str | None]:
+    return dataset.source if dataset.is_url else os.path.realpath(dataset.source), dataset.query
+
+
 class AnonymizationService(AnonymizationServicer):
     """Answers coordinators; `party.interceptors.Gate` stands before it and translates what it raises.
 
@@ -68,7 +90,7 @@ class AnonymizationService(AnonymizationServicer):
         log: The node's log.
 
     Raises:
-        ConfigurationError: What is in the state folder cannot be read.
+        ConfigurationError: What is in the state folder cannot be read, or two datasets tell of the same.
         ResourceError: It cannot be written.
     """
 
@@ -82,6 +104,7 @@ class AnonymizationService(AnonymizationServicer):
         audit: NodeAudit,
         log: Log,
     ) -> None:
+        check_sources(datasets)
         self._me, self._sources, self._executor, self._audit = me, sources, executor, audit
         policies = {dataset.name: dataset.queries for dataset in datasets if dataset.queries is not None}
         self._log = QueryLog.open(state / FILE) if policies else None

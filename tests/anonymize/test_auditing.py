@@ -197,6 +197,50 @@ def test_maxima_tell_no_value_and_denials_nothing(first: list[int], second: list
         assert runs[0][same][0] == runs[1][same][0]
 
 
+OF = (0, 1, 2, 0, 1, 0, 1)  # records 3 and 5 are what the person of 0 has later, 4 and 6 that of 1
+GRID = np.stack(np.meshgrid(*[range(-4, 2)] * len(OF), indexing="ij"), axis=-1).reshape(-1, len(OF))
+CHANGED = GRID
+for one, other in ((0, 3), (0, 5), (3, 5), (1, 4), (1, 6), (4, 6)):
+    CHANGED = CHANGED[CHANGED[:, one] != CHANGED[:, other]]
+HELD = CHANGED[(CHANGED >= -1).all(axis=1)]  # below each value there are others that it might have been
+HELD = HELD[(HELD == 1).sum(axis=1) >= 3]
+AT_ONE_TIME = st.sampled_from([(0, 1), (3, 4), (5, 6), (0, 1, 2), (3, 4, 2), (5, 6, 2), (3, 1), (3, 1, 2), (1, 2)])
+
+
+def test_a_changed_value_is_known_to_be_another_one() -> None:
+    auditor = MaxAuditor(4)
+    auditor.answer((0, 1, 2, 3), 9)
+    auditor.extend(2, (0, 1, 2, 3, 0, 3))
+    assert auditor.decide((4, 1, 2, 5)).allowed
+    assert not auditor.decide((4, 1, 5)).allowed  # as 9 would leave 2 alone of the first query
+    again = MaxAuditor(len(OF), OF)
+    for query in ((0, 1), (3, 4)):
+        again.answer(query, 9)
+    assert not again.decide((5, 6, 2)).allowed  # 0 or 3 is 9, and 1 or 4; so 5 and 6 are not, and 2 would be
+    assert MaxAuditor(len(OF)).decide((5, 6, 2)).allowed
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.sampled_from(range(len(HELD))), min_size=2, max_size=2), st.lists(AT_ONE_TIME, max_size=8))
+def test_maxima_of_changed_values_tell_none(chosen: list[int], queries: list[Query]) -> None:
+    """The adversary knows who has changed, and tries every database; no denial depends on which one it is."""
+    runs = []
+    for values in HELD[chosen]:
+        auditor, left, told = MaxAuditor(len(OF), OF), CHANGED, []
+        for query in map(list, queries):
+            allowed = auditor.decide(query).allowed
+            told.append((allowed, values[query].max() if allowed else None))
+            if allowed:
+                auditor.answer(query, values[query].max())
+                left = left[left[:, query].max(axis=1) == values[query].max()]
+                assert (left != left[0]).any(axis=0).all()
+        runs.append(told)
+    for (allowed, answer), (other, another) in zip(*runs, strict=True):
+        assert allowed == other
+        if answer != another:
+            break
+
+
 def boolean_solutions(answered: Sequence[tuple[Query, int]], n: int) -> list[tuple[int, ...]]:
     return [x for x in product((0, 1), repeat=n) if all(sum(x[i] for i in q) == a for q, a in answered)]
 
@@ -246,6 +290,15 @@ def test_overlap_control(least: int, known: int, overlap: int, needed: float, mo
         control.answer(each)
     assert control.decide(sets[-1]).reason == "too many"
     assert control.decide(sets[0]).allowed
+
+
+def test_values_of_one_person_count_as_shared() -> None:
+    control = OverlapControl(4, 3, 1)
+    control.answer((0, 1, 2))
+    control.extend(3, (0, 1, 2, 3, 0, 1, 4))
+    assert control.decide((4, 5, 6)).reason == "overlap"
+    assert control.decide((3, 4, 6)).allowed
+    assert control.decide((0, 1, 2)).allowed
 
 
 def test_controls_refuse_small_sets_and_overlap() -> None:

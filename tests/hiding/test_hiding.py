@@ -153,6 +153,21 @@ def test_exact_is_the_best_of_all_solutions(rows: list[set[str]], count: int) ->
         assert (found.itemsets.lost, found.deleted) <= (other.itemsets.lost, other.deleted)
 
 
+@pytest.mark.parametrize("method", ["support", "bba", "maxmin", "exact", "rows"])
+def test_rows_that_go_may_leave_fewer_than_a_count(method: str) -> None:
+    data = Transactions.from_rows(["a", "a", "a"])
+    found = hide(data, [SensitiveRule(("a",))], Thresholds(3, Decimal(0)), method=method)  # type: ignore[arg-type]
+    assert (found.transactions.n_rows, found.removed, found.itemsets.still_found) == (2, 1, 0)
+    with pytest.raises(ConfigurationError, match="asks for 4 transactions, but there are fewer"):
+        hide(data, [SensitiveRule(("a",))], Thresholds(4, Decimal(0)), method=method)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["²", "0.1²", "nan", "inf", "-1", "0.0", "1.5", "", "1,5"])
+def test_what_is_no_threshold_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="min_support"):
+        Thresholds.parse(text, "0.5")
+
+
 def test_wrong_rules_are_told() -> None:
     with pytest.raises(InputDataError, match="names the item 'x', which is in no transaction"):
         hide(D, [SensitiveRule(("x",), ("a",))], THREE)

@@ -148,8 +148,8 @@ def test_a_release_from_the_command_line(north: Organisations) -> None:
     assert (certificate["rows"], certificate["hashes"]["input"]) == (200, None)
     assert set(certificate["columns"]) == {"age", "sex", "disease"}
     assert b"Secret" not in b"".join(path.read_bytes() for path in (folder / "out").iterdir())
-    # The same rows as the same configuration gives beside the data.
-    local = CONFIG.replace('source = "patients"', 'source = "patients.csv"') + (
+    # The same rows as the same configuration gives beside the data, in an order that tells nothing.
+    local = CONFIG.replace('source = "patients"', 'source = "patients.csv"\nrow_order = "sorted"') + (
         '[anonymize.columns]\nage = { kind = "numeric" }\n[anonymize.hierarchies]\nsex = "sex.csv"\n'
         'age = { builder = "intervals", widths = [5, 10, 20], range = [0, 99] }\n'
     )
@@ -248,7 +248,10 @@ class World:
     def request(self, **more: Any) -> pb.AnonymizeRequest:
         """The configuration, with other values of some keys."""
         found = request_of(read_spec(self.folder / "anonymize.toml"), self.folder)
-        found.configuration = json.dumps(json.loads(found.configuration) | more)
+        told = json.loads(found.configuration) | more
+        if told["algorithm"] == "ppir":  # which `request_of` would have seen
+            del told["row_order"]
+        found.configuration = json.dumps(told)
         return found
 
     async def stop(self) -> None:
@@ -328,6 +331,29 @@ def test_the_report_leaves_where_the_policy_says_so(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "ppir"])
+def test_the_order_of_the_table_does_not_leave(tmp_path: Path, algorithm: str) -> None:
+    """Neither by place nor by two releases side by side can a row be told from others that show the same."""
+
+    async def test() -> None:
+        theirs = DATASET.replace('"mondrian"]', '"mondrian", "ppir"]')
+        async with running(tmp_path, theirs) as world:
+            request = world.request(algorithm=algorithm)
+            if algorithm == "ppir":
+                told = json.loads(request.configuration)
+                told |= {"quasi_identifiers": ["age"], "max_suppression": "0", "ppir": {"ranges": {"age": 5}}}
+                request.configuration = json.dumps(told | {"model": {}})
+            await world.hub.fetch(request, tmp_path / "out")
+            rows = (tmp_path / "out/release.csv").read_text().splitlines()[1:]
+            cells = [tuple(row.rsplit(",", 1)) for row in rows]
+            assert [own for own, _ in cells] == sorted(own for own, _ in cells)
+            for own in {own for own, _ in cells}:
+                diseases = [disease for each, disease in cells if each == own]
+                assert diseases == sorted(diseases)
+
+    asyncio.run(test())
+
+
 def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, DATASET.replace("max_releases = 3", "max_releases = 2")) as world:
@@ -369,6 +395,12 @@ def test_who_asks_may_describe_columns_where_the_policy_lets_him(tmp_path: Path)
             reason = tmp_path / "state/north/anonymization/patients.reason"
             assert '"f"' in reason.read_text()
             assert reason.stat().st_mode & 0o077 == 0
+            reason.unlink()
+            request = world.request()
+            request.hierarchies["name"] = "Secret1,any\n"
+            found = await refused(ended(world.stub("hub").Anonymize(request)))
+            assert "[anonymize.hierarchies] describes 'name', which the request does not take" in found.sentence
+            assert not reason.exists()  # the data were not looked at
 
     asyncio.run(test())
 
@@ -384,8 +416,14 @@ def test_who_asks_may_describe_columns_where_the_policy_lets_him(tmp_path: Path)
         ({"query": "select 1"}, "the request has 'query', which the node knows itself"),
         ({"identifiers": ["id"]}, "the request has 'identifiers', which the node knows itself"),
         ({"seed": 1}, "lets nobody choose the draws"),
+        ({"row_order": "input"}, "sorts the rows of releases"),
         ({"algorithm": "guess"}, "'guess' is none of samarati"),
         ({"unknown": 1}, "unknown: is not a known key"),
+        ({"columns": {"disease": {"kind": "tree"}}}, "says itself what the columns of this dataset are"),
+        (
+            {"sensitive": ["disease"], "model": {"k": 5, "l": {"value": 2, "column": "age"}}},
+            "l protects 'age', which the request does not take as sensitive",
+        ),
     ],
 )
 def test_what_a_stranger_writes_is_not_believed(shared: Organisations, more: dict[str, Any], words: str) -> None:
@@ -686,6 +724,25 @@ def _other_rows(parts: list[pb.ReleasePart]) -> list[pb.ReleasePart]:
     return parts
 
 
+def _other_types(parts: list[pb.ReleasePart]) -> list[pb.ReleasePart]:
+    import pyarrow as pa
+
+    rows = pa.table({"age": [[1, 2]], "sex": [{"of": "whom"}]})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    parts[0].data = sink.getvalue()
+    return parts
+
+
+def _contents(at: int, data: bytes) -> Callable[[list[pb.ReleasePart]], list[pb.ReleasePart]]:
+    def changed(parts: list[pb.ReleasePart]) -> list[pb.ReleasePart]:
+        parts[at].data = data
+        return parts
+
+    return changed
+
+
 def _claims(old: bytes, new: bytes) -> Callable[[list[pb.ReleasePart]], list[pb.ReleasePart]]:
     def changed(parts: list[pb.ReleasePart]) -> list[pb.ReleasePart]:
         assert old in parts[2].data
@@ -703,6 +760,9 @@ def _claims(old: bytes, new: bytes) -> Callable[[list[pb.ReleasePart]], list[pb.
         (_claims(b'"k": 5', b'"k": 50'), "does not hold what its certificate claims: digest"),
         (lambda parts: [parts[1], parts[0], parts[2]], "files in an order of its own"),
         (lambda parts: parts[:2], "a release that lacks a file"),
+        (_other_types, "rows that are no table of single cells"),
+        (_contents(1, b"PAR1"), "does not hold what its certificate claims: SHA-256 of release.parquet"),
+        (_contents(2, b'{"schema": "\xff"}'), "does not hold what its certificate claims: certificate"),
         (lambda parts: [*parts, pb.ReleasePart(file=9, data=b"x")], "files in an order of its own"),  # type: ignore[arg-type]
     ],
 )
@@ -724,6 +784,18 @@ def test_a_node_that_sends_something_else_is_named(
 
     asyncio.run(test())
     assert written(tmp_path) == set()
+
+
+def test_rules_that_cannot_be_read_name_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            for rules in (pb.AnonymizationRules(require="{"), pb.AnonymizationRules(require="{}", levels="[" * 10**5)):
+                monkeypatch.setattr(ReleaseService, "rules", lambda _, __, told=rules: {"patients": told})
+                with pytest.raises(MalformedMessage, match="no JSON") as found:
+                    await world.hub.datasets()
+                assert found.value.party == "north"
+
+    asyncio.run(test())
 
 
 def test_a_weaker_release_than_asked_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from party.queries.kept import KeptAuditors
 from party.queries.language import parse
 from party.queries.log import QueryLog
 from party.queries.policy import QueriesSection, check_query
+from party.queries.service import check_sources
 
 POLICY: dict[str, Any] = {
     "public": ("age", "city"),
@@ -88,6 +89,14 @@ def test_answers_are_those_of_the_data(tmp_path: Path) -> None:
         assert ask("max(bonus) where age >= 1").reason == "disclosure"  # an answer below 4 would tell the other
         assert [number for number, *_ in ask.decisions()] == [1, 2, 3, 4, 5]
         assert [rank for *_, rank in ask.decisions()] == [None, 1, 2, None, None]
+
+
+def test_an_answer_hangs_on_the_sum_alone(tmp_path: Path) -> None:
+    """Whoever sees how rounded cells add up sees more than their sum."""
+    with asking(tmp_path, staff(["0.1", "0.2", "0.15", "0.15", "1e290", "-1e290", "3e-290"])) as ask:
+        assert ask("sum(salary) where age < 2").answer == ask("sum(salary) where age in (2, 3)").answer == 0.3
+        assert ask("sum(salary) where age > 3").answer == 3e-290
+        assert ask("avg(salary) where age < 4").answer == 0.15
 
 
 def test_what_would_tell_a_value_is_denied_with_the_reason(tmp_path: Path) -> None:
@@ -334,6 +343,26 @@ def test_no_value_of_any_time_follows_from_changing_data(
     assert all(sum(cell != 0 for cell in row) > 1 for row in reduced(matrix))
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_change_tells_no_maximum_and_no_count(tmp_path: Path, restart: bool) -> None:
+    """Who knows that a value has changed knows that it is not the one from before."""
+    policy: dict[str, Any] = {"columns": {"salary": ("max",), "ill": ("count",)}, "max_overlap": 1}
+    bits = [0, 1, 0, 1, 0, 1, 0, 1]
+    with contextlib.ExitStack() as stack:
+        ask = stack.enter_context(asking(tmp_path, staff([9, 8, *SALARIES[2:]], ill=bits), **policy))
+        assert ask("max(salary) where age < 2").answer == 9
+        assert ask("count(ill) where age < 2").answer == 1
+        changed = staff([8, 7, *SALARIES[2:]], ill=[1, *bits[1:]])
+        if restart:
+            stack.close()
+            ask = stack.enter_context(asking(tmp_path, changed, **policy))
+        ask.data = changed
+        assert ask("max(salary) where age < 2").reason == "disclosure"
+        assert ask("count(ill) where age < 2").reason == "overlap"
+        assert ask("count(ill) where age in (0, 2)").answer == 1
+        assert ask("max(salary) where age in (2, 3)").answer == 310
+
+
 def reduced(rows: list[list[Fraction]]) -> list[list[Fraction]]:
     """The reduced row echelon form."""
     done: list[list[Fraction]] = []
@@ -403,3 +432,25 @@ def test_the_policy_names_what_it_allows() -> None:
         query = parse(text)
         with pytest.raises(PolicyDenied, match=words):
             check_query(found, query.function, query.column, query.named, who, "north")
+
+
+def section(queries: dict[str, Any] | None, **more: str) -> DatasetSection:
+    named = {"name": "staff", "kind": "table", "source": "staff.csv", "format": "csv", "queries": queries}
+    return DatasetSection.model_validate(named | more)
+
+
+def test_no_two_datasets_tell_of_the_same_column_of_a_source() -> None:
+    """Each has its own auditors, and both together would tell a value that neither does."""
+    salaries, bonuses = ({"public": ["age"], "columns": {name: ["sum"]}, "min_size": 2} for name in ("salary", "bonus"))
+    records = {"public": ["age"], "records": True, "min_size": 2, "max_overlap": 1}
+    check_sources([section(name=f"staff{at}", queries=each) for at, each in enumerate((salaries, bonuses, records))])
+    check_sources([section(queries=salaries), section(queries=salaries, source="others.csv")])
+    check_sources([section(queries=salaries), section(queries=None)])
+    for first, second, name in (
+        (salaries, salaries, "salary"),
+        (bonuses, salaries | {"public": ["bonus"]}, "bonus"),
+        (salaries | {"public": ["bonus"]}, bonuses, "bonus"),
+        (records, records, r"\*"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"'staff' and 'again' have one source, and .* tells of '{name}'"):
+            check_sources([section(queries=first), section(name="again", queries=second, source="./staff.csv")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,13 +15,16 @@ from typing import Any
 import grpc
 import pytest
 
+from coordinator.queries import QueryNode
 from jobs.audit.entry import read
 from jobs.federation import Federation
 from link.authority import Authority
+from link.errors import MalformedMessage
 from link.grpc_channel import dial
 from link.identity import Role
 from party.config import PartyConfig
 from party.logs import open_log
+from party.queries import service
 from party.queries.dataset import DatasetQueries, Outcome
 from party.server import Node
 from protos.v1 import anonymization_pb2 as pb
@@ -200,6 +204,21 @@ def test_who_hangs_up_leaves_a_whole_decision(tmp_path: Path, monkeypatch: pytes
 async def _ended(call: Any) -> None:
     with pytest.raises(asyncio.CancelledError):
         await call
+
+
+def test_a_node_that_sends_no_decision_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            node = QueryNode(world.authority.issue("analyst", "coordinator"), "north", world.address)
+            for reply in ({}, {"answer": math.nan}, {"answer": math.inf}, {"denied": pb.DENIAL_UNSPECIFIED}):
+                told = pb.QueryReply(number=1, **reply)
+                monkeypatch.setattr(service, "_reply", lambda _, told=told: told)
+                with pytest.raises(MalformedMessage, match="sent no decision") as found:
+                    await node.ask("staff", "sum(salary)")
+                assert found.value.party == "north"
+            await node.close()
+
+    asyncio.run(test())
 
 
 def test_wrong_data_are_told_to_the_asker(tmp_path: Path) -> None:
