@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Final
+
+import numpy as np
 
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
@@ -10,8 +13,19 @@ from jobs.anonymization.inputs import requirements_of
 from jobs.anonymize_spec import INSIDER_K, JointAnonymizeSection, JointColumnSection
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
-from mining.joint.anonymisation.models import offered
-from mining.joint.anonymisation.parameters import MOST_NODES, Carried, JointAnonymisation, QuasiIdentifier, Role
+from mining.joint.anonymisation.models import SensitiveTests, offered
+from mining.joint.anonymisation.oblivious import check_candidates
+from mining.joint.anonymisation.parameters import (
+    MOST_NODES,
+    NODE_CELLS,
+    Carried,
+    JointAnonymisation,
+    QuasiIdentifier,
+    Role,
+)
+
+MOST_COALITIONS: Final = 64
+"""Of insiders: each takes two comparisons for every class that is examined."""
 
 
 def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
@@ -22,7 +36,10 @@ def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
         InputDataError: A hierarchy is wrong.
     """
     section = spec.anonymization
-    requirements = requirements_of(section.pooled, {})
+    trees = {
+        name: Hierarchy.of(name, section.hierarchies[name]) for name in section.sensitive if name in section.hierarchies
+    }
+    requirements = requirements_of(section.pooled, trees)
     assert requirements is not None  # k at least
     carried = (
         *_carried(section, section.sensitive, "sensitive"),
@@ -40,14 +57,21 @@ def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
         compute=spec.compute,
         learners=spec.learners,
         bound=spec.union.bound,
+        insiders=section.insiders,
+        disclose=section.disclose,
+        node_cells=section.node_cells or NODE_CELLS,
+        keys=section.keys,
     )
     _check_values(task)
+    _check_insiders(task, len(spec.job.parties))
     nodes = math.prod(task.shape)
     if task.algorithm != "mondrian" and nodes > MOST_NODES:
         raise ConfigurationError(
             f"the generalisation lattice has {nodes:,} nodes, and parties search at most {MOST_NODES:,} together; take "
             'fewer quasi-identifiers or levels, or algorithm = "mondrian"'
         )
+    if task.disclose == "node":
+        check_candidates(task)
     return task
 
 
@@ -71,6 +95,14 @@ def check_partition(spec: JobSpec) -> None:
                 f"{name} is about parties that hold rows; where every party has columns of all rows it means nothing, "
                 "so leave it out"
             )
+    if spec.anonymization.insiders > 1:
+        raise ConfigurationError(
+            "insiders is about parties that hold rows; where every party has columns of all rows it means nothing, so "
+            "leave it out"
+        )
+    for name, value in (("disclose", "node"), ("keys", "union")):
+        if getattr(spec.anonymization, name) == value:
+            raise ConfigurationError(f'{name} = "{value}" needs parties that hold rows; leave it out')
 
 
 def _quasi_identifier(section: JointAnonymizeSection, name: str) -> QuasiIdentifier:
@@ -87,8 +119,25 @@ def _carried(section: JointAnonymizeSection, names: tuple[str, ...], role: Role)
     return found
 
 
+def _check_insiders(task: JointAnonymisation, parties: int) -> None:
+    """Refuses coalitions that leave nobody, or that are too many."""
+    if task.insiders == 1:
+        return
+    if task.insiders >= parties:
+        raise ConfigurationError(
+            f"insiders = {task.insiders} leaves none of the {parties} parties outside the coalition; at most "
+            f"{parties - 1} can be insiders"
+        )
+    coalitions = sum(math.comb(parties, size) for size in range(1, task.insiders + 1))
+    if coalitions > MOST_COALITIONS:
+        raise ConfigurationError(
+            f"up to {task.insiders} of {parties} parties are {coalitions:,} coalitions, and every class is held "
+            f"against each; at most {MOST_COALITIONS} are: lower insiders"
+        )
+
+
 def _check_values(task: JointAnonymisation) -> None:
-    """Refuses models of columns whose values nobody names, or names in part."""
+    """Refuses models of columns that do not suit them, or whose values nobody names, or names in part."""
     values = {each.name: each.values for each in task.carried if each.role == "sensitive"}
     for model in offered(task.requirements):
         if model.column not in values:
@@ -106,3 +155,5 @@ def _check_values(task: JointAnonymisation) -> None:
                     f"[anonymize.levels] and the values of '{model.column}' in [anonymize.columns] differ; name the "
                     "same"
                 )
+    totals = {name: np.ones(len(each), np.int64) for name, each in values.items() if each is not None}
+    SensitiveTests.of(task, totals, max(map(len, totals.values()), default=1))  # what does not suit a column ends here

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from jobs.anonymization.model_spec import LevelsSection, ModelSection
-from jobs.anonymization.spec import AnonymizeSection, Kind
+from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection
 from jobs.spec_values import ColumnName, Fraction, Section
 from jobs.toml import validate
 from link.errors import ComineError, ConfigurationError
 
 if TYPE_CHECKING:
     from anonymize.hierarchies.hierarchy import Hierarchy
+    from jobs.anonymization.spec import AnonymizeSection
 
 DEFAULT_BYTES: Final = 64
 INSIDER_K: Final = 2
@@ -69,13 +69,20 @@ class JointAnonymizeSection(Section):
         max_suppression: Share of all rows that may be left out, as an exact decimal.
         insider_k: Without its own rows a party is left with none of a class, or with so many: `INSIDER_K` by default
             where parties hold rows; where they hold columns it means nothing.
+        insiders: The same without the rows of up to so many parties that put theirs together.
         origin: `hidden`: nobody sees whose row is whose. `shown`: a column tells it, which needs `k_site`.
         k_site: No party has fewer rows in a class, but it may have none.
+        disclose: `verdicts`: all parties learn of each node that is looked at whether it satisfies. `node`: of the
+            chosen node alone, for which all nodes within `node_cells` are examined.
+        node_cells: With `disclose = "node"`, the most possible classes of a node that is examined; 10,000 by default.
+        keys: `none`: nodes with too many possible classes are left out. `union`: all learn which classes of such a node
+            occur, where it may be better than the best, and it is examined over these; every party's policy must allow
+            it.
         model: Every condition that all classes meet.
         levels: Of sensitivity, for H.
         columns: What cells mean.
-        hierarchies: Of each quasi-identifier one row for each leaf, level 0 first; in a file the path of such a table
-            in CSV, which is read in when the job is.
+        hierarchies: Of each quasi-identifier, and of a sensitive column for t-closeness over a tree, one row for each
+            leaf, level 0 first; in a file the path of such a table in CSV, which is read in when the job is.
     """
 
     quasi_identifiers: tuple[ColumnName, ...] = Field(min_length=1, max_length=64)
@@ -86,6 +93,10 @@ class JointAnonymizeSection(Section):
     insider_k: int | None = Field(default=None, ge=1, le=10_000)
     origin: Literal["hidden", "shown"] = "hidden"
     k_site: int | None = Field(default=None, ge=1, le=10_000)
+    insiders: int = Field(default=1, ge=1, le=63)
+    disclose: Literal["verdicts", "node"] = "verdicts"
+    node_cells: int | None = Field(default=None, ge=1, le=1 << 20)
+    keys: Literal["none", "union"] = "none"
     model: ModelSection
     levels: LevelsSection | None = None
     columns: dict[ColumnName, JointColumnSection] = Field(default_factory=dict)
@@ -108,8 +119,10 @@ class JointAnonymizeSection(Section):
             if name not in self.hierarchies:
                 raise ValueError(f"[anonymize.hierarchies] lacks one of the quasi-identifier '{name}'; all need one")
         for name in self.hierarchies:
-            if name not in self.quasi_identifiers:
-                raise ValueError(f"[anonymize.hierarchies] has one of '{name}', which is no quasi-identifier")
+            if name not in (*self.quasi_identifiers, *self.sensitive):
+                raise ValueError(
+                    f"[anonymize.hierarchies] has one of '{name}', which is neither a quasi-identifier nor sensitive"
+                )
         if (self.origin == "shown") and self.k_site is None:
             raise ValueError(
                 'origin = "shown" tells whose a row is, so that k in the union protects nobody; give k_site, the rows '
@@ -117,6 +130,20 @@ class JointAnonymizeSection(Section):
             )
         if self.algorithm == "mondrian" and self.max_suppression:
             raise ValueError('algorithm = "mondrian" leaves no row out; leave max_suppression out')
+        if self.insiders > 1 and self.insider_k == 1:
+            raise ValueError("insider_k = 1 sets no rule, so insiders means nothing; leave one of them out")
+        if self.disclose == "node" and self.algorithm != "optimal":
+            raise ValueError(
+                'disclose = "node" needs algorithm = "optimal": "samarati" goes by verdicts, and "mondrian" cuts '
+                "regions; leave disclose out"
+            )
+        if self.node_cells is not None and self.disclose != "node":
+            raise ValueError('node_cells means nothing without disclose = "node"; leave it out')
+        if self.keys == "union" and (self.algorithm != "optimal" or self.disclose == "node"):
+            raise ValueError(
+                'keys = "union" tells which classes of large nodes occur; it needs algorithm = "optimal" and '
+                'disclose = "verdicts", so leave it out'
+            )
         if self.model.k is None:
             raise ValueError("[anonymize.model] k is missing; every class needs a least size")
         return self
@@ -124,6 +151,8 @@ class JointAnonymizeSection(Section):
     @property
     def pooled(self) -> AnonymizeSection:
         """The configuration by which the same rows would be anonymised in one place."""
+        from jobs.anonymization.spec import AnonymizeSection  # most jobs do not anonymise
+
         return AnonymizeSection(
             source="the parties",
             quasi_identifiers=self.quasi_identifiers,

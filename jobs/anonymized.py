@@ -177,6 +177,9 @@ def certify(
         parameters={
             "max_suppression": str(task.max_suppression),
             "insider_k": task.insider_k,
+            "insiders": task.insiders,
+            "disclose": task.disclose,
+            "keys": task.keys,
             "k_site": task.k_site,
             "origin": task.origin,
         },
@@ -195,7 +198,12 @@ def _statement(task: JointAnonymisation, classes: int) -> str:
         f"{classes} equivalence classes of at least {task.k} rows each in the union of all parties' rows; each meets "
         "every condition of the model."
     )
-    if task.insider_k > 1:
+    if task.insider_k > 1 and task.insiders > 1:
+        text += (
+            f" Without the rows of up to {task.insiders} parties that put theirs together the others have none of a "
+            f"class, or {task.insider_k} at least."
+        )
+    elif task.insider_k > 1:
         text += f" Without its own rows a party is left with none of a class, or with {task.insider_k} at least."
     if task.k_site is not None:
         text += f" A party has none of the rows of a class, or {task.k_site} at least."

@@ -34,7 +34,7 @@ def class_sizes(release: Anonymized, task: JointAnonymisation) -> NDArray[np.int
 def sensitive_counts(release: Anonymized, task: JointAnonymisation) -> dict[str, dict[str, int] | None]:
     """By sensitive column, all rows with each value, where that is public.
 
-    It is where no row is left out, and of columns that t-closeness looks at. Otherwise nobody knows it.
+    It is where no row is left out, and of columns that a model compares with. Otherwise nobody knows it.
     """
     found: dict[str, dict[str, int] | None] = {}
     for each in task.carried:
@@ -48,7 +48,7 @@ def sensitive_counts(release: Anonymized, task: JointAnonymisation) -> dict[str,
 
 
 def sensitive_domain(release: Anonymized, task: JointAnonymisation) -> Table | None:
-    """One row for each sensitive value that t-closeness compares with; None where it compares with none."""
+    """One row for each sensitive value that a model compares with; None where none compares with all rows."""
     columns = {each.name: each for each in task.carried if each.name in release.totals}
     if not columns or not offered(task.requirements):
         return None
@@ -58,11 +58,7 @@ def sensitive_domain(release: Anonymized, task: JointAnonymisation) -> Table | N
         values = list(release.totals[name])
         cells[name] = pa.array(values + values[:1] * (longest - len(values)), pa.string())
     kinds = {name: each.kind for name, each in columns.items()}
-    orders = {
-        name: [value for value in each.values or () if value in release.totals[name]]
-        for name, each in columns.items()
-        if each.kind == "ordinal"
-    }
+    orders = {name: each.values or () for name, each in columns.items() if each.kind == "ordinal"}
     return Table.of(pa.table(cells), Roles(sensitive=tuple(columns)), kinds, orders, missing="value")
 
 

@@ -74,6 +74,7 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # max_jobs_period = "30d"
 # min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few
 # disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
+# keys = "union"                # lets a release tell which combinations of values occur; refused otherwise
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden
 # engines = ["ot", "paillier"]  # how jobs on columns may compute: "replicated" needs a helper
 # helpers = []                  # who may help them: parties or "coordinator", who with one more could read your columns

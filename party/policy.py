@@ -59,7 +59,7 @@ def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     asked = (
         _OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else _OF_RELEASES if spec.anonymizes else frozenset()
     )
-    silent = _OF_ITEMSETS - asked
+    silent = (_OF_ITEMSETS | _RELEASES_ALONE) - asked
     judged = (rule(policy, case) for rule in _RULES if rule not in silent)
     *found, how = (verdict for verdict in judged if verdict is not None)
     return (*found, *budget_verdicts(case), how)
@@ -273,6 +273,20 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("disclose", ", ".join(policy.disclose), refusal)
 
 
+def _keys(policy: PolicySection, case: Case) -> Verdict | None:
+    """The one rule that refuses where nothing is written: what such a job tells is seldom expected of a release."""
+    asked, allows = case.spec.anonymization.keys, policy.keys or "none"
+    if policy.keys is None and asked == "none":
+        return None
+    refusal = None
+    if asked not in ("none", allows):
+        refusal = (
+            'does not allow keys = "union", by which all learn which combinations of values occur (rule keys); leave '
+            "keys out of the job"
+        )
+    return Verdict("keys", allows, refusal)
+
+
 def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.compute is None:
         return None
@@ -332,8 +346,10 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
     spec = case.spec
     if spec.is_vertical:
         asked, key = spec.alignment.bound, "[align] bound"
-    elif spec.trains or spec.anonymizes or spec.privacy.model != "exact":
+    elif spec.trains or spec.privacy.model != "exact" or (spec.anonymizes and spec.anonymization.keys == "none"):
         return None  # there is no union
+    elif spec.anonymizes:
+        asked, key = spec.union.bound, "[union] bound"
     else:
         labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
         asked, key = spec.union.bound if labels & _UNIONS else 0, "[union] bound"
@@ -408,6 +424,7 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _withhold,
     _max_candidates,
     _disclose,
+    _keys,
     _compute,
     _engines,
     _helpers,
@@ -434,7 +451,8 @@ _OF_ITEMSETS: Final = frozenset(
     }
 )  # which say nothing to a task without itemsets
 _OF_MODELS: Final = frozenset({_min_count, _compute, _engines})  # of these, what says something to models
-_OF_RELEASES: Final = frozenset({_min_count, _compute})  # and to releases, whose classes have k rows
+_OF_RELEASES: Final = frozenset({_min_count, _keys, _compute})  # and to releases, whose classes have k rows
+_RELEASES_ALONE: Final = frozenset({_keys})  # says nothing to any other task
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:

@@ -93,6 +93,8 @@ class Rules(_Section):
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
         max_candidates: The most candidates that a job may ask for.
         disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`.
+        keys: `union` allows a release for which all learn which combinations of values occur in large nodes; such jobs
+            are refused where it is absent or `none`, whatever else is allowed.
         compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.
         engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`.
         helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
@@ -123,6 +125,7 @@ class Rules(_Section):
     min_new_rows: Count | None = None
     max_candidates: Count | None = None
     disclose: Annotated[tuple[Disclose, ...] | None, Some] = None
+    keys: Literal["none", "union"] | None = None
     compute: Annotated[tuple[Name, ...] | None, Some] = None
     engines: Annotated[tuple[ChosenEngine, ...] | None, Some] = None
     helpers: tuple[Name | Literal["coordinator"], ...] | None = None
@@ -138,7 +141,7 @@ class Rules(_Section):
 
 
 class PolicySection(Rules):
-    """The `[policy]` table: a rule that is left out forbids nothing.
+    """The `[policy]` table: a rule that is left out forbids nothing, but for `keys`.
 
     Attributes:
         datasets: Datasets that may be used; all, where absent.

@@ -13,11 +13,16 @@ from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
+from mining.joint.anonymisation.public_lattice import possible_classes
 from protos.v1.plan_pb2 import PartyEstimate
 
 _NOT_RECKONED = (
     "The figures are those of the sums at the start. Which nodes are looked at hangs on the rows: each takes a "
     "comparison for every class that it may have, and the released rows are sent once more."
+)
+_ALL_EXAMINED = (
+    "The figures are those of the sums at the start. All nodes of at most {most:,} possible classes are examined: "
+    "{nodes:,} with {classes:,} classes together, a comparison for each. The released rows are sent once more."
 )
 _ONLY_ALIGNED = (
     "The figures are those of the alignment. Which nodes are looked at hangs on the rows: each table that is computed "
@@ -44,6 +49,10 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, PartyEstimate], 
     seconds, bandwidth = SETTLE_S + traffic.rounds * latency_s, spec.plan.bytes_per_s
     seconds += max(moving_s(traffic, name, answer.speed, bandwidth) for name, answer in answers.items())
     sentences = [_NOT_RECKONED]
+    if task.disclose == "node":
+        cells = possible_classes(task)
+        examined = cells[cells <= task.node_cells]
+        sentences = [_ALL_EXAMINED.format(most=task.node_cells, nodes=len(examined), classes=int(examined.sum()))]
     if len(told) < len(answers):
         sentences.append("Who hides the number of rows is taken to be like the others.")
     return Plan(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from jobs.anonymize_spec import INSIDER_K
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
@@ -190,7 +191,10 @@ def _found(spec: JobSpec) -> str:
 def _released(result: Result) -> list[tuple[str, str]]:
     """What is released, and how far its columns are generalised."""
     section = result.spec.anonymization
-    facts = [("algorithm", section.algorithm), ("k", str(section.model.k)), ("insider k", str(section.insider_k))]
+    facts = [("algorithm", section.algorithm), ("k", str(section.model.k))]
+    if not result.spec.is_vertical:
+        facts.append(("insider k", str(section.insider_k or INSIDER_K)))
+        facts.append(("insiders", f"up to {section.insiders} together" if section.insiders > 1 else "each alone"))
     if result.anonymized is None:
         return facts
     published = result.anonymized.table.num_rows

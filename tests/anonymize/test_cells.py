@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.cells import Interval, Label, Members, format_interval, format_set, parse
-from anonymize.covering import covered
 from anonymize.columns import Column
+from anonymize.covering import covered
 from anonymize.hierarchies.builders import dates, grouping, intervals, order, prefix
 from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import InputDataError

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anonymize.grouping import Histograms
+from anonymize.hierarchies.files import from_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import KAnonymity, Model, Requirements
 from anonymize.release import allowed_suppression
@@ -33,6 +36,9 @@ AGES = Hierarchy.of("age", [(str(age), f"{age // 2 * 2}-", "young" if age < 6 el
 TOWNS = Hierarchy.of("town", [("A", "left", "*"), ("B", "left", "*"), ("C", "right", "*")])
 SEXES = Hierarchy.of("sex", [("f", "*"), ("m", "*")])
 ILLS = ("flu", "cold", "ulcer", "")
+
+QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class")
+"""Of the Adult table."""
 
 Cells = dict[str, list[str]]
 
@@ -118,6 +124,21 @@ def hierarchies() -> dict[str, Hierarchy]:
     return {"age": AGES, "town": TOWNS, "sex": SEXES}
 
 
+def others_fit(parts: NDArray[np.int64], wanted: JointAnonymisation) -> NDArray[np.bool_]:
+    """Whether each class leaves every coalition of insiders with enough rows of others, or with none.
+
+    Args:
+        parts: Rows of each party in each class, shape (classes, parties).
+        wanted: The task.
+    """
+    fit = np.ones(len(parts), np.bool_)
+    for size in range(1, wanted.insiders + 1):
+        for members in itertools.combinations(range(parts.shape[1]), size):
+            rest = parts.sum(axis=1) - parts[:, list(members)].sum(axis=1)
+            fit &= (rest == 0) | (rest >= wanted.insider_k)
+    return fit
+
+
 def exhaustive(
     cells: Cells,
     owners: NDArray[np.int64],
@@ -143,8 +164,7 @@ def exhaustive(
         good = fitted.satisfied(Histograms.of(labels, number, table_.sensitive))
         parts = np.zeros((number, len(PARTIES)), np.int64)
         np.add.at(parts, (labels, owners), 1)
-        rest = parts.sum(axis=1, keepdims=True) - parts
-        good &= ((rest == 0) | (rest >= wanted.insider_k)).all(axis=1)
+        good &= others_fit(parts, wanted)
         if wanted.k_site is not None:
             good &= ((parts == 0) | (parts >= wanted.k_site)).all(axis=1)
         kept = good[labels]
@@ -166,3 +186,30 @@ def divided(draw: st.DrawFn, least: int = 4, most: int = 60) -> tuple[Cells, NDA
     ragged = np.random.default_rng(seed).dirichlet(np.full(len(parties), draw(st.sampled_from((0.2, 1.0, 20.0)))))
     owners = np.random.default_rng(seed + 1).choice(len(parties), n_rows, p=ragged)
     return people(n_rows, seed), owners.astype(np.int64), parties
+
+
+def adult(folder: Path, **changes: Any) -> tuple[Cells, NDArray[np.int64], JointAnonymisation]:
+    """The Adult table, its rows' owners and a task for three parties with k = 5.
+
+    Args:
+        folder: Of reference data.
+        changes: Of the task.
+    """
+    text = {name: pa.string() for name in (*QUASI, "occupation")}
+    table = pa.csv.read_csv(
+        folder / "adult" / "adult.csv",
+        parse_options=pa.csv.ParseOptions(delimiter=";"),
+        convert_options=pa.csv.ConvertOptions(column_types=text),
+    )
+    quasi = tuple(
+        QuasiIdentifier(
+            name,
+            "numeric" if name == "age" else "tree",
+            from_csv(folder / "adult" / f"adult_hierarchy_{name}.csv", ";"),
+        )
+        for name in QUASI
+    )
+    carried = (Carried("occupation", "sensitive", "tree", None, 24),)
+    wanted = task(PARTIES[:3], k=5, quasi_identifiers=quasi, carried=carried, bound=11_000, **changes)
+    cells = {name: table.column(name).to_pylist() for name in (*QUASI, "occupation")}
+    return cells, np.random.default_rng(1).integers(0, 3, table.num_rows), wanted

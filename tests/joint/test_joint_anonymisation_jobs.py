@@ -13,6 +13,7 @@ import pytest
 
 import comine
 from anonymize.fulldomain.optimal import optimal
+from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.anonymized import Anonymized
@@ -55,6 +56,20 @@ def test_the_folder_of_a_release_passes_the_independent_verifier(tmp_path: Path,
     result.save(tmp_path / "out")  # an earlier result is replaced
     assert "60 rows" in repr(result)
     assert "Anonymised rows" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("algorithm", ["optimal", "mondrian"])
+def test_a_sensitive_column_may_have_a_tree(tmp_path: Path, algorithm: str) -> None:
+    trees = {name: list(map(list, rows_of(each))) for name, each in hierarchies().items()}
+    trees["ill"] = [["flu", "lung", "*"], ["cold", "lung", "*"], ["ulcer", "gut", "*"], ["", "none", "*"]]
+    closeness = {"value": "0.5", "column": "ill", "distance": "hierarchical"}
+    spec = job(algorithm=algorithm, hierarchies=trees, model={"k": 3, "t": closeness})
+    comine.simulate(spec, DATA).save(tmp_path / "out")
+    verified = verify(tmp_path / "out")
+    assert verified.ok, verified.failures
+    trees["ill"] = trees["ill"][:2]
+    with pytest.raises(ConfigurationError, match="ill"):
+        joint_anonymisation(job(hierarchies=trees, model={"k": 3, "t": closeness}))
 
 
 def test_the_certificate_tells_the_loss_of_the_pooled_release(tmp_path: Path) -> None:

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anonymize.grouping import Histograms
-from anonymize.hierarchies.files import from_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import AlphaK, DistinctDiversity, Model, TCloseness
 from anonymize.mondrian.mondrian import mondrian
@@ -29,9 +26,11 @@ from tests.joint.anonymisation_world import (
     ILLS,
     PARTIES,
     Cells,
+    adult,
     divided,
     hierarchies,
     joint,
+    others_fit,
     people,
     task,
     whole,
@@ -65,9 +64,8 @@ def cut_into_boxes(cells: Cells, owners: NDArray[np.int64], wanted: JointAnonymi
         if not len(rows) or not fitted.satisfied(Histograms.of(labels, 2, columns))[0]:
             return False
         parts = np.bincount(owners[rows], minlength=len(PARTIES))
-        rest = len(rows) - parts
         few = wanted.k_site is not None and bool(((parts > 0) & (parts < wanted.k_site)).any())
-        return bool(((rest == 0) | (rest >= wanted.insider_k)).all()) and not few
+        return bool(others_fit(parts[None], wanted)[0]) and not few
 
     spans = [axis.span(int(p.min()), int(p.max())) for axis, p in zip(axes, places, strict=True)]
 
@@ -200,32 +198,10 @@ def test_axes_are_those_of_the_library() -> None:
         PublicAxis.of(QuasiIdentifier("town", "numeric", Hierarchy.of("town", rows)))
 
 
-QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("insider_k", "regions"), [(1, 3179), (2, 3100)])
 def test_the_adult_table(shared_data: Path, insider_k: int, regions: int) -> None:
-    text = {name: pa.string() for name in (*QUASI, "occupation")}
-    table = pa.csv.read_csv(
-        shared_data / "adult" / "adult.csv",
-        parse_options=pa.csv.ParseOptions(delimiter=";"),
-        convert_options=pa.csv.ConvertOptions(column_types=text),
-    )
-    trees = {name: from_csv(shared_data / "adult" / f"adult_hierarchy_{name}.csv", ";") for name in QUASI}
-    quasi = tuple(QuasiIdentifier(name, "numeric" if name == "age" else "tree", trees[name]) for name in QUASI)
-    occupation = Carried("occupation", "sensitive", "tree", None, 24)
-    wanted = task(
-        PARTIES[:3],
-        k=5,
-        quasi_identifiers=quasi,
-        carried=(occupation,),
-        algorithm="mondrian",
-        insider_k=insider_k,
-        bound=11_000,
-    )
-    cells = {name: table.column(name).to_pylist() for name in (*QUASI, "occupation")}
-    owners = np.random.default_rng(1).integers(0, 3, table.num_rows)
+    cells, owners, wanted = adult(shared_data, algorithm="mondrian", insider_k=insider_k)
     found = joint(cells, owners, PARTIES[:3], wanted)["north"]
     assert found.statistics["regions"] == regions
     assert found.rows is not None

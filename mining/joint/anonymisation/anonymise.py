@@ -1,8 +1,9 @@
 """Joint anonymisation of rows that lie at several parties: the release of the pooled rows, and no count of any class.
 
     1. N is opened, and for a search the rows' losses at each level; a party without rows takes part like any other
-    2. all look for the node together (`search`), on counts that stay shared between the computing parties
-       (`examination`, `conditions`), and the classes that are released are opened; or all cut regions (`mondrian`)
+    2. all look for the node together (`search`, or `oblivious` where nothing of other nodes may be told), on counts
+       that stay shared between the computing parties (`examination`, `conditions`), and the classes that are released
+       are opened; or all cut regions (`mondrian`)
     3. the rows in these classes are brought together (`assembly`); every learner holds the release against its
        own rows
 
@@ -25,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
-from anonymize.models import TCloseness
 from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
@@ -35,10 +35,12 @@ from link.errors import ConfigurationError, ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.assembly import Assembled, assemble, public_bounds
 from mining.joint.anonymisation.examination import Examiner
-from mining.joint.anonymisation.models import SensitiveTests, offered
+from mining.joint.anonymisation.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.mondrian import Boxes, partitioner
+from mining.joint.anonymisation.oblivious import ObliviousSearch
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
-from mining.joint.anonymisation.rows import CodedRows, Counter
+from mining.joint.anonymisation.public_lattice import PublicLattice
+from mining.joint.anonymisation.rows import CodedRows, Counter, cell_losses
 from mining.joint.anonymisation.search import Search
 from mining.joint.models.totals import total_counts, total_rows
 from mining.joint.tally import no_sum
@@ -52,9 +54,10 @@ class JointRelease:
     Attributes:
         n_rows: N, rows of all parties.
         node: Level of each quasi-identifier; None where regions were cut.
-        statistics: Work of the search.
+        statistics: Work of the search. With `disclose = "node"` only a learner knows how many nodes that were left out
+            might have been better (`left_out`), since it takes the loss of the release.
         rows: The released rows, at a learner.
-        totals: By column of t-closeness, how many of all rows have each value that occurs.
+        totals: By column that classes are compared with, how many of all rows have each value that occurs.
         boxes: The regions that remain, where there is no node; the classes of `rows` are numbered as these.
     """
 
@@ -83,7 +86,7 @@ async def anonymise(
         InputDataError: A column is missing, a cell is no value that the job names, or there are no rows.
         ProtocolViolation: What was opened cannot be, or the release does not hold what it must.
     """
-    models = offered(task.requirements)
+    compared = compared_columns(task.requirements)
     rows = await session.compute(CodedRows.of, table, task, session.me)
     counter = await session.compute(Counter.of, rows, task)
     secrets = await agree(session.lane("keys"))
@@ -94,30 +97,35 @@ async def anonymise(
         )
     bounds = await public_bounds(session.lane("bounds"), task, rows.n_rows)
     totals = {}
-    for model in models:
-        if isinstance(model, TCloseness) and model.column not in totals:
-            totals[model.column] = await _totals(session, secrets, task, rows, model.column, n_rows)
+    for column in compared:
+        totals[column] = await _totals(session, secrets, task, rows, column, n_rows)
     values = {each.name: each.values for each in task.carried if each.values is not None}
     two_party = None
     if session.me in task.compute:
         two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
-    tests = SensitiveTests(models, values, totals, n_rows, task.compute)
-    node = boxes = None
+    tests = SensitiveTests.of(task, totals, n_rows)
+    node = boxes = hidden = keys = None
+    unit = task.loss_unit(n_rows)
     if task.algorithm == "mondrian":
         cutting = partitioner(session.lane("partition"), secrets, two_party, task, tests, rows, counter, n_rows)
         boxes, statistics = await cutting.run()
         released, cells = np.ones(len(boxes.low), np.bool_), cutting.own.classes
     else:
-        unit = task.loss_unit(n_rows)
         losses = await _total_losses(session.lane("losses"), secrets, task, counter, n_rows, unit)
         lane, allowed = session.lane("search"), allowed_suppression(task.max_suppression, n_rows)
         examiner = Examiner(lane, secrets, two_party, task, counter, rows, n_rows, allowed, unit, tests)
-        found = await Search(examiner, losses).run()
-        node, released, statistics = found.node, found.released, dict(found.statistics)
+        if task.disclose == "node":
+            hidden = ObliviousSearch(examiner, PublicLattice(task, losses))
+            found = await hidden.run()
+        else:
+            found = await Search(examiner, losses, max(bounds.values())).run()
+        node, released, keys, statistics = found.node, found.released, found.keys, dict(found.statistics)
         cells = await session.compute(_released_cells, counter, found)
     whole = await assemble(session.lane("assembly"), task, rows, cells, bounds)
     if whole is not None:
-        await session.compute(_check, task, released, whole, cells, session.me)
+        await session.compute(_check, task, released, keys, whole, cells, session.me)
+        if hidden is not None and node is not None:
+            statistics["left_out"] = hidden.might_be_better(node, _loss(task, node, whole, n_rows, unit))
     told = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
         for name, counts in totals.items()
@@ -139,6 +147,12 @@ async def _total_losses(
     return total.astype(np.int64)
 
 
+def _loss(task: JointAnonymisation, node: Node, whole: Assembled, n_rows: int, unit: int) -> int:
+    """What all rows lose in a release, those that were left out too."""
+    told = int(cell_losses(task, node, unit)[whole.cells].sum())
+    return told + (n_rows - len(whole.cells)) * len(node) * unit
+
+
 async def _totals(
     session: Session, secrets: PairwiseSecrets, task: JointAnonymisation, rows: CodedRows, column: str, n_rows: int
 ) -> NDArray[np.int64]:
@@ -155,23 +169,42 @@ async def _totals(
 
 def _released_cells(counter: Counter, found: Found) -> NDArray[np.int64]:
     """Class of each of this party's rows; −1 where it is not released."""
-    keys = counter.keys(dict(enumerate(found.node)))[counter.owner]
-    return np.where(found.released[keys], keys, -1) if len(keys) else keys
+    cells = counter.keys(dict(enumerate(found.node)))[counter.owner]
+    return np.where(found.released[_places(cells, found.released, found.keys)], cells, -1) if len(cells) else cells
+
+
+def _places(cells: NDArray[np.int64], released: NDArray[np.bool_], keys: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Where classes stand in `released`, shape of `cells`; its length for what is none of them.
+
+    Args:
+        cells: Numbers of classes.
+        released: Whether each class is released.
+        keys: Their numbers, ascending; None where they are numbered as they stand.
+    """
+    if keys is None:
+        return np.where((cells >= 0) & (cells < len(released)), cells, len(released))
+    places = np.searchsorted(keys, cells)
+    return np.where(np.append(keys, -1)[places] == cells, places, len(keys))
 
 
 def _check(
-    task: JointAnonymisation, released: NDArray[np.bool_], whole: Assembled, own: NDArray[np.int64], me: str
+    task: JointAnonymisation,
+    released: NDArray[np.bool_],
+    keys: NDArray[np.int64] | None,
+    whole: Assembled,
+    own: NDArray[np.int64],
+    me: str,
 ) -> None:
     """Holds the release against what was decided, and what others have in each class against the insider rule.
 
     Raises:
         ProtocolViolation: A class is too small, is none that was to be released, or has too few rows of others.
     """
-    size = len(released)
-    if len(whole.cells) and not 0 <= whole.cells.min() <= whole.cells.max() < size:
+    size, places = len(released), _places(whole.cells, released, keys)
+    if (places == size).any():
         raise _differs(task)
-    sizes = np.bincount(whole.cells, minlength=size)
-    mine = np.bincount(own[own >= 0], minlength=size)
+    sizes = np.bincount(places, minlength=size)
+    mine = np.bincount(_places(own[own >= 0], released, keys), minlength=size)
     rest = sizes - mine
     if ((sizes > 0) != released).any() or (sizes[released] < task.k).any() or (rest < 0).any():
         raise _differs(task)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
@@ -65,6 +66,17 @@ async def none_or_enough(
 def doubled(share: AdditiveShare) -> AdditiveShare:
     """The share of the same numbers twice over."""
     return AdditiveShare(np.concatenate([share.values, share.values]), share.holder, share.holders)
+
+
+def joined(parts: Sequence[AdditiveShare]) -> AdditiveShare:
+    """The share of several numbers after one another."""
+    return AdditiveShare(np.concatenate([part.values for part in parts]), parts[0].holder, parts[0].holders)
+
+
+def joined_bits(parts: Sequence[XorShare]) -> XorShare:
+    """The share of several shares' bits after one another; none need end at a whole byte."""
+    bits = np.concatenate([unpack_bits(part.planes, part.number) for part in parts], axis=1)
+    return XorShare(pack_bits(bits), bits.shape[1], parts[0].holder, parts[0].holders)
 
 
 def repeated(share: AdditiveShare, times: int) -> AdditiveShare:

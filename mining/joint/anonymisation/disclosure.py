@@ -6,11 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from anonymize.models import TCloseness
+import numpy as np
+
+from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import MAX_BOUND
-from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.models import compared_columns, offered
+from mining.joint.anonymisation.occurring import FILL, MOST_KEYED, merger_of
+from mining.joint.anonymisation.occurring import LABEL as KEYS
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
+from mining.joint.anonymisation.public_lattice import possible_classes
 from mining.joint.hybrid.shuffle import LABEL as SHUFFLED
 from mining.joint.models.totals import rows_opening
 
@@ -19,7 +24,7 @@ _LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it ca
 
 def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
-    everyone, nodes = frozenset(parties), math.prod(task.shape)
+    everyone = frozenset(parties)
     most = len(parties) * (task.bound or MAX_BOUND)
     found = [rows_opening(parties)]
     if task.bound is None:
@@ -36,25 +41,46 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
         )
     )
     found += _of_values(task, everyone)
+    found += _of_the_search(task, everyone)
+    most_classes = min(task.node_cells, MOST_CELLS) if task.disclose == "node" else MOST_CELLS
+    if task.keys == "union":
+        cells = possible_classes(task)
+        nodes = int(np.count_nonzero((cells > MOST_CELLS) & (cells <= MOST_KEYED)))
+        what = "which combinations of generalised values occur in any party's rows"
+        when = "once per large node that may be better than the best"
+        found.append(Declared(KEYS, everyone - {merger_of(parties)}, what, nodes * most, when))
+        most_classes = max(most_classes, most)
+    what = "which possible classes of the chosen node are released"
+    found.append(Declared("classes", everyone, what, most_classes, "at the end"))
+    return (*found, *_of_rows(task, most))
+
+
+def _of_the_search(task: JointAnonymisation, everyone: frozenset[str]) -> list[Declared]:
+    """What is told of nodes."""
+    nodes = math.prod(task.shape)
+    if task.disclose == "node":
+        end = "once all nodes are examined"
+        return [
+            Declared("satisfiable", everyone, "whether any node that is examined can be released", 1, end),
+            Declared("node", everyone, "the chosen node", 1, end),
+        ]
     what = "whether a node has too many rows in classes that may not be released"
-    found.append(Declared("verdicts", everyone, what, _LOOKS * nodes, "once per node that is looked at"))
+    found = [Declared("verdicts", everyone, what, _LOOKS * nodes, "once per node that is looked at")]
     if task.max_suppression:
         what = "whether a node loses less than the best so far"
         found.append(Declared("improvements", everyone, what, nodes, "once per node that can be released"))
         what = "how many nodes may lose less than the best so far"
         found.append(Declared("bounds", everyone, what, nodes, "once per node that is better"))
-    what = "which possible classes of the chosen node are released"
-    found.append(Declared("classes", everyone, what, MOST_CELLS, "at the end"))
-    return (*found, *_of_rows(task, most))
+    return found
 
 
 def _of_values(task: JointAnonymisation, everyone: frozenset[str]) -> list[Declared]:
-    """What t-closeness takes."""
-    columns = {model.column for model in offered(task.requirements) if isinstance(model, TCloseness)}
+    """What models take that compare classes with all rows."""
+    columns = compared_columns(task.requirements)
     if not columns:
         return []
     sizes = sum(len(each.values or ()) for each in task.carried if each.name in columns)
-    what = "how many of all rows have each sensitive value that t-closeness compares with"
+    what = "how many of all rows have each sensitive value that the model compares with"
     return [Declared("sensitive values", everyone, what, sizes, "at the start")]
 
 
@@ -63,7 +89,12 @@ def _of_regions(task: JointAnonymisation, everyone: frozenset[str], rows: int) -
     regions, d = 2 * rows, len(task.hierarchies)
     places = sum(len(each.leaves) for each in task.hierarchies)
     level = "once per level of the regions"
+    found = []
+    if not task.requirements.monotone:
+        what = "whether regions that show the same fail the requirements together"
+        found.append(Declared("shown classes", everyone, what, 1, "at the end"))
     return [
+        *found,
         Declared("verdicts", everyone, "whether all rows as one class fail the requirements", 1, "at the start"),
         Declared("spans", everyone, "the first and last values of each region", 2 * places * regions, level),
         Declared("splits", everyone, "whether a region can be cut along a quasi-identifier", d * regions, level),
@@ -84,6 +115,10 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
     """Who learns what, in words."""
     everyone = tuple(parties)
     size = "the number N of all rows" + ("" if task.bound else ", and of each party the next power of two of its rows")
+    public = [Learned(everyone, "size", size)]
+    if compared_columns(task.requirements):
+        what = "how many of all rows have each value of the columns that the model compares with"
+        public.append(Learned(everyone, "count", what))
     if task.algorithm == "mondrian":
         refused = "" if _of_k_alone(task) else ", and along which quasi-identifiers a region could not be cut"
         told = [
@@ -94,25 +129,44 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
                 f"the regions of the release, and of how they were cut which of two neighbouring cuts it was{refused}; "
                 "no count of any region, and no median of a quasi-identifier along which a region was not cut",
             ),
-            Learned(everyone, "size", size),
+            *public,
         ]
         return (*told, *_of_origin(task, parties))
     lines = [
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
         Learned(everyone, "result", "the node of the release and which classes it has"),
-        Learned(everyone, "size", size),
+        *public,
         Learned(everyone, "count", "of all rows together, what each quasi-identifier loses at each of its levels"),
-        Learned(
-            everyone,
-            "membership",
-            f"of nodes that are looked at, whether more than the allowed rows lie in classes below k = {task.k} or "
-            "miss the model; no count of any class, and no class of a node that is not chosen",
-        ),
     ]
+    if task.disclose == "node":
+        what = (
+            f"whether any node of at most {task.node_cells} possible classes can be released, and that none of these "
+            "can that would have been chosen before the node of the release; nothing else of any other node, and no "
+            "count of any class"
+        )
+        return (*lines, Learned(everyone, "membership", what), *_of_origin(task, parties))
+    what = (
+        f"of nodes that are looked at, whether more than the allowed rows lie in classes below k = {task.k} or miss "
+        "the model; no count of any class, and no class of a node that is not chosen"
+    )
+    lines.append(Learned(everyone, "membership", what))
     if task.max_suppression:
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
         lines.append(Learned(everyone, "membership", what))
+    if task.keys == "union":
+        lines += _of_keys(parties)
     return (*lines, *_of_origin(task, parties))
+
+
+def _of_keys(parties: Sequence[str]) -> list[Learned]:
+    """What the unions of class keys tell."""
+    what = (
+        f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
+        "these classes occur in any party's rows: combinations of generalised values, those of a single row among them"
+    )
+    found = leakage(parties, merger_of(parties), fill=FILL, tells_sizes=False)
+    told = (Learned(line.who, line.kind, f"of the union of class keys of such a node: {line.what}") for line in found)
+    return [Learned(tuple(parties), "membership", what), *told]
 
 
 def _of_k_alone(task: JointAnonymisation) -> bool:
@@ -137,8 +191,13 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
         lines.append(Learned(task.learners, "membership", what))
     if task.insider_k <= 1:
         what = "of a class in which others have a single row, that row; insider_k = 2 prevents it"
-    else:
+    elif task.insiders == 1:
         what = f"without one's own rows, classes in which the others have {task.insider_k} rows or more, or none"
+    else:
+        what = (
+            f"without the rows of up to {task.insiders} parties that put theirs together, classes in which the others "
+            f"have {task.insider_k} rows or more, or none"
+        )
     lines.append(Learned(task.learners, "count", what))
     return tuple(lines)
 
@@ -152,6 +211,21 @@ def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
         f"counts withstand all parties but {first} and {second}; these two together could learn the sum over the "
         "others of each count"
     )
+    if task.insider_k > 1:
+        counts += f", and of each party its counts up to insider_k = {task.insider_k}"
+    rows = f"; whose row is whose withstands all but {task.collector} and {task.shuffler} together"
     if {task.collector, task.shuffler} == {first, second}:
-        return f"{counts}, and which released rows are whose"
-    return f"{counts}; whose row is whose withstands all but {task.collector} and {task.shuffler} together"
+        rows = ", and which released rows are whose"
+    return f"{counts}{rows}{_together(task)}"
+
+
+def _together(task: JointAnonymisation) -> str:
+    """What parties find in the release that put their rows together."""
+    if task.insider_k <= 1:
+        return ""
+    if task.insiders == 1:
+        return "; two parties that put their rows together may find others' single rows in the release (insiders = 1)"
+    return (
+        f"; up to {task.insiders} parties that put their rows together find classes in which the others have "
+        f"{task.insider_k} rows or more, or none"
+    )

@@ -13,11 +13,12 @@ Whole nodes (`examine`), where more than k is asked:
     3. as before with V = Σ (1 − b_c)·n_c
     4. of nodes that pass, the loss stays shared: Σ_c (1 − b_c)·n_c·(loss of a suppressed row − loss of a row in c), to
        which the public bound is added. Two losses are compared, and one bit is opened
+Where no verdict may be opened (`score`), the bits of step 3 stay shared, and a node that fails scores a public worst.
 
 Rounds:     1, those of the comparisons and of a selection, and 1.
 Adversary:  semi-honest; shares withstand all parties but both computing parties together, who could learn the cells'
             counts over the others.
-Leakage:    sizes; the bits that are opened.
+Leakage:    sizes; the bits that are opened, and the keys that are asked for (`occurring`).
 Source:     Jurczyk and Xiong, "Distributed anonymization: achieving privacy for both data subjects and data providers",
             DBSec 2009 (horizontal); Goryczka, Xiong and Fung, "m-Privacy for collaborative data publishing", IEEE TKDE
             26(10), 2014 (insiders).
@@ -25,8 +26,9 @@ Source:     Jurczyk and Xiong, "Distributed anonymization: achieving privacy for
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -43,9 +45,10 @@ from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_bits import open_bits, open_values
 from crypto.protocols.two_party import TwoParty
 from link.session import Session
-from mining.joint.anonymisation.bits import node_sums, of_word, repeated, word_of
+from mining.joint.anonymisation.bits import joined, node_sums, of_word, repeated, word_of
 from mining.joint.anonymisation.conditions import condition_bits
 from mining.joint.anonymisation.models import SensitiveTests
+from mining.joint.anonymisation.occurring import counts_of, histogram_of, losses_of, occurring_keys
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, cell_losses
 from mining.joint.tally import Mask
@@ -69,6 +72,21 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
+class Scored:
+    """What is kept of nodes whose verdicts stay shared, at a computing party.
+
+    Attributes:
+        good: The share of which cells are good, node by node.
+        satisfies: The share of which nodes can be released.
+        scores: The share of the loss of each of these, and of the public worst for the others.
+    """
+
+    good: XorShare
+    satisfies: XorShare
+    scores: AdditiveShare
+
+
+@dataclass(frozen=True, eq=False)
 class Examiner:
     """The parties' common means to examine nodes.
 
@@ -83,6 +101,7 @@ class Examiner:
         allowed: MaxSup in rows.
         unit: What a suppressed cell loses.
         tests: Of sensitive values.
+        keys: By node that is examined over the classes that occur, their keys; all others are over all possible ones.
     """
 
     session: Session
@@ -95,6 +114,7 @@ class Examiner:
     allowed: int
     unit: int
     tests: SensitiveTests
+    keys: dict[Node, Cells] = field(default_factory=dict, kw_only=True)
 
     @property
     def plain(self) -> bool:
@@ -138,31 +158,51 @@ class Examiner:
             By node, what is kept of it; None of one that cannot be released.
         """
         lane = self.session.lane(name)
-        counts, starts = await self.session.compute(self._counts, nodes)
-        whole = await self._shared(lane.lane("sum"), counts, (1 << 62) - 1)
-        met = await condition_bits(
-            lane.lane("conditions"),
-            self.secrets,
-            self.two_party,
-            self.task,
-            self.tests,
-            counts,
-            partial(self._histogram, nodes),
-        )
-        over = lost = None
-        if self.two_party is not None and whole is not None and met is not None:
-            lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
-            total = of_word(node_sums(lost, starts), word_of(self.n_rows + 1))
-            over = await self._too_many(lane.lane("allowed"), total)
+        starts, met, lost, over = await self._judged(lane, nodes)
         failed = await self._open(lane, over, "verdicts", len(nodes))
-        ends = [*starts[1:], len(counts)]
         kept: list[Passed | None] = [None] * len(nodes)
         for number in np.flatnonzero(~failed).tolist():
-            part = slice(starts[number], ends[number])
+            part = slice(starts[number], starts[number + 1])
             node, bound = nodes[number], bounds[number]
-            loss = None if lost is None else self._loss(node, bound, lost[part])
+            loss = self._loss(node, bound, lost[part]) if lost is not None and self.allowed else None
             kept[number] = Passed(node, bound, None if met is None else met[part], loss)
         return kept
+
+    async def score(self, name: str, nodes: Sequence[Node], bounds: Sequence[int], worst: int) -> Scored | None:
+        """Examines nodes, and opens nothing.
+
+        Args:
+            name: Of the lane, unused so far.
+            nodes: At least one.
+            bounds: The public loss of each without suppression.
+            worst: More than any node loses, public.
+
+        Returns:
+            What is kept of all nodes; None at a party that computes nothing.
+        """
+        lane = self.session.lane(name)
+        starts, met, lost, over = await self._judged(lane, nodes)
+        if self.two_party is None or met is None or lost is None or over is None:
+            return None
+        if self.allowed:
+            parts = [lost[slice(start, end)] for start, end in itertools.pairwise(starts)]
+            losses = joined([self._loss(*each) for each in zip(nodes, bounds, parts, strict=True)])
+        else:
+            nothing = AdditiveShare(np.zeros(len(nodes), np.uint64), self.two_party.me, self.two_party.holders)
+            losses = nothing.plus_public(np.array(bounds, np.uint64))
+        satisfies = ~over
+        apart = await select(lane.lane("scores"), self.two_party, satisfies, losses.plus_public(-worst))
+        return Scored(met, satisfies, apart.plus_public(worst))
+
+    async def ask_keys(self, node: Node, bound: int) -> None:
+        """Opens which classes of a node occur, over which it is examined from then on.
+
+        Args:
+            node: With at most `occurring.MOST_KEYED` possible classes.
+            bound: The most rows that any party has, public.
+        """
+        lane = self.session.lane(f"keys {node}")
+        self.keys[node] = await occurring_keys(lane, self.secrets, self.counter, self._told(node), bound)
 
     async def is_less(self, name: str, one: Passed, other: Passed) -> bool:
         """Opens whether the loss of a node is less, or as small and the node comes first."""
@@ -190,10 +230,15 @@ class Examiner:
         assert opened is not None  # it is opened to all
         return min(int(opened[0]), len(least))
 
-    async def release(self, best: Passed) -> Mask:
-        """Opens which cells of a node are good, shape (cells,): the classes that are released."""
-        number = self.task.cells(dict(enumerate(best.node)))
-        return await self._open(self.session.lane("released"), best.good, "classes", number)
+    async def release(self, node: Node, good: XorShare | None) -> Mask:
+        """Opens which cells of a node are good, shape (cells,): the classes that are released.
+
+        Args:
+            node: The chosen one.
+            good: At a computing party, the share of which of its cells are good.
+        """
+        number = len(self.keys[node]) if node in self.keys else self.task.cells(self._told(node))
+        return await self._open(self.session.lane("released"), good, "classes", number)
 
     # -- steps of the above ------------------------------------------------------------------------------------------
     @property
@@ -201,9 +246,42 @@ class Examiner:
         """Bits of a comparison of losses."""
         return width_for(self.unit * len(self.task.hierarchies) * self.n_rows + 1)
 
+    async def _judged(
+        self, lane: Session, nodes: Sequence[Node]
+    ) -> tuple[list[int], XorShare | None, AdditiveShare | None, XorShare | None]:
+        """Steps 1 and 2 of whole nodes.
+
+        Returns:
+            Where each node's cells start, and where the last one's end; at a computing party besides the shares of
+            which cells are good, of the rows in the others, and of which nodes have too many of these.
+        """
+        counts, starts = await self.session.compute(self._counts, nodes)
+        # Losses of suppressed rows take whole words; where none is suppressed they are not asked for.
+        whole = await self._shared(lane.lane("sum"), counts, (1 << 62) - 1 if self.allowed else self.n_rows + 1)
+        met = await condition_bits(
+            lane.lane("conditions"),
+            self.secrets,
+            self.two_party,
+            self.task,
+            self.tests,
+            counts,
+            partial(self._histogram, nodes),
+        )
+        over = lost = None
+        if self.two_party is not None and whole is not None and met is not None:
+            lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
+            total = of_word(node_sums(lost, starts), word_of(self.n_rows + 1))
+            over = await self._too_many(lane.lane("allowed"), total)
+        return [*starts, len(counts)], met, lost, over
+
     def _counts(self, nodes: Sequence[Node]) -> tuple[Cells, list[int]]:
         """This party's rows in all cells, and where each node's cells start."""
-        parts = [self.counter.counts(self._told(node)) for node in nodes]
+        parts = [
+            counts_of(self.counter, self._told(node), self.keys[node])
+            if node in self.keys
+            else self.counter.counts(self._told(node))
+            for node in nodes
+        ]
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
         return np.concatenate(parts), starts.tolist()
 
@@ -219,7 +297,14 @@ class Examiner:
         """This party's rows in all cells with each value of a column, shape (cells, values)."""
         values = self.tests.sizes[column]
         codes = self.rows.codes[column]
-        return np.concatenate([self.counter.histogram(self._told(node), codes, values) for node in nodes])
+        return np.concatenate(
+            [
+                histogram_of(self.counter, self._told(node), self.keys[node], codes, values)
+                if node in self.keys
+                else self.counter.histogram(self._told(node), codes, values)
+                for node in nodes
+            ]
+        )
 
     async def _too_many(self, lane: Session, lost: AdditiveShare) -> XorShare:
         """Whether more rows are lost than may be."""
@@ -228,7 +313,11 @@ class Examiner:
 
     def _loss(self, node: Node, bound: int, lost: AdditiveShare) -> AdditiveShare:
         """The share of a node's loss: what its cells tell, and what suppression adds."""
-        more = len(node) * self.unit - cell_losses(self.task, node, self.unit)
+        if node in self.keys:
+            losses = losses_of(self.task, node, self.keys[node], self.unit)
+        else:
+            losses = cell_losses(self.task, node, self.unit)
+        more = len(node) * self.unit - losses
         added = node_sums(lost.times_public(more.astype(np.uint64)), [0])
         return added.plus_public(bound)
 

@@ -11,6 +11,8 @@ For all open regions of a level at once:
     3. of the first axis with an allowed cut, the most balanced one, of two the smaller, is looked for obliviously: the
        least |left − right| of those with a_v = 1 (`argmin`). Its place alone is opened
     4. the region is divided; one without an allowed cut remains
+    5. where unions of good classes may be bad (δ-disclosure), the regions that remain are judged once more as they are
+       shown: those of a tree may show the same label. Opened is whether any union fails, which ends the job
 
 Rounds:     for each level those of a comparison for step 1, those of step 2 for each axis that is tried, and those of a
             tournament.
@@ -105,7 +107,7 @@ class Partitioner:
             The regions that remain, and how much work it was. `own` tells the region of each row.
 
         Raises:
-            ConfigurationError: All rows together do not meet the requirements.
+            ConfigurationError: All rows together do not meet the requirements, or regions that show the same do not.
             MalformedMessage: A computing party sent messages of another size, or opened a cut that there is not.
         """
         await self._check_whole()
@@ -130,6 +132,8 @@ class Partitioner:
             low, high = _children(low, high, axis, place)
             self.session.progress("cutting regions", levels, levels + 1)
         boxes = Boxes(self.axes, np.concatenate([each for each, _ in done]), np.concatenate([each for _, each in done]))
+        if not self.task.requirements.monotone:
+            await self._check_shown(boxes)
         return boxes, {"regions": len(boxes.low), "levels": levels, "cuts_tried": tried}
 
     async def _check_whole(self) -> None:
@@ -146,6 +150,34 @@ class Partitioner:
         if opened[0]:
             raise ConfigurationError(
                 "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
+            )
+
+    async def _check_shown(self, boxes: Boxes) -> None:
+        """Step 5: regions that show the same are one class, and a model that is not monotone may refuse it."""
+        columns = [axis.texts(boxes.low[:, j], boxes.high[:, j]) for j, axis in enumerate(self.axes)]
+        numbers: dict[tuple[str, ...], int] = {}
+        unions = np.array([numbers.setdefault(shown, len(numbers)) for shown in zip(*columns, strict=True)])
+        if len(numbers) == len(unions):
+            return
+        lane, fails = self.session.lane("shown"), None
+        met = await condition_bits(
+            lane.lane("conditions"),
+            self.secrets,
+            self.two_party,
+            self.task,
+            self.tests,
+            np.bincount(unions[self.own.classes], minlength=len(numbers)).astype(np.int64),
+            partial(self.own.union_histograms, unions),
+        )
+        if met is not None and self.two_party is not None:
+            each = await to_additive(lane.lane("number"), self.two_party, ~met)
+            fails = await at_least(lane.lane("some"), self.two_party, node_sums(each, [0]), 1, width_for(len(numbers)))
+        opened = await open_bits(lane, fails, label="shown classes", holders=self.task.compute, number=1)
+        assert opened is not None  # it is opened to all
+        if opened[0]:
+            raise ConfigurationError(
+                "regions that show the same quasi-identifiers fail the requirements together; weaken the model, or "
+                "take another algorithm"
             )
 
     async def _tighten(self, lane: Session, low: Places, high: Places) -> tuple[Places, Places]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from anonymize.columns import Kind
 from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
+from crypto.protocols.argmin import position_bits
 
 Algorithm = Literal["optimal", "samarati", "mondrian"]
 Origin = Literal["hidden", "shown"]
+Disclose = Literal["verdicts", "node"]
+Keys = Literal["none", "union"]
 Role = Literal["sensitive", "insensitive"]
 
 ORIGIN_COLUMN: Final = "origin"
@@ -26,6 +30,9 @@ ORIGIN_COLUMN: Final = "origin"
 
 MOST_CELLS: Final = 1 << 20
 """Nodes with more possible classes are not looked at: each class costs a comparison, occupied or not."""
+
+NODE_CELLS: Final = 10_000
+"""Where only the chosen node is disclosed, nodes with more possible classes are left out, unless the job says more."""
 
 MOST_NODES: Final = 1 << 18
 """Of a lattice that parties search together: a number is held for each, and compared."""
@@ -79,11 +86,17 @@ class JointAnonymisation:
         algorithm: `optimal`: the node of least loss. `samarati`: of the least height. `mondrian`: no node, but regions
             that are cut in two as long as both sides meet the requirements; hierarchies name and order values.
         insider_k: Whoever takes its own rows away must be left with none, or with so many, in every class.
+        insiders: The same of up to so many parties that put their rows together.
         k_site: No party has fewer rows in a class, but it may have none; None: it may have any number.
         origin: Whether the release tells whose a row is.
         compute: The two computing parties.
         learners: The parties that get the release.
         bound: The most rows that any party may have; None: the next power of two of every party's number is told.
+        disclose: `verdicts`: of nodes that are looked at whether they satisfy. `node`: the chosen node alone, for which
+            all nodes within `node_cells` are examined.
+        node_cells: Where only the node is disclosed, the most possible classes of a node that is examined.
+        keys: `none`: nodes with more than `MOST_CELLS` possible classes are left out. `union`: where one may be better
+            than the best so far, all learn which of its classes occur, and it is examined over these.
     """
 
     quasi_identifiers: tuple[QuasiIdentifier, ...]
@@ -97,6 +110,10 @@ class JointAnonymisation:
     compute: tuple[str, str]
     learners: tuple[str, ...]
     bound: int | None = None
+    insiders: int = 1
+    disclose: Disclose = "verdicts"
+    node_cells: int = NODE_CELLS
+    keys: Keys = "none"
 
     @property
     def k(self) -> int:
@@ -118,6 +135,18 @@ class JointAnonymisation:
         """The party that puts rows in that order: a computing party other than the collector."""
         return self.compute[1] if self.collector == self.compute[0] else self.compute[0]
 
+    def coalitions(self, parties: int) -> list[tuple[int, ...]]:
+        """The coalitions against which the insider rule holds, by the places of their parties.
+
+        Of every size: a rest that is large enough without a larger coalition may be too small without a smaller one,
+        where the larger one has all rows.
+
+        Args:
+            parties: How many there are.
+        """
+        sizes = range(1, self.insiders + 1)
+        return [each for size in sizes for each in itertools.combinations(range(parties), size)]
+
     def cells(self, node: Mapping[int, int]) -> int:
         """How many classes there may be if only some quasi-identifiers are told.
 
@@ -130,10 +159,11 @@ class JointAnonymisation:
         """What a suppressed cell has lost, in units in which all losses are whole numbers and their sum fits a word.
 
         It is a common multiple of all (leaves − 1). Where that would be too large, losses are rounded to a smaller
-        unit.
+        unit. Where the least loss is looked for obliviously, the number of its node takes room in the word, too.
         """
         exact = math.lcm(*(max(len(each.leaves) - 1, 1) for each in self.hierarchies))
-        return min(exact, _LARGEST_LOSS // max(n_rows * len(self.hierarchies), 1))
+        largest = _LARGEST_LOSS >> position_bits(math.prod(self.shape)) if self.disclose == "node" else _LARGEST_LOSS
+        return min(exact, largest // max(n_rows * len(self.hierarchies), 1))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -149,8 +179,11 @@ class Found:
         node: Level of each quasi-identifier.
         released: Which of the node's possible classes are released, shape (cells,), in mixed radix of the labels.
         statistics: Work of the search.
+        keys: Where it was examined over the classes that occur, their numbers among the possible ones, ascending; what
+            `released` tells is of these.
     """
 
     node: Node
     released: NDArray[np.bool_]
     statistics: Mapping[str, int]
+    keys: NDArray[np.int64] | None = None

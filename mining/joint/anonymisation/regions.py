@@ -99,6 +99,17 @@ class OwnRegions:
         """All rows with each value of a column as one class, shape (1, values)."""
         return np.bincount(self._codes[column], minlength=self._values[column]).astype(np.int64)[None]
 
+    def union_histograms(self, unions: Places, column: str) -> NDArray[np.int64]:
+        """Rows with each value of a column in unions of the regions that remain, shape (unions, values).
+
+        Args:
+            unions: Of each region the union that it belongs to, numbered from 0, shape (regions,).
+            column: A sensitive one with public values.
+        """
+        values, number = self._values[column], int(unions.max()) + 1
+        cells = unions[self.classes] * values + self._codes[column]
+        return np.bincount(cells, minlength=number * values).astype(np.int64).reshape(number, values)
+
     def side_histograms(self, cuts: Cuts, column: str) -> NDArray[np.int64]:
         """Rows with each value of a column left of each cut, then right of each, shape (2 · cuts, values)."""
         values = self._values[column]

@@ -159,8 +159,8 @@ def _leaves(column: Column, quasi: QuasiIdentifier, me: str) -> Leaves:
             places = quasi.hierarchy.align(coded)[coded.codes]
         except ComineError:
             raise InputDataError(
-                f"the data of {me} hold values of '{quasi.name}' that are not {quasi.kind} or that no leaf of the job's "
-                "hierarchy has; correct them, or agree on a hierarchy that has them",
+                f"the data of {me} hold values of '{quasi.name}' that are not {quasi.kind} or that no leaf of the "
+                "job's hierarchy has; correct them, or agree on a hierarchy that has them",
                 party=me,
             ) from None
     return np.asarray(places[column.codes], np.int32)

@@ -8,13 +8,16 @@
        lose less than the best so far, those of great bounds first: they lie near the border between nodes that fail
        and nodes that satisfy, where one failure condemns most others.
        `samarati`: the least height with a satisfying node, by bisection; of its nodes that of least loss.
-    4. Which classes of the found node are released is opened.
+    4. With `keys = "union"`, nodes with too many possible classes that may still be better follow, the coarsest first.
+       If no generalisation condemns it, which of its classes occur is opened (`occurring`), and it is examined over
+       these.
+    5. Which classes of the found node are released is opened.
 
 Where nothing may be suppressed, a satisfying node loses exactly its bound. Otherwise losses stay shared: a bit tells
 whether a node is better than the best so far, and a number how many nodes may still be.
 
-Output:     the node of least loss of those whose possible classes are at most `parameters.MOST_CELLS`, the
-            lexicographically least of equal ones; exactly that of the pooled rows.
+Output:     the node of least loss of those whose possible classes are at most `parameters.MOST_CELLS`, or of all nodes
+            where keys are asked for; the lexicographically least of equal ones, exactly that of the pooled rows.
 Source:     LeFevre, DeWitt and Ramakrishnan, "Incognito", SIGMOD 2005, section 3 (subset property); Samarati,
             "Protecting respondents' identities in microdata release", IEEE TKDE 13(6), 2001, section 5.
 """
@@ -23,15 +26,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.fulldomain.lattice import Lattice, Node
-from link.errors import ConfigurationError
+from anonymize.fulldomain.lattice import Node
 from mining.joint.anonymisation.examination import Examiner, Passed
+from mining.joint.anonymisation.oblivious import no_node
+from mining.joint.anonymisation.occurring import MOST_KEYED
 from mining.joint.anonymisation.parameters import MOST_CELLS, Found
+from mining.joint.anonymisation.public_lattice import PublicLattice
 
 FEW: Final = 3
 """Up to so many quasi-identifiers are told by nodes that are only asked whether they condemn others."""
@@ -40,6 +45,7 @@ FEW_CELLS: Final = 2000
 """The most possible classes of such a node."""
 
 _BATCH_CELLS: Final = 1 << 16
+_COARSER_CELLS: Final = 1 << 18  # of a node that is asked about before a finer one's keys are
 _BATCH: Final = 16  # nodes that are examined at once: one of them could have spared another
 
 
@@ -49,26 +55,26 @@ class Search:
     Args:
         examiner: The parties' means.
         losses: Λ, what all rows lose at each level of each quasi-identifier, shape (levels of all,).
+        most_rows: Of any party, public; needed where keys are asked for.
     """
 
-    def __init__(self, examiner: Examiner, losses: NDArray[np.int64]) -> None:
-        task = examiner.task
+    def __init__(self, examiner: Examiner, losses: NDArray[np.int64], most_rows: int = 0) -> None:
+        task, self.most_rows = examiner.task, most_rows
         self.examiner, self.task = examiner, task
-        self.lattice = Lattice([each.height for each in task.hierarchies])
+        self.lattice = PublicLattice(task, losses)
+        self.bounds, self.cells = self.lattice.bounds, self.lattice.cells
         self.hopeless: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
         self.uncrowded: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
         self.examined: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
-        per_level = np.split(losses, np.cumsum(self.lattice.shape)[:-1])
-        self.bounds: NDArray[np.int64] = _outer(np.add, per_level)
-        sizes = [np.array([len(labels) for labels in each.labels], np.float64) for each in task.hierarchies]
-        self.cells: NDArray[np.float64] = _outer(np.multiply, sizes)
         self.too_large = self.cells > MOST_CELLS
         self.best: Passed | None = None
-        self.in_question: NDArray[np.bool_] = ~self.too_large
+        self.beaten: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
         self.looks = 0
         strict_models = all(model.monotone_with_suppression for model in task.requirements.models)
         self._condemns = (
-            examiner.plain or (examiner.allowed == 0) or (strict_models and task.insider_k <= 1 and task.k_site is None)
+            examiner.plain
+            or (examiner.allowed == 0 and task.requirements.monotone)
+            or (strict_models and task.insider_k <= 1 and task.k_site is None)
         )
 
     async def run(self) -> Found:
@@ -82,15 +88,16 @@ class Search:
             await self._samarati()
         else:
             await self._optimal()
+        if self.task.keys == "union":
+            await self._over_keys()
         if self.best is None:
-            raise ConfigurationError(
-                "even with every quasi-identifier at its highest level the requirements fail for more than "
-                f"{self.examiner.allowed} rows of all parties; allow more suppression or weaken the model"
-            )
-        released = await self.examiner.release(self.best)
-        left = self.too_large & ~self.hopeless & (self.bounds < self.best.bound)
-        statistics = {"nodes": self.lattice.size, "checked": self.looks, "left_out": int(left.sum())}
-        return Found(self.best.node, released, statistics)
+            raise no_node(self.examiner.allowed)
+        released = await self.examiner.release(self.best.node, self.best.good)
+        left = int(np.count_nonzero(self._not_asked()))
+        statistics = {"nodes": self.lattice.size, "checked": self.looks, "left_out": left}
+        if self.task.keys == "union":
+            statistics["unions"] = len(self.examiner.keys)
+        return Found(self.best.node, released, statistics, self.examiner.keys.get(self.best.node))
 
     # -- 2: nodes that tell few quasi-identifiers --------------------------------------------------------------------
     async def _few_quasi_identifiers(self) -> None:
@@ -152,12 +159,41 @@ class Search:
             if self.best is not None:
                 return
 
+    async def _over_keys(self) -> None:
+        """Step 4."""
+        while (pending := np.flatnonzero(self._not_asked() & (self.cells <= MOST_KEYED))).size:
+            order = np.lexsort((self.cells.ravel()[pending], -self.lattice.heights.ravel()[pending]))
+            node = (*map(int, np.unravel_index(pending[order[0]], self.lattice.shape)),)
+            await self._ask_coarser(node)
+            if not self.hopeless[node]:
+                await self.examiner.ask_keys(node, self.most_rows)
+                await self._visit([node])
+
+    async def _ask_coarser(self, node: Node) -> None:
+        """Asks the closest generalisations of a large node whether they condemn it, which tells less than its keys."""
+        above = self.lattice.above(node)
+        useful = self.lattice.zeros(np.bool_)
+        useful[above] = ~(self.too_large | self.uncrowded | self.examined)[above]
+        flat = np.flatnonzero(useful & (self.cells <= _COARSER_CELLS))
+        asked = list[Node]()
+        for place in flat[np.argsort(self.lattice.heights.ravel()[flat], kind="stable")].tolist():
+            coarser = (*map(int, np.unravel_index(place, self.lattice.shape)),)
+            if not any(_comparable(coarser, other) for other in asked):
+                asked.append(coarser)
+            if len(asked) == _BATCH:
+                break
+        await self._ask_crowded(asked)
+
+    def _not_asked(self) -> NDArray[np.bool_]:
+        """Nodes with too many possible classes that may be better than the best."""
+        return self.too_large & ~self.hopeless & ~self.beaten & ~self.examined
+
     def _is_open(self, node: Node) -> bool:
         return not (self.hopeless[node] or self.examined[node] or self.too_large[node])
 
     def _next_batch(self) -> list[Node]:
         """Nodes of which none generalises another, those of great bounds first."""
-        pending = np.flatnonzero(self.in_question & ~self.hopeless & ~self.examined)
+        pending = np.flatnonzero(~self.too_large & ~self.beaten & ~self.hopeless & ~self.examined)
         order = np.lexsort((-self.lattice.heights.ravel()[pending], -self.bounds.ravel()[pending]))
         batch, cells = list[Node](), 0.0
         for flat in pending[order][: 8 * _BATCH].tolist():
@@ -192,7 +228,7 @@ class Search:
         found = sorted((each for each in kept if each is not None), key=lambda each: (each.bound, each.node))
         better = False
         for each in found:
-            if self.in_question[each.node]:
+            if not self.beaten[each.node]:
                 better |= await self._hold_against_best(each)
         if better:
             await self._narrow()
@@ -217,27 +253,17 @@ class Search:
         """Leaves out nodes that can lose no less than the best."""
         best = self.best
         assert best is not None
-        pending = np.flatnonzero(self.in_question & ~self.hopeless & ~self.examined)
+        pending = np.flatnonzero(~self.beaten & ~self.hopeless & ~self.examined)
         if not len(pending):
             return
-        # Of equal losses the first node counts, and nodes stand in lexicographic order.
-        first = int(np.ravel_multi_index(best.node, self.lattice.shape))
-        least = self.bounds.ravel()[pending] + (pending >= first)  # what the best loses at least if it is no better
+        least = self.lattice.least_loss_of(best.node).ravel()[pending]
         order = np.argsort(least, kind="stable")
         pending, least = pending[order], least[order]
         if self.examiner.allowed:
             number = await self.examiner.in_question(f"narrow {self.looks} {best.node}", best, least)
         else:
             number = int(np.count_nonzero(least <= best.bound))
-        self.in_question.ravel()[pending[number:]] = False
-
-
-def _outer(join: np.ufunc, per_level: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One number for each level of each quasi-identifier, joined for every node; in the lattice's shape."""
-    joined = per_level[0]
-    for numbers in per_level[1:]:
-        joined = join(joined[..., None], numbers)
-    return joined
+        self.beaten.ravel()[pending[number:]] = True
 
 
 def _comparable(one: Node, other: Node) -> bool:

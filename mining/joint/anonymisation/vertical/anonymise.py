@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
-from anonymize.models import TCloseness
 from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
@@ -34,7 +33,7 @@ from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
-from mining.joint.anonymisation.models import SensitiveTests, offered
+from mining.joint.anonymisation.models import SensitiveTests, compared_columns, offered
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Counter
 from mining.joint.anonymisation.search import Search
@@ -99,7 +98,7 @@ async def anonymise_columns(
     values = _values(task)
     tested = sorted({model.column for model in models})
     totals = {}
-    for column in sorted({model.column for model in models if isinstance(model, TCloseness)}):
+    for column in compared_columns(task.requirements):
         totals[column] = await _totals(session.lane(f"values of {column}"), held, column)
     pairs = pair_up(session.lane("pairs"), stock)
     two_party = None
@@ -120,7 +119,7 @@ async def anonymise_columns(
         held.n_rows,
         allowed,
         unit,
-        SensitiveTests(models, values, totals, held.n_rows, task.compute),
+        SensitiveTests.of(task, totals, held.n_rows),
         tables,
         local,
         {party: held.places(party) for party in session.parties},
@@ -129,7 +128,6 @@ async def anonymise_columns(
     search.hopeless |= spread(held, local)
     tables.dead |= search.hopeless
     search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
-    search.in_question = ~search.too_large
     found = await search.run()
     whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed)
     told = {

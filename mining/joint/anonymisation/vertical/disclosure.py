@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from anonymize.models import TCloseness
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.assembly import MAX_BOUND
-from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.models import compared_columns
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
 from mining.joint.anonymisation.vertical.contingency import MOST_CELLS
@@ -33,10 +32,10 @@ def openings(task: JointAnonymisation, parties: Sequence[str], alignment: RowAli
     found.append(Declared(LOCAL, everyone, what, nodes, "before the search"))
     what = "what all rows lose at each level of each quasi-identifier"
     found.append(Declared("losses", everyone, what, sum(task.shape), "before the search"))
-    closeness = {model.column for model in offered(task.requirements) if isinstance(model, TCloseness)}
-    if closeness:
-        sizes = sum(len(each.values or ()) for each in task.carried if each.name in closeness)
-        what = "how many common rows have each sensitive value that t-closeness compares with"
+    compared = compared_columns(task.requirements)
+    if compared:
+        sizes = sum(len(each.values or ()) for each in task.carried if each.name in compared)
+        what = "how many common rows have each sensitive value that the model compares with"
         found.append(Declared("sensitive values", everyone, what, sizes, "before the search"))
     what = "whether a node has too many rows in classes that may not be released"
     found.append(Declared("verdicts", everyone, what, _LOOKS * nodes, "once per node that is looked at"))
@@ -82,8 +81,8 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
             "miss the model; no count of any class, and no class of a node that is not chosen",
         ),
     ]
-    if any(isinstance(model, TCloseness) for model in offered(task.requirements)):
-        what = "how many common rows have each value of the columns that t-closeness looks at"
+    if compared_columns(task.requirements):
+        what = "how many common rows have each value of the columns that the model compares with"
         lines.append(Learned(everyone, "count", what))
     if task.max_suppression:
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
