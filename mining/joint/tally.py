@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.masks import Words
 from crypto.protocols.comparison import at_least
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum, shared_sum, word_for
@@ -141,9 +142,11 @@ class Tally:
         if not len(counts):
             return _NONE if self._learns_supports else None
         totals = await self._open_sums(self.session.lane(name), counts, most)
-        if totals is not None and (totals < self.min_count).any():
+        if totals is None:
+            return None
+        if (totals < self.min_count).any():
             raise no_sum(self.session)
-        return totals
+        return totals.astype(np.int64)
 
     async def _open_all(self, lane: Session, counts: Addends, most: int | None) -> tuple[Mask, Counts | None]:
         """The learners compare what is opened to them; the first tells the others which candidates are frequent."""
@@ -161,18 +164,19 @@ class Tally:
         frequent = totals >= self.min_count
         if outsiders and lane.me == learners[0]:
             await lane.open("frequent", frequent.view(np.uint8), outsiders)
-        return frequent, totals[frequent]
+        return frequent, totals[frequent].astype(np.int64)
 
-    async def _open_sums(self, lane: Session, counts: Addends, most: int | None) -> Counts | None:
+    async def _open_sums(self, lane: Session, counts: Addends, most: int | None) -> Words | None:
+        """The sums at a learner, in short words: there may be millions of them, of which few are frequent."""
         most = self.n_rows if most is None else most
         words = counts.astype(word_for(most))
         totals = await secure_sum(lane, self.secrets, words, label="supports", to=self.task.learners)
         if totals is None:
             return None
         below = counts.dtype == np.int64 and bool((totals < words).any())  # shares tell nothing of the least sum
-        if below or (totals > most).any():
+        if below or int(totals.max(initial=0)) > most:
             raise no_sum(lane)
-        return totals.astype(np.int64)
+        return totals
 
     async def _compare(self, lane: Session, addends: Addends) -> Mask:
         if addends.dtype == np.int64:
