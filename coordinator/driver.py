@@ -327,8 +327,8 @@ def _warm_up() -> None:
         import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 
         import coordinator.released  # noqa: F401
-        import jobs.document  # noqa: F401
-        import jobs.folder  # noqa: F401
+        import jobs.document
+        import jobs.folder
         import jobs.report.content  # noqa: F401
         from jobs.report import prepare
 
