@@ -152,7 +152,11 @@ class Replacement(_Part):
     scales: dict[str, float] = Field(default={}, description="What a value of 0 is compared with; the range if absent.")
     influences: dict[str, float] = Field(default={}, description="ζ by column; 1 if absent.")
     weights: dict[str, float] = Field(default={}, description="By numeric column, its weight in β; 1 if absent.")
-    omitted: list[int] = Field(default=[], description="Positions of input rows that are not published, ascending.")
+    omitted: list[int] | None = Field(
+        default=[],
+        description="Positions of input rows that are not published, ascending; null where the published rows are "
+        "sorted, so that none stands beside its original.",
+    )
     unmet: int = Field(default=0, description="Published records that miss the thresholds, the best of their tries.")
 
 

@@ -134,13 +134,15 @@ def replacement_of(release: Release, table: Table) -> Replacement | None:
         return None
     least, greatest = told["alpha"]
     given = table.n_rows + table.dropped
+    # Positions put each row beside its original. Of sorted rows they would only tell which records are missing.
+    in_order = told.get("row_order") != "sorted"
     return Replacement(
         **{name: dict(told[name]) for name in ("ranges", "scales", "influences", "weights")},
         alpha_min=least,
         alpha_max=greatest,
         ch_max=told["ch_max"],
         beta=told["beta"],
-        omitted=np.setdiff1d(np.arange(given), table.kept[release.rows]).tolist(),
+        omitted=np.setdiff1d(np.arange(given), table.kept[release.rows]).tolist() if in_order else None,
         unmet=0 if told["exhausted"] == "suppress" else int(release.statistics["exhausted"]),
     )
 

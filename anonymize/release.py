@@ -116,7 +116,7 @@ def sorted_rows(release: Release) -> Release:
     """The same release with its rows in the order of their published cells, column by column.
 
     Rows that stay in the input's order tell it: of a table that is sorted by age, a row's place tells the age that its
-    cell hides. Sorted rows tell no more than the rows as a multiset.
+    cell hides. Sorted rows tell no more than the rows as a multiset. The details say so, as `row_order`.
     """
     order = pc.sort_indices(plain(release.table), [(name, "ascending") for name in release.table.column_names])
     at = order.to_numpy()
@@ -125,6 +125,7 @@ def sorted_rows(release: Release) -> Release:
         table=release.table.take(order),
         rows=None if release.rows is None else release.rows[at],
         classes=None if release.classes is None else release.classes[at],
+        details={**release.details, "row_order": "sorted"},
     )
 
 

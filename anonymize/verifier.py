@@ -9,7 +9,9 @@ replaced only the original shows what holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -143,6 +145,7 @@ def _columns(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
 def _rows(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
     same = certificate.published == text.num_rows
     yield Finding("published rows", str(certificate.published), str(text.num_rows), same)
+    yield from _suppressed(certificate)
     for name, counts in certificate.sensitive_counts.items():
         if counts is None:
             fair = certificate.suppressed > 0 and certificate.suppression != "keep"
@@ -151,6 +154,20 @@ def _rows(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
         else:
             total = sum(counts.values())
             yield Finding(f"input's rows by {name}", str(certificate.rows), str(total), certificate.rows == total)
+
+
+def _suppressed(certificate: Certificate) -> Iterator[Finding]:
+    """Whether no more rows were left out than the certificate allows, if it tells that."""
+    share = certificate.parameters.get("max_suppression")
+    if share is None:
+        return
+    try:
+        most = math.floor(Fraction(str(share)) * certificate.rows)
+    except (ValueError, ZeroDivisionError):
+        yield Finding("suppressed rows", "a share of rows as max_suppression", f"{share}, which is none", False)
+        return
+    allowed = certificate.suppressed <= most
+    yield Finding("suppressed rows", f"{most} at most", str(certificate.suppressed), allowed)
 
 
 def _same_original(certificate: Certificate, original: Path) -> Finding:

@@ -97,11 +97,14 @@ def _federation(place: Path, rows: pa.Table, owners: np.ndarray[tuple[int], np.d
     for number, path in enumerate(files.values()):
         arrow_csv.write_csv(rows.filter(pa.array(owners == number)), path)
     federation = LoopbackFederation.prepare(place, "people", files)
+    roles = ", ".join([*(f'{name} = ["quasi_identifiers"]' for name in COLUMNS), 'occupation = ["sensitive"]'])
     for party in PARTIES:
         path = place / party / "party.toml"
         text = path.read_text().replace('kind = "transactions"', 'kind = "table"\nid = []')
         path.write_text(
-            text.replace('format = "basket"', 'format = "csv"').replace('"rules"]', '"rules", "anonymize"]')
+            text.replace('format = "basket"', 'format = "csv"').replace(
+                '"rules"]', f'"rules", "anonymize"]\ncolumns = {{ {roles} }}'
+            )
         )
     return federation
 

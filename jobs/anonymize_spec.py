@@ -70,7 +70,8 @@ class JointAnonymizeSection(Section):
         insider_k: Without its own rows a party is left with none of a class, or with so many: `INSIDER_K` by default
             where parties hold rows; where they hold columns it means nothing.
         insiders: The same without the rows of up to so many parties that put theirs together.
-        origin: `hidden`: nobody sees whose row is whose. `shown`: a column tells it, which needs `k_site`.
+        origin: `hidden`: nobody sees whose row is whose. `shown`: a column tells it, which needs a
+            `k_site` of at least 2.
         k_site: No party has fewer rows in a class, but it may have none.
         disclose: `verdicts`: all parties learn of each node that is looked at whether it satisfies. `node`: of the
             chosen node alone, for which all nodes within `node_cells` are examined.
@@ -127,6 +128,10 @@ class JointAnonymizeSection(Section):
             raise ValueError(
                 'origin = "shown" tells whose a row is, so that k in the union protects nobody; give k_site, the rows '
                 "of one party that a class needs"
+            )
+        if self.origin == "shown" and self.k_site == 1:
+            raise ValueError(
+                'k_site = 1 sets no rule, and origin = "shown" tells whose a row is; give a k_site of at least 2'
             )
         if self.algorithm == "mondrian" and self.max_suppression:
             raise ValueError('algorithm = "mondrian" leaves no row out; leave max_suppression out')

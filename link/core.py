@@ -1,13 +1,17 @@
 """What all lanes of a session share: frames in order, limits, waits, the transcript and the ledger.
 
 `SessionCore` takes frames from the transport and hands them to the lanes; protocols see only `link.session.Session`.
+
+A session may use as many lanes as it likes, one after another: a lane takes up a place only while frames wait in it to
+be read. What is left of it then is its two chains in the transcript, about 0.5 kB per peer. Their numbers of frames
+tell for ever which number comes next, so that a copy of an old frame is known as one, and no number is given twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -33,7 +37,7 @@ CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
 MAX_BUFFERED_BYTES = 2 << 30  # what a peer may send ahead of what the protocol has read
 MAX_AHEAD = 4096  # frames out of order per lane
-MAX_LANES = 4096  # lanes that a peer may write to
+MAX_LANES = 4096  # lanes in which frames of one peer wait to be read
 
 MAX_ROUND = 1 << 30
 MAX_REASON = 1000  # characters of a peer's reason to end the job
@@ -101,13 +105,11 @@ class _Arrived(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Inbound:
-    """Frames of one peer and lane, put back into order."""
+class _Unread:
+    """Frames of one peer and lane that wait to be read: those in order, and those that came before their turn."""
 
-    next_seq: int = 0
-    ahead: dict[int, _Arrived] = field(default_factory=dict)
     ready: deque[_Arrived] = field(default_factory=deque)
-    waiter: asyncio.Future[None] | None = None
+    ahead: dict[int, _Arrived] = field(default_factory=dict)
 
 
 class SessionCore:
@@ -136,8 +138,8 @@ class SessionCore:
         self.deadline_s = deadline_s
         self.bytes_sent = self.bytes_received = self.buffered = 0
         self.failure: ComineError | None = None
-        self.inbound: dict[tuple[str, str], _Inbound] = {}
-        self.next_out: dict[tuple[str, str], int] = {}
+        self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
+        self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
         self._early: list[tuple[str, Frame]] = []
         self._early_bytes = 0
@@ -156,8 +158,8 @@ class SessionCore:
         """Ends every wait; the first error counts."""
         if self.failure is None:
             self.failure = error
-        for inbound in self.inbound.values():
-            _wake(inbound)
+        for waiter in self.waiters.values():
+            _wake(waiter)
 
     def _accept(self, peer: str, frame: Frame) -> None:
         if frame.sender != peer:
@@ -173,7 +175,7 @@ class SessionCore:
             raise ended_by(peer, self.terms.parties, body)
         if frame.lane != HELLO_LANE:
             if not self.session_id:
-                self.early(peer, frame, len(body))
+                self.early(peer, frame, _size(frame, body))
                 return
             if frame.session != self.session_id:
                 raise UnexpectedMessage(f"{peer} sent a frame of another session", party=peer)
@@ -197,31 +199,38 @@ class SessionCore:
             self.deliver(peer, frame)
 
     def _order(self, peer: str, frame: Frame, body: bytes) -> None:
-        inbound = self.lane_from(peer, frame.lane)
-        if frame.seq < inbound.next_seq or frame.seq in inbound.ahead:
+        lanes, lane = self.unread[peer], frame.lane
+        unread, due = lanes.get(lane), self.transcript.frames(peer, "received", lane)
+        if frame.seq < due or (unread is not None and frame.seq in unread.ahead):
             return  # a transport may deliver twice; the first copy counts
-        if frame.seq - inbound.next_seq > MAX_AHEAD:
-            raise LimitExceeded(f"{peer} skipped {frame.seq - inbound.next_seq} frames", party=peer)
-        self.buffered += len(body)
+        if frame.seq - due > MAX_AHEAD:
+            raise LimitExceeded(f"{peer} skipped {frame.seq - due} frames", party=peer)
+        self.buffered += _size(frame, body)
         if self.buffered > MAX_BUFFERED_BYTES:
             raise LimitExceeded(f"{peer} sent more than {MAX_BUFFERED_BYTES} bytes ahead of the protocol", party=peer)
-        inbound.ahead[frame.seq] = _Arrived(frame, body)
-        while (following := inbound.ahead.pop(inbound.next_seq, None)) is not None:
-            inbound.next_seq += 1
-            self.bytes_received += _size(following)
-            self.transcript.add(peer, "received", *following)
-            inbound.ready.append(following)
-        if inbound.ready:
-            _wake(inbound)
-
-    def lane_from(self, peer: str, lane: str) -> _Inbound:
-        """What has come from `peer` on `lane`."""
-        inbound = self.inbound.get((peer, lane))
-        if inbound is None:
-            if sum(p == peer for p, _ in self.inbound) >= MAX_LANES:
+        if unread is None:
+            if len(lanes) >= MAX_LANES:
                 raise LimitExceeded(f"{peer} opened more than {MAX_LANES} lanes", party=peer)
-            inbound = self.inbound[peer, lane] = _Inbound()
-        return inbound
+            unread = lanes[lane] = _Unread()
+        unread.ahead[frame.seq] = _Arrived(frame, body)
+        while (following := unread.ahead.pop(due, None)) is not None:
+            due += 1
+            self.bytes_received += _size(*following)
+            self.transcript.add(peer, "received", *following)
+            unread.ready.append(following)
+        if unread.ready and (waiter := self.waiters.get((peer, lane))) is not None:
+            _wake(waiter)
+
+    def _read(self, peer: str, lane: str) -> _Arrived | None:
+        """The next frame of a lane, if it is there; a lane that has been read to its end gives up its place."""
+        unread = self.unread[peer].get(lane)
+        if unread is None or not unread.ready:
+            return None
+        arrived = unread.ready.popleft()
+        self.buffered -= _size(*arrived)
+        if not unread.ready and not unread.ahead:
+            del self.unread[peer][lane]
+        return arrived
 
     # -- for the lanes -----------------------------------------------------------------------------------------------
     async def post(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
@@ -240,33 +249,30 @@ class SessionCore:
 
     async def transmit(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
         """Sends a frame whatever the state of the session."""
-        seq = self.next_out.get((to, lane), 0)
-        self.next_out[to, lane] = seq + 1
         frame = Frame(
             session=self.session_id or self.terms.job_id,
             sender=self.me,
             receiver=to,
             lane=lane,
-            seq=seq,
+            seq=self.transcript.frames(to, "sent", lane),
             type=kind.DESCRIPTOR.full_name,
             body=body,
             last=last,
             round=round_,
         )
-        self.bytes_sent += _size(_Arrived(frame, body))
+        self.bytes_sent += _size(frame, body)
         self.transcript.add(to, "sent", frame, body)
         await self.transport.send(to, frame)
 
     async def take(self, frm: str, lane: str, kind: type[Message]) -> _Arrived:
         """Waits for the next frame of a peer on a lane, which must hold a message of this type."""
-        inbound = self.lane_from(frm, lane)
-        while not inbound.ready:
+        while (arrived := self._read(frm, lane)) is None:
             if self.failure is not None:
                 raise self.failure
-            inbound.waiter = asyncio.get_running_loop().create_future()
+            waiter = self.waiters[frm, lane] = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout_at(self.deadline):
-                    await inbound.waiter
+                    await waiter
             except TimeoutError:
                 raise DeadlineExceeded(
                     f"{self.me} waited for {kind.DESCRIPTOR.name} of {frm} until the job's deadline of "
@@ -274,22 +280,21 @@ class SessionCore:
                     party=frm,
                 ) from None
             finally:
-                inbound.waiter = None
-        frame, body = inbound.ready.popleft()
-        self.buffered -= len(body)
+                if self.waiters.get((frm, lane)) is waiter:
+                    del self.waiters[frm, lane]
+        frame, _ = arrived
         if frame.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
                 f"{frm} sent {frame.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
                 party=frm,
             )
-        return _Arrived(frame, body)
+        return arrived
 
 
-def _size(arrived: _Arrived) -> int:
+def _size(frame: Frame, body: bytes) -> int:
     """Bytes of a frame, as protobuf writes it but for the lengths of its numbers; its own count would copy the body."""
-    frame = arrived.frame
     names = len(frame.sender) + len(frame.receiver) + len(frame.lane) + len(frame.type)
-    return len(arrived.body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
+    return len(body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
 def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
@@ -313,6 +318,6 @@ def printable(words: str) -> str:
     return "".join(c if c.isprintable() else " " for c in words[:MAX_REASON])
 
 
-def _wake(inbound: _Inbound) -> None:
-    if inbound.waiter is not None and not inbound.waiter.done():
-        inbound.waiter.set_result(None)
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

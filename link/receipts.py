@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from link.errors import ProtocolViolation
 from link.identity import Identity, verify
 from link.session import Session
-from link.transcript import Direction
+from link.transcript import Direction, folded
 from link.trust import Trust
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
@@ -80,7 +80,7 @@ class Receipts:
         without = session.lane(LANE).path
 
         def heads(direction: Direction) -> list[ChainHead]:
-            return [head for head in session.transcript.heads(peer, direction) if head.lane != without]
+            return folded([head for head in session.transcript.heads(peer, direction) if head.lane != without])
 
         return Receipt(
             session=session.id,
@@ -159,7 +159,7 @@ def differences(mine: Receipt, theirs: Receipt, *, ended: bool = True) -> Iterat
         mine: One party's receipt.
         theirs: The other's.
         ended: Whether both speak of the whole session; if not, frames may still have been under way, so only the heads
-            of lanes with equal numbers of frames are compared.
+            of lanes, or of lanes taken together, with equal numbers of frames are compared.
 
     Yields:
         The direction, as seen by `mine`, and the lane.

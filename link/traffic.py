@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from link.core import CHUNK_BYTES, FRAME_OVERHEAD_BYTES, HELLO_LANE
 from link.receipts import LANE as RECEIPTS
+from link.transcript import folded
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Hello, Opening, Proof, Receipt, SignedReceipt
 
@@ -112,10 +113,12 @@ def receipts(traffic: Traffic, suite: str, certificate_bytes: dict[str, int]) ->
         certificate_bytes: By party, the size of its certificate in PEM form.
     """
     heads = {
-        (sender, receiver): [
-            ChainHead(lane=lane, frames=frames, head=bytes(_ID_BYTES))
-            for lane, frames in traffic._lanes[sender, receiver].items()
-        ]
+        (sender, receiver): folded(
+            [
+                ChainHead(lane=lane, frames=frames, head=bytes(_ID_BYTES))
+                for lane, frames in traffic._lanes[sender, receiver].items()
+            ]
+        )
         for sender in traffic.parties
         for receiver in traffic.others(sender)
     }

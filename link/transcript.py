@@ -1,15 +1,23 @@
-"""Hash chains over all frames of a session: what A records as sent to B is what B records as received from A."""
+"""Hash chains over all frames of a session: what A records as sent to B is what B records as received from A.
+
+A receipt is one frame, so it names only so many lanes one by one; of a session with more, `folded` takes the lanes
+beneath a common path together.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from protos.v1.link_pb2 import ChainHead, Frame
 
 Direction = Literal["sent", "received"]
+
+MAX_HEADS_BYTES: Final = 1 << 20  # of one direction: a receipt of both, with its certificate, fits into a frame
+_DEEPEST: Final = 16  # parts of a path that are told apart where lanes are taken together
 
 
 @dataclass(slots=True)
@@ -49,7 +57,51 @@ class Transcript:
         """Records a frame that left for, or arrived from, `peer`."""
         self._chains[peer, direction].setdefault(frame.lane, Chain()).add(frame, body)
 
+    def frames(self, peer: str, direction: Direction, lane: str) -> int:
+        """How many frames of a lane have been recorded, which is the number of the next one."""
+        chain = self._chains[peer, direction].get(lane)
+        return 0 if chain is None else chain.frames
+
     def heads(self, peer: str, direction: Direction) -> list[ChainHead]:
         """The state of all chains with `peer`, by lane name."""
         chains = self._chains.get((peer, direction), {})
         return [ChainHead(lane=lane, frames=c.frames, head=c.head) for lane, c in sorted(chains.items())]
+
+
+def folded(heads: Sequence[ChainHead]) -> list[ChainHead]:
+    """The chains of one peer and direction, few enough for a receipt.
+
+    Up to `MAX_HEADS_BYTES` of them stay as they are. Of more, all lanes beneath a path become one head, `PATH/*`, at
+    the greatest depth that leaves few enough: its frames are theirs together, and its hash is over all their hashes.
+    Both ends of a session that has ended do the same, since their chains are the same. Before that an equal number of
+    frames still means equal frames: no lane has received more than was sent on it.
+
+    Args:
+        heads: The chains, in the order of their lanes.
+    """
+    found = list(heads)
+    depth = min(_DEEPEST, max((head.lane.count("/") for head in heads), default=0))
+    while depth > 0 and sum(head.ByteSize() for head in found) > MAX_HEADS_BYTES:
+        depth -= 1
+        found = _folded_at(depth, heads)
+    return found
+
+
+def _folded_at(depth: int, heads: Sequence[ChainHead]) -> list[ChainHead]:
+    """Takes together the lanes whose paths have more than `depth` parts."""
+    found: list[ChainHead] = []
+    beneath: dict[str, list[ChainHead]] = defaultdict(list)
+    for head in heads:
+        parts = head.lane.split("/", depth + 1)
+        if len(parts) <= depth + 1:
+            found.append(head)
+        else:
+            beneath["/".join((*parts[:-1], "*"))].append(head)
+    for path, lanes in beneath.items():
+        digest = hashlib.sha256()
+        for lane in lanes:
+            digest.update(hashlib.sha256(lane.lane.encode()).digest())
+            digest.update(lane.frames.to_bytes(8, "big"))
+            digest.update(lane.head)
+        found.append(ChainHead(lane=path, frames=sum(lane.frames for lane in lanes), head=digest.digest()))
+    return sorted(found, key=lambda head: head.lane)

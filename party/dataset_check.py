@@ -9,13 +9,17 @@ from typing import Final
 import numpy as np
 
 from link.errors import ConfigurationError, InputDataError
+from mining.hiding.sensitive import Thresholds
 from mining.item_columns import Itemisation, item_columns
 from mining.tables import Table
+from mining.thresholds import minimum_count
 from mining.transactions import Transactions
 from party.anonymization.check import check_releases
 from party.config import DatasetSection
 from party.dataset_hints import Hint, hints, other_format
+from party.hidden_rules import HidingSection
 from party.queries.conditions import check_columns
+from party.rules import PolicySection
 from party.sources import read_dataset
 from party.table_hints import table_hints
 
@@ -122,11 +126,14 @@ class DatasetCheck:
     problem: str = ""
 
 
-def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> DatasetCheck:
+def check_dataset(
+    dataset: DatasetSection, policy: PolicySection | None = None, *, show_items: bool = False
+) -> DatasetCheck:
     """Reads a dataset as a job would, and looks at it.
 
     Args:
         dataset: With a source that is absolute, or relative to the current folder.
+        policy: For jobs on it, where there is one already.
         show_items: Whether `problem` may name a column that is an item.
     """
     try:
@@ -145,4 +152,20 @@ def check_dataset(dataset: DatasetSection, *, show_items: bool = False) -> Datas
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
     if isinstance(data, Table):
         return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), table_hints(data))
-    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), hints(data, dataset))
+    found = hints(data, dataset)
+    if policy is not None and dataset.hiding is not None:
+        found += _found_below(data.n_rows, dataset.hiding, policy)
+    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), found)
+
+
+def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:
+    """Jobs that may ask for less than what rules are hidden from; in transactions of this party's own."""
+    hidden = Thresholds(hiding.min_support, hiding.min_confidence).least_count(n_rows)
+    asked = policy.min_count or 1
+    if policy.min_count is None and policy.min_support is not None:
+        asked = minimum_count(policy.min_support, n_rows)
+    if asked >= hidden or not {"itemsets", "rules"} & set(policy.tasks):
+        return ()
+    sentence = f"jobs may ask for counts from {asked} on, and [dataset.hiding] hides rules from {hidden} on only"
+    advice = "lower its min_support, or set a higher min_support or min_count in [dataset.policy]"
+    return (Hint("hiding", f"{sentence}, so that a job could find them below; {advice}"),)

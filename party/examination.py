@@ -22,6 +22,7 @@ from party.config import PartyConfig
 from party.dataset_check import DatasetCheck, check_dataset
 from party.identity import check_identity
 from party.privacy_budget import NAMES, short
+from party.shared_sources import check_sources
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -75,7 +76,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         config = PartyConfig.load(party_toml)
     except ComineError as error:
         return Examination(None, (Finding("configuration", "problem", _bare(error)),))
-    findings = [Finding("configuration", "ok", f"{party_toml} can be read")]
+    findings = [_configuration(config, party_toml)]
     federation: Federation | None = None
     try:
         federation = Federation.load(config.party.federation)
@@ -89,13 +90,23 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         findings += _certificate(identity)
     except ComineError as error:
         findings.append(Finding("certificate", "problem", _bare(error)))
-    findings += [_port(config, party_toml), _state(config.party.state_dir), *_privacy(config)]
-    datasets = (check_dataset(dataset, show_items=show_items) for dataset in config.dataset)
+    findings += [_port(config, party_toml), _state(config.party.state_dir), *_privacy(config), *_releases(config)]
+    datasets = (
+        check_dataset(dataset, config.policy_of(dataset.name), show_items=show_items) for dataset in config.dataset
+    )
     return Examination(config.party.name, tuple(findings), tuple(datasets))
 
 
 def _bare(error: ComineError) -> str:
     return error.message.removesuffix(".")
+
+
+def _configuration(config: PartyConfig, party_toml: Path) -> Finding:
+    try:
+        check_sources(config.dataset)
+    except ComineError as error:
+        return Finding("configuration", "problem", _bare(error))
+    return Finding("configuration", "ok", f"{party_toml} can be read")
 
 
 def _federation(config: PartyConfig, federation: Federation) -> Iterator[Finding]:
@@ -171,6 +182,19 @@ def _privacy(config: PartyConfig) -> Iterator[Finding]:
                 "warning",
                 f"jobs without noise may run on {dataset.name}, and no epsilon bounds what they tell; write exact = "
                 '"refuse" or "allow" under [dataset.privacy]',
+            )
+
+
+def _releases(config: PartyConfig) -> Iterator[Finding]:
+    """Tables of which joint releases may be made, and of which nobody says what may be in them."""
+    for dataset in config.dataset:
+        policy = config.policy_of(dataset.name)
+        if dataset.kind == "table" and "anonymize" in policy.tasks and policy.columns is None:
+            yield Finding(
+                "policy",
+                "warning",
+                f"jobs may release rows of {dataset.name}, and no rule says which columns, so a person decides on each "
+                "of them; write columns under [dataset.policy]",
             )
 
 

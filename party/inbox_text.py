@@ -113,8 +113,12 @@ def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
 
 def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
     own = plan["parties"][party]
-    yield f"{_bytes(own['bytes_sent'])} sent, {_bytes(own['bytes_received'])} received, {plan['rounds']} rounds"
-    yield f"{own['seconds']:.2g} s, {_bytes(own['memory_bytes'])} of memory"
+    least = "at least " if plan["is_least"] else ""
+    yield f"{least}{_bytes(own['bytes_sent'])} sent, {_bytes(own['bytes_received'])} received, {plan['rounds']} rounds"
+    if plan["rounds_at_most"] is not None:
+        most = f"{_bytes(own['bytes_sent_at_most'])} sent, {_bytes(own['bytes_received_at_most'])} received"
+        yield f"at most {most}, {plan['rounds_at_most']} rounds"
+    yield f"{least}{own['seconds']:.2g} s, {_bytes(own['memory_bytes'])} of memory"
     yield from (f"- {assumption}" for assumption in plan["assumptions"])
 
 

@@ -60,16 +60,22 @@ kind = {kind}
 [policy]
 approve = "manual"              # a person decides on every job: comine party inbox|show|approve|deny {file}
                                 # "auto" approves whatever the rules below allow
-tasks = ["itemsets", "rules"]   # what jobs may compute; also "align", "naive-bayes", "decision-tree", "k-means"
+tasks = ["itemsets", "rules"]   # what jobs may compute; also "align", "naive-bayes", "decision-tree", "k-means" and
+                                # "anonymize", which publishes rows: see columns and min_insider_k
 min_parties = 3                 # with two parties, a sum tells each the other's number
 min_support = 0.001             # the lowest support that a job may ask for as a fraction of all parties' transactions,
-min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody
+min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody;
+                                # so many rows are in each class of a release, too
+min_insider_k = 2               # rows of others in a class of a release, or none, once a party takes its own away
 party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without
                                 # somebody would be that somebody's number
 # coordinators = ["analyst"]    # who may propose jobs; all coordinators of the federation otherwise
 # peers = ["south", "east"]     # who may take part; all of the federation file otherwise
 # max_length = 5                # the most items of an itemset; the job must set a limit no higher
-# withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them
+# withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them; of tables these are
+                                # column=value, and no release has a column that may hold what matches
+# columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
+                                # "sensitive" and "insensitive", as they are; without it a person decides on each
 # max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
 # max_jobs_period = "30d"
 # min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few

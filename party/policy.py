@@ -25,6 +25,7 @@ from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.transactions import matching
 from party.case import Case, Earlier, Verdict, listed
 from party.privacy_rules import PRIVACY_RULES, budget_verdicts
+from party.release_rules import RELEASE_RULES, min_count_of_release, needs_a_person, withheld_columns
 from party.rules import ApprovalRule, PolicySection
 
 Approval = Literal["auto", "manual"]
@@ -200,7 +201,7 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     if case.spec.trains:
         return _min_count_of_model(least, case)
     if case.spec.anonymizes:
-        return _at_least_k(least, case)
+        return min_count_of_release(least, case)
     asked = case.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", None
     if asked is None:
@@ -229,13 +230,6 @@ def _min_count_of_model(least: int, case: Case) -> Verdict:
     return Verdict("min_count", allows, refusal)
 
 
-def _at_least_k(least: int, case: Case) -> Verdict:
-    """Of a release the classes are what counts are told of."""
-    k = case.spec.anonymization.model.k or 0
-    refusal = f"asks for classes of at least {least} rows (rule min_count), and the job has k = {k}"
-    return Verdict("min_count", f"releases with k of at least {least}", refusal if k < least else None)
-
-
 def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
     asked = case.spec.itemsets.max_length
     return _at_most("max_length", policy.max_length, asked, "none" if asked is None else str(asked))
@@ -244,6 +238,8 @@ def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
 def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
     if not policy.withhold:
         return None
+    if case.spec.anonymizes:
+        return withheld_columns(policy, case)
     given, refusal = case.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
     if missing and (given.catalogue is None or matching(given.catalogue, missing)):
@@ -271,20 +267,6 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
     if asked not in policy.disclose:
         refusal = f"allows disclose = {listed(policy.disclose)} only, and the job has '{asked}' (rule disclose)"
     return Verdict("disclose", ", ".join(policy.disclose), refusal)
-
-
-def _keys(policy: PolicySection, case: Case) -> Verdict | None:
-    """The one rule that refuses where nothing is written: what such a job tells is seldom expected of a release."""
-    asked, allows = case.spec.anonymization.keys, policy.keys or "none"
-    if policy.keys is None and asked == "none":
-        return None
-    refusal = None
-    if asked not in ("none", allows):
-        refusal = (
-            'does not allow keys = "union", by which all learn which combinations of values occur (rule keys); leave '
-            "keys out of the job"
-        )
-    return Verdict("keys", allows, refusal)
 
 
 def _compute(policy: PolicySection, case: Case) -> Verdict | None:
@@ -424,7 +406,7 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _withhold,
     _max_candidates,
     _disclose,
-    _keys,
+    *RELEASE_RULES,
     _compute,
     _engines,
     _helpers,
@@ -451,13 +433,14 @@ _OF_ITEMSETS: Final = frozenset(
     }
 )  # which say nothing to a task without itemsets
 _OF_MODELS: Final = frozenset({_min_count, _compute, _engines})  # of these, what says something to models
-_OF_RELEASES: Final = frozenset({_min_count, _keys, _compute})  # and to releases, whose classes have k rows
-_RELEASES_ALONE: Final = frozenset({_keys})  # says nothing to any other task
+_RELEASES_ALONE: Final = frozenset(RELEASE_RULES)  # which say nothing to any other task
+_OF_RELEASES: Final = _RELEASES_ALONE | {_min_count, _withhold, _compute}  # what says something to releases
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:
     fitting = (rule.decide for rule in policy.approval if _fits(rule, case))
-    return next(fitting, policy.approve)
+    found = next(fitting, policy.approve)
+    return "manual" if found == "auto" and needs_a_person(policy, case) else found
 
 
 def _fits(rule: ApprovalRule, case: Case) -> bool:

@@ -11,9 +11,10 @@ from jobs.federation import Name
 from jobs.itemsets_spec import Pattern
 from jobs.privacy_spec import Delta, Epsilon, PrivacyModel
 from jobs.spec import Task
-from jobs.spec_values import DataName, Duration, seconds
+from jobs.spec_values import ColumnName, DataName, Duration, seconds
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine
+from party.column_roles import Roles
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
 
@@ -84,9 +85,14 @@ class Rules(_Section):
         peers: Parties that may take part beside this one; all of the federation, where absent.
         min_parties: The fewest parties of a job, this one included.
         min_support: The lowest support that a job may ask for, as a fraction.
-        min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to.
+        min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to; of
+            a joint release the least k, and the least `k_site` where it shows origins.
         max_length: The most items of an itemset; the job must set a limit that is no higher.
-        withhold: Patterns of items that no job may see: the job must exclude each of them.
+        withhold: Patterns of items that no job may see: the job must exclude each of them. A release has no column
+            `column` of which an item `column=value` could match.
+        columns: Columns that a joint release may have, and in which roles: `quasi_identifiers` are generalised, others
+            published as they are. Where absent, a person decides on every release, whatever `approve` says.
+        min_insider_k: The least `insider_k` of a joint release of rows.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
         max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.
         max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
@@ -119,6 +125,8 @@ class Rules(_Section):
     min_count: Count | None = None
     max_length: Count | None = None
     withhold: tuple[Pattern, ...] = ()
+    columns: dict[ColumnName, Roles] | None = Field(default=None, min_length=1)
+    min_insider_k: Count | None = None
     party_sets: Literal["fixed"] | None = None
     max_jobs: Count | None = None
     max_jobs_period: Duration | None = None

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from crypto.primitives.randomness import Randomness
-from jobs.audit.events import Ended, Event, RulesHidden, Started
+from jobs.audit.events import Ended, RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.hybrid_parameters import is_estimated
@@ -21,7 +21,6 @@ from link.errors import (
     ComineError,
     DeadlineExceeded,
     InputDataError,
-    InternalError,
     JobCancelled,
     PeerError,
     ResourceError,
@@ -31,6 +30,7 @@ from link.errors import (
 from party.charging import charge_start, charged
 from party.consent import spec_of
 from party.dealing import CoordinatorDealings
+from party.ending import WORDS, end_record, ended, present, public
 from party.job import Job
 from party.job_transport import JobTransport
 from party.progress import check_goes_on, check_same_rows, forget, forget_stale, keeper_of
@@ -47,7 +47,6 @@ from protos.v1.control_pb2 import (
     RELEASING,
     RUNNING,
     SUCCEEDED,
-    JobEvent,
     JobState,
     Release,
     ResultHeader,
@@ -61,9 +60,6 @@ POLL_S: Final = 0.25  # between two looks for decisions of people, while one is 
 BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
 ABORT_S: Final = 2.0  # for which a peer may keep this party from telling that it ends the job
 CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
-
-_Early = Literal["failed", "cancelled", "expired"]
-_WORDS: Final[dict[JobState.ValueType, _Early]] = {FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired"}
 
 
 class SessionHost:
@@ -95,7 +91,14 @@ class SessionHost:
             error = PeerError(
                 f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
             )
-            await self._end_record(record, FAILED, error, *charged(self._room.ledger, record.job_id, record.attempt))
+            await end_record(
+                self._room,
+                self._now(),
+                record,
+                FAILED,
+                error,
+                *charged(self._room.ledger, record.job_id, record.attempt),
+            )
         self._forget_stale()
         for record in store.within((FAILED, CANCELLED)):
             if record.expiry > self._now() and lost(record.error_code):
@@ -104,10 +107,10 @@ class SessionHost:
             try:
                 spec = spec_of(record)
             except ComineError as error:
-                await self._end_record(record, CANCELLED, error)
+                await end_record(self._room, self._now(), record, CANCELLED, error)
                 continue
             if record.expiry <= self._now():
-                await self._end_record(record, EXPIRED, self._expired())
+                await end_record(self._room, self._now(), record, EXPIRED, self._expired())
             else:
                 self._admit(record, spec)
         self._room.tables.recover()
@@ -137,7 +140,7 @@ class SessionHost:
             UnexpectedMessage: There is none; whose else it may be is not told.
         """
         if (job := self._jobs.get(job_id)) is None and (record := self._room.store.get(job_id)) is not None:
-            job = Job(record.job_id, spec_of(record), record.coordinator, _present(record))
+            job = Job(record.job_id, spec_of(record), record.coordinator, present(record))
         if job is None or job.coordinator != coordinator:
             raise UnexpectedMessage(f"{self._me} has no such job of {coordinator}; propose it first", party=self._me)
         return job
@@ -246,7 +249,7 @@ class SessionHost:
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
         """Keeps an open job in memory until it ends."""
-        job = Job(record.job_id, spec, record.coordinator, _present(record))
+        job = Job(record.job_id, spec, record.coordinator, present(record))
         self._keep_open(job, record.expiry)
         if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
             self._attending = asyncio.create_task(self._attend())
@@ -326,7 +329,7 @@ class SessionHost:
         try:
             await self._take_part(job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:
-            told = self._public(job, error)
+            told = public(job, error, self._me)
             try:
                 await self._tell_peers(job, told, transport)
             finally:
@@ -418,24 +421,6 @@ class SessionHost:
                 f"{self._me} cannot read its dataset '{name}'; the log of {self._me} has the reason", party=self._me
             ) from error
 
-    def _public(self, job: Job, error: BaseException) -> ComineError:
-        """What coordinator and peers are told of an error: a fault of comine itself is not described to them."""
-        match error:
-            case ComineError():
-                return error
-            case asyncio.CancelledError():
-                return JobCancelled(job.cancelled_by or f"the job was cancelled at {self._me}", party=self._me)
-            case TimeoutError():
-                return DeadlineExceeded(
-                    f"{self._me} was not done when the job's deadline of {job.spec.job.deadline_s} s had passed; "
-                    "allow more time",
-                    party=self._me,
-                )
-            case _:
-                return InternalError(
-                    f"{self._me} met a fault of its own; the log of {self._me} has the details", party=self._me
-                )
-
     # -- states ------------------------------------------------------------------------------------------------------
     def _move(self, job: Job, state: JobState.ValueType, **changes: Any) -> None:
         """Goes on to the next state: on disk first, then in memory and to watchers."""
@@ -450,7 +435,7 @@ class SessionHost:
         if job.ending:
             return
         job.ending, before = True, job.state
-        writing = asyncio.ensure_future(self._room.audit.record(Ended.by(job.id, _WORDS[state], told)))
+        writing = asyncio.ensure_future(self._room.audit.record(Ended.by(job.id, WORDS[state], told)))
         try:
             await asyncio.shield(writing)
         except ComineError:  # the node's log has the reason
@@ -466,7 +451,7 @@ class SessionHost:
             job.ending = False
 
     def _end_now(self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None) -> None:
-        changes = _ended(self._now(), told, self._me)
+        changes = ended(self._now(), told, self._me)
         try:
             if not self._room.store.move(job.id, job.state, state, changes):
                 self._notice(job)  # a person has just decided
@@ -480,34 +465,4 @@ class SessionHost:
         job.end(state, told, self._me)
         self._jobs.pop(job.id, None)
         cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
-        self._room.log.warning(f"job {_WORDS[state]}", job=job.id.hex(), error=cause)
-
-    async def _end_record(self, record: Record, state: JobState.ValueType, told: ComineError, *before: Event) -> None:
-        """Ends a job that is not in memory, once `before` is told."""
-        await self._room.audit.record(*before, Ended.by(record.job_id, _WORDS[state], told))
-        self._room.store.move(record.job_id, record.state, state, _ended(self._now(), told, self._me))
-        self._room.log.warning(f"job {_WORDS[state]}", job=record.job_id.hex(), error=told)
-
-
-def _ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
-    return {
-        "ended": now,
-        "error_code": error.code,
-        "error_message": error.message,
-        "error_party": error.party or me,
-    }
-
-
-def _present(record: Record) -> JobEvent:
-    """What a watcher is told of a job as the store has it."""
-    event = JobEvent(state=record.state, attempt=record.attempt)
-    if record.error_code:
-        event.error_code, event.error_message = record.error_code, record.error_message
-        event.error_party = record.error_party
-    if record.state == APPROVED:
-        event.approval.ParseFromString(record.approval)
-    if record.release:
-        release = Release.FromString(ResultHeader.FromString(record.release).release)
-        event.bytes_sent, event.bytes_received = release.bytes_sent, release.bytes_received
-        event.rounds, event.seconds = release.rounds, release.seconds
-    return event
+        self._room.log.warning(f"job {WORDS[state]}", job=job.id.hex(), error=cause)

@@ -36,6 +36,10 @@ def replaced(certificate: Certificate, text: pa.Table, source: pa.Table | None) 
     if source is None:
         yield Finding("replaced identities", "within their ranges and thresholds", "only the original shows that", None)
         return
+    if claim.omitted is None:
+        why = "the rows are sorted, so none stands beside its original"
+        yield Finding("replaced identities", "within their ranges and thresholds", why, None)
+        return
     kept = np.setdiff1d(np.arange(source.num_rows), claim.omitted)
     fits = len(kept) == text.num_rows and set(certificate.columns) <= set(source.column_names)
     yield Finding("replaced rows", f"{text.num_rows} with their originals", f"{len(kept)} originals", fits)

@@ -55,7 +55,7 @@ def show_plan(plan: Plan) -> None:
     batches = [batch for batch in plan.batches if batch.candidates]
     took = plan.strategy if plan.n_rows is not None else f"{plan.strategy} (as the job has it)"
     write(
-        f"\nIn all {size(plan.bytes_sent)} in {plan.rounds} rounds and {plan.seconds:.2f} s; strategy {took}"
+        f"\n{in_all(plan)}; strategy {took}"
         + "".join(
             f"; {batch.candidates:,} candidates at {batch.step}, {batch.opened:,} sums opened" for batch in batches
         )
@@ -73,6 +73,18 @@ def show_plan(plan: Plan) -> None:
             write(f"  - {sentence}\n")
     show_engines(plan)
     show_alternatives(plan)
+
+
+def in_all(plan: Plan) -> str:
+    """Bytes, rounds and seconds of all parties: what is expected, or between what it is."""
+    rounds, seconds, most = plan.rounds_at_most, plan.seconds_at_most, plan.bytes_sent_at_most
+    if plan.is_least and rounds is not None and seconds is not None and most is not None:
+        return (
+            f"In all between {size(plan.bytes_sent)} and {size(most)} in {plan.rounds:,} to {rounds:,} rounds, and "
+            f"{plan.seconds:.2f} to {seconds:,.2f} s"
+        )
+    least = "at least " if plan.is_least else ""
+    return f"In all {least}{size(plan.bytes_sent)} in {least}{plan.rounds} rounds and {least}{plan.seconds:.2f} s"
 
 
 def cost_of_records(plan: Plan) -> list[str]:

@@ -249,5 +249,7 @@ def _owners(published: pa.Table, certificate: Certificate | None, inputs: Inputs
         return None
     kept = np.arange(inputs.table.n_rows)
     if certificate.replacement is not None:
+        if certificate.replacement.omitted is None:  # as of sorted rows
+            return None
         kept = kept[~np.isin(inputs.table.kept, certificate.replacement.omitted)]
     return kept if len(kept) == published.num_rows else None

@@ -33,7 +33,7 @@ class Entry:
     Attributes:
         seq: Its number, from 0.
         time: When it was written, in UTC.
-        event: What happened; a name of `jobs.audit.events.EVENTS`.
+        event: What happened; a name of `jobs.audit.catalogue.EVENTS`.
         fields: What is to be known of it.
         prev: SHA-256 of the line before, in hex.
         certificate: SHA-256 of the signer's certificate, in hex; an earlier line holds the certificate itself.

@@ -19,8 +19,9 @@ from typing import Final, Self
 
 from cryptography import x509
 
+from jobs.audit.catalogue import read_event
 from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, unsigned, unsigned_head
-from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan, read_event
+from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
 from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.identity import Identity, verify
 from link.trust import fingerprint

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from google.protobuf.message import DecodeError
 from pydantic import BaseModel, ConfigDict, Field
 
+from jobs.audit.catalogue import read_event
 from jobs.audit.entry import clock, read
 from jobs.audit.events import (
     Approved,
@@ -23,13 +24,14 @@ from jobs.audit.events import (
     Proposed,
     Refused,
     Released,
+    RulesHidden,
     SessionBegan,
     Started,
     Transcript,
     ValuesOpened,
-    read_event,
 )
 from jobs.audit.finding import printable
+from jobs.audit.service_events import QueryDecided, QueryRefused, ReleaseRefused, TableReleased
 from link.errors import ConfigurationError, UsageError
 from protos.v1.link_pb2 import Receipt, SignedReceipt
 
@@ -130,6 +132,8 @@ def summary(event: Event) -> str:
             return f"by {event.by}: {event.reason}"
         case Started():
             return f"attempt {event.attempt}, {len(event.approvals)} approvals"
+        case RulesHidden():
+            return f"{event.rules} in '{event.dataset}'"
         case SessionBegan():
             return f"{event.session.hex()[:12]} with {', '.join(event.parties)}"
         case ValuesOpened():
@@ -143,6 +147,15 @@ def summary(event: Event) -> str:
         case Ended():
             where = "" if event.error_party is None else f" at {event.error_party}"
             return event.state if event.error_code is None else f"{event.state}: {event.error_code}{where}"
+        case QueryDecided():
+            how = "answered" if event.denied is None else f"denied ({event.denied})"
+            return f"{event.coordinator} asked '{event.dataset}': {event.query}; {how}, number {event.number}"
+        case QueryRefused() | ReleaseRefused():
+            return f"{event.coordinator} asked for '{event.dataset}': {event.code}, {event.reason}"
+        case TableReleased():
+            k = "" if event.k is None else f", k = {event.k}"
+            what = f"{event.rows} rows of {', '.join(event.columns)} ({event.algorithm}{k})"
+            return f"'{event.dataset}' to {event.coordinator}: {what}" + (", with its report" if event.report else "")
         case _:
             return ""
 

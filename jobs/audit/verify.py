@@ -15,9 +15,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from jobs.audit.catalogue import read_event
 from jobs.audit.contents import problems
 from jobs.audit.entry import START, Entry, Head, read, read_head
-from jobs.audit.events import CertificateChanged, Event, LineTorn, LogBegan, read_event
+from jobs.audit.events import CertificateChanged, Event, LineTorn, LogBegan
 from jobs.audit.finding import Finding, Record
 from jobs.audit.log import head_path
 from link.errors import ConfigurationError, IdentityError

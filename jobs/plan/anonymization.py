@@ -1,32 +1,50 @@
-"""The plan of a job that anonymises: what its size tells; which nodes are looked at hangs on the rows."""
+"""The plan of a job that anonymises: between what it costs, since which nodes are looked at hangs on the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crypto.params import STANDARD_128
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from jobs.anonymize_parameters import joint_anonymisation
+from jobs.plan.anonymization_range import Setting, cost_range
 from jobs.plan.plan import PartyPlan, Plan, published_rows, rows_public
-from jobs.plan.prices import NODE_BYTES, SETTLE_S, moving_s
+from jobs.plan.prices import NODE_BYTES
 from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
-from link.traffic import Traffic, greeting, receipts
+from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 from protos.v1.plan_pb2 import PartyEstimate
 
-_NOT_RECKONED = (
-    "The figures are those of the sums at the start. Which nodes are looked at hangs on the rows: each takes a "
-    "comparison for every class that it may have, and the released rows are sent once more."
+_SEARCHED = (
+    "Which nodes are looked at hangs on the rows: at least the one that tells nothing, at most all {nodes:,} of at "
+    "most {most:,} possible classes, {classes:,} classes together. Each class takes comparisons, and the rows are sent "
+    "at the end. {measured}"
 )
-_ALL_EXAMINED = (
-    "The figures are those of the sums at the start. All nodes of at most {most:,} possible classes are examined: "
-    "{nodes:,} with {classes:,} classes together, a comparison for each. The released rows are sent once more."
+_EXAMINED = (
+    "All nodes of at most {most:,} possible classes are examined: {nodes:,} with {classes:,} classes together, a "
+    "comparison or more for each."
+)
+_CUT = (
+    "How often regions are cut hangs on the rows: at most until each has k rows, with every cut of every axis tried in "
+    "each. {measured}"
+)
+_MEASURED_SEARCH = (
+    "As measured on the Adult table, 30,162 rows of three parties with 4,320 nodes, k = 5 and insider_k = 1: 5.6 MB "
+    "in 159 rounds where nothing may be left out (105 nodes looked at), 167 MB in 806 rounds where 2 % may (568 nodes)."
+)
+_MEASURED_REGIONS = (
+    "As measured on the Adult table, 30,162 rows of three parties with eight quasi-identifiers, k = 5 and "
+    "insider_k = 2: 43 MB in 2,539 rounds for 3,100 regions."
+)
+_KEYS = "Unions of occurring classes come on top, so nothing says how much it is at most."
+_HIDDEN = (
+    "Some party hides its number of rows: it may have none, and without [union] bound nothing says how much the job "
+    "costs at most."
 )
 _ONLY_ALIGNED = (
-    "The figures are those of the alignment. Which nodes are looked at hangs on the rows: each table that is computed "
-    "takes some hundred bytes for every common row, and the joined rows are sent some twenty times over."
+    "The figures are those of the alignment alone, which is the smaller part. Which nodes are looked at hangs on the "
+    "rows: each table that is computed takes some hundred bytes for every common row, and the joined rows are sent "
+    "some twenty times over."
 )
 
 
@@ -34,41 +52,37 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, PartyEstimate], 
     """What the job will cost and disclose; arguments as in `estimate`."""
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ALIGNED).model_copy(
-            update={"strategy": spec.anonymization.algorithm}
+            update={"strategy": spec.anonymization.algorithm, "is_least": True}
         )
     answers = {name: answers[name] for name in spec.job.parties}
     told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
     task, declared = joint_anonymisation(spec), statement(spec)
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
-    traffic = Traffic(tuple(answers))
-    greeting(traffic, STANDARD_128.suite, certificates)
-    agreement_traffic(traffic, "/task/keys")
-    sum_traffic(traffic, "/task/rows", values=1, word_bytes=8, label="rows")
-    sum_traffic(traffic, "/task/losses", values=sum(task.shape), word_bytes=8, label="losses")
-    receipts(traffic, STANDARD_128.suite, certificates)
-    seconds, bandwidth = SETTLE_S + traffic.rounds * latency_s, spec.plan.bytes_per_s
-    seconds += max(moving_s(traffic, name, answer.speed, bandwidth) for name, answer in answers.items())
-    sentences = [_NOT_RECKONED]
-    if task.disclose == "node":
-        cells = possible_classes(task)
-        examined = cells[cells <= task.node_cells]
-        sentences = [_ALL_EXAMINED.format(most=task.node_cells, nodes=len(examined), classes=int(examined.sum()))]
-    if len(told) < len(answers):
-        sentences.append("Who hides the number of rows is taken to be like the others.")
+    setting = Setting.of(task, answers, latency_s, spec.plan.bytes_per_s)
+    least, most = cost_range(task, setting)
+    sentences = [_course(task)]
+    if task.keys == "union":
+        sentences.append(_KEYS)
+    elif most is None:
+        sentences.append(_HIDDEN)
     return Plan(
         job=spec.job.name,
         spec_digest=spec.digest.hex(),
         n_rows=sum(told) * len(answers) // len(told) if told else None,
         strategy=task.algorithm,
-        rounds=traffic.rounds,
-        seconds=seconds,
+        rounds=least.rounds,
+        seconds=least.seconds,
+        is_least=True,
+        rounds_at_most=None if most is None else most.rounds,
+        seconds_at_most=None if most is None else most.seconds,
         parties={
             name: PartyPlan(
                 rows_public=rows_public(answer),
                 n_rows=published_rows(answer),
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                seconds=seconds,
+                bytes_sent=least.sent[name],
+                bytes_received=least.received[name],
+                bytes_sent_at_most=None if most is None else most.sent[name],
+                bytes_received_at_most=None if most is None else most.received[name],
+                seconds=least.seconds,
                 memory_bytes=NODE_BYTES,
             )
             for name, answer in answers.items()
@@ -78,3 +92,13 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, PartyEstimate], 
         prose=declared.prose(),
         assumptions=[*others, *sentences, f"A message takes {1000 * latency_s:.1f} ms between parties."],
     )
+
+
+def _course(task: JointAnonymisation) -> str:
+    """What the figures hang on."""
+    if task.algorithm == "mondrian":
+        return _CUT.format(measured=_MEASURED_REGIONS)
+    most, cells = task.node_cells if task.disclose == "node" else MOST_CELLS, possible_classes(task)
+    within = cells[cells <= most]
+    sentence = _EXAMINED if task.disclose == "node" else _SEARCHED
+    return sentence.format(most=most, nodes=len(within), classes=int(within.sum()), measured=_MEASURED_SEARCH)

@@ -88,6 +88,13 @@ class Plan(_Part):
     strategy: str = Field(description="The strategy that the parties are expected to take.")
     rounds: int = Field(ge=0, description="Longest chain of messages that wait for each other.")
     seconds: float = Field(ge=0, description="Of the slowest party.")
+    is_least: bool = Field(
+        default=False, description="Whether bytes, rounds and seconds are the least, since the rest hangs on the rows."
+    )
+    rounds_at_most: int | None = Field(
+        default=None, ge=0, description="Of such a job the most; null where none is known."
+    )
+    seconds_at_most: float | None = Field(default=None, ge=0, description="The same of the seconds.")
     parties: dict[str, PartyPlan]
     batches: list[Batch] = Field(description="What is decided on, as far as sizes are published.")
     disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
@@ -107,6 +114,13 @@ class Plan(_Part):
     def bytes_sent(self) -> int:
         """Bytes of all parties together."""
         return sum(party.bytes_sent for party in self.parties.values())
+
+    @property
+    def bytes_sent_at_most(self) -> int | None:
+        """The same at most; None where nothing is known of a party."""
+        most = [party.bytes_sent_at_most for party in self.parties.values()]
+        known = [size for size in most if size is not None]
+        return sum(known) if len(known) == len(most) else None
 
     def as_data(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -132,8 +146,10 @@ class Plan(_Part):
 
         Returns:
             By party and kind of cost the values `predicted`, `actual` and `ratio`, which is predicted by actual and
-            None where the actual one is 0.
+            None where the actual one is 0. Nothing where the plan says the least only: that is no prediction.
         """
+        if self.is_least:
+            return {}
         return {
             name: {
                 "bytes_sent": _compared(self.parties[name].bytes_sent, actual.bytes_sent),

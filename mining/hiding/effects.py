@@ -18,9 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from link.errors import ConfigurationError
 from mining.hiding.sensitive import Hidden, Scope, SensitiveRule, Thresholds
 from mining.itemsets import Itemsets
 from mining.miner import frequent_itemsets
+from mining.rule_growth import MAX_RULES
 from mining.rules import association_rules
 from mining.transactions import Transactions
 
@@ -107,8 +109,18 @@ class Mined:
         return {frozenset(items) for items, _ in self.table.rows()}
 
     def rules(self) -> set[Rule]:
-        """The rules with enough confidence."""
-        found = association_rules(self.table.canonical(), self._thresholds.min_confidence).to_arrow()
+        """The rules with enough confidence.
+
+        Raises:
+            ConfigurationError: There are too many of them.
+        """
+        try:
+            found = association_rules(self.table.canonical(), self._thresholds.min_confidence).to_arrow()
+        except ConfigurationError:  # its advice is for jobs, which may ask for some rules only
+            raise ConfigurationError(
+                f"more than {MAX_RULES} rules reach these thresholds, too many to tell what hiding does to them; raise "
+                "min_confidence or min_support"
+            ) from None
         return {
             Rule(frozenset(left), frozenset(right))
             for left, right in zip(found["antecedent"].to_pylist(), found["consequent"].to_pylist(), strict=True)

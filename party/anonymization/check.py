@@ -8,8 +8,9 @@ from jobs.anonymization.inputs import hierarchies_of, read_source, table_of
 from jobs.anonymization.model_spec import ModelSection
 from jobs.anonymization.spec import AnonymizeSection
 from link.errors import ConfigurationError
-from party.anonymization.policy import ROLES, AnonymizationRules
+from party.anonymization.policy import AnonymizationRules
 from party.anonymization.request import source_of
+from party.column_roles import ROLES
 from party.config import DatasetSection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,22 +17,10 @@ from jobs.spec_values import ColumnName, Duration, Fraction, Section
 from link.errors import ConfigurationError, PolicyDenied
 from party.anonymization.strength import CLAIMS, released, unmet
 from party.case import listed
+from party.column_roles import Roles, columns_refusal, some_once
 
-Role = Literal["quasi_identifiers", "sensitive", "insensitive"]
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
 ModelKey = Literal["l", "t", "p", "alpha", "H", "beta", "delta"]
 MEGABYTE: Final = 1 << 20
-
-
-def _some_once(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values:
-        raise ValueError("names nothing")
-    if len(set(values)) < len(values):
-        raise ValueError("names something twice")
-    return values
-
-
-Roles = Annotated[tuple[Role, ...], AfterValidator(_some_once)]
 
 
 class AnonymizationRules(Section):
@@ -48,12 +36,14 @@ class AnonymizationRules(Section):
         max_suppression: The largest share of rows that a request may let be suppressed.
         suppressed: What may become of suppressed rows.
         describe: `node`: kinds, hierarchies and levels are those below. `request`: who asks may give others; what he
-            learns from whether they fit the data is not bounded.
+            learns from whether they fit the data is bounded by `max_failures` alone.
         kinds: Of columns, as in `[anonymize.columns]`.
         hierarchies: Of columns, as in `[anonymize.hierarchies]`; files are beside `party.toml`.
         levels: Of sensitivity, as in `[anonymize.levels]`; a request that needs them repeats them.
         report: Whether the report leaves, too; it shows figures of the original.
         max_releases: How many different releases leave in all: together they tell more than each.
+        max_failures: How many different requests may come to nothing on the data: which thresholds rows can meet
+            tells of them.
         max_time: Of one run.
         max_memory: Of one run, in MiB.
     """
@@ -61,17 +51,18 @@ class AnonymizationRules(Section):
     coordinators: tuple[Name, ...] | None = None
     columns: dict[ColumnName, Roles] = Field(min_length=1)
     min_k: int = Field(ge=2, strict=True)
-    algorithms: Annotated[tuple[Algorithm, ...], AfterValidator(_some_once)]
+    algorithms: Annotated[tuple[Algorithm, ...], AfterValidator(some_once)]
     models: tuple[ModelKey, ...] = ()
     require: ModelSection = ModelSection()
     max_suppression: Fraction = Field(default=Decimal(0), ge=0, le=1)
-    suppressed: Annotated[tuple[Literal["drop", "blank", "keep"], ...], AfterValidator(_some_once)] = ("drop",)
+    suppressed: Annotated[tuple[Literal["drop", "blank", "keep"], ...], AfterValidator(some_once)] = ("drop",)
     describe: Literal["node", "request"] = "node"
     kinds: dict[ColumnName, ColumnSection] = Field(default={})
     hierarchies: dict[ColumnName, HierarchyEntry] = Field(default={})
     levels: LevelsSection | None = None
     report: bool = False
     max_releases: int = Field(default=1, ge=1, strict=True)
+    max_failures: int = Field(default=20, ge=1, strict=True)
     max_time: Duration = "30m"
     max_memory: int = Field(default=4096, ge=256, strict=True)
 
@@ -161,14 +152,7 @@ def _coordinators(rules: AnonymizationRules, spec: AnonymizeSection, coordinator
 
 
 def _columns(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
-    for role in ROLES:
-        for name in getattr(spec, role):
-            if name not in rules.columns:
-                return f"lets only {listed(rules.columns)} leave, not '{name[:100]}' (rule columns)"
-            if role not in rules.columns[name]:
-                allowed = " or ".join(rules.columns[name])
-                return f"lets '{name}' leave as {allowed} only, not as {role} (rule columns)"
-    return None
+    return columns_refusal(rules.columns, spec)
 
 
 def _algorithms(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001

@@ -1,6 +1,8 @@
-"""`releases.db`: which releases of a dataset have left, since several together tell more than each.
+"""`releases.db`: which releases of a dataset have left, and which requests came to nothing on its rows.
 
-A release is in the database before its first byte leaves. The same rows once more tell nothing new, and count once.
+Several releases together tell more than each, and the threshold from which on there is none tells of the rows, too.
+Either is in the database before anything of it leaves. The same rows once more, or the same request, tell nothing new,
+and count once.
 """
 
 from __future__ import annotations
@@ -33,6 +35,15 @@ CREATE TABLE releases (
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION}
 """
+_FAILURES: Final = """
+CREATE TABLE IF NOT EXISTS failures (
+    dataset TEXT NOT NULL,
+    request BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (dataset, request)
+)
+"""  # beside the others, as databases from before it was kept lack it
 
 
 class Releases:
@@ -61,27 +72,38 @@ class Releases:
             connection = connect(path, BUSY_S, "synchronous = FULL")
             try:
                 prepare(connection, path, "releases", _TABLES, APPLICATION, VERSION)
+                connection.execute(_FAILURES)
             except BaseException:
                 connection.close()
                 raise
         return cls(path, connection, me)
 
-    def check(self, dataset: str, request: bytes, most: int) -> None:
-        """Refuses a request that could only give one release too many, before any work is done for it.
+    def check(self, dataset: str, request: bytes, most: int, most_failures: int) -> None:
+        """Refuses a request that could only give one release or one failure too many, before any work is done for it.
 
         Args:
             dataset: Of which dataset.
             request: Digest of what is asked.
             most: How many different releases may leave.
+            most_failures: How many different requests may come to nothing.
 
         Raises:
-            PolicyDenied: As many have left, and none of them at such a request.
+            PolicyDenied: As many have left or failed, and no release has left at such a request.
         """
         select = "SELECT count(*), coalesce(max(request = ?), 0) FROM releases WHERE dataset = ?"
         with self._using() as connection:
             left, known = connection.execute(select, (request, dataset)).fetchone()
-        if left >= most and not known:
+            (failed,) = connection.execute("SELECT count(*) FROM failures WHERE dataset = ?", (dataset,)).fetchone()
+        if known:
+            return
+        if left >= most:
             raise self._denied(dataset, most)
+        if failed >= most_failures:
+            raise PolicyDenied(
+                f"the policy of {self._me} lets {most_failures} requests for releases of '{dataset}' come to nothing "
+                "on its rows (rule max_failures), and as many have; a release that has left may be asked for again",
+                party=self._me,
+            )
 
     def admit(self, dataset: str, release: bytes, request: bytes, coordinator: str, most: int) -> None:
         """Writes down that a release leaves; it is on disk when this returns.
@@ -105,6 +127,18 @@ class Releases:
                 raise self._denied(dataset, most)
             row = (dataset, release, request, coordinator, time.time())
             connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
+
+    def fail(self, dataset: str, request: bytes, coordinator: str) -> None:
+        """Writes down that a request came to nothing on the data; it is on disk when this returns.
+
+        Args:
+            dataset: Of which dataset.
+            request: Digest of what was asked.
+            coordinator: Who asked.
+        """
+        with self._using() as connection, alone(connection):
+            row = (dataset, request, coordinator, time.time())
+            connection.execute("INSERT OR IGNORE INTO failures VALUES (?, ?, ?, ?)", row)
 
     def close(self) -> None:
         """Closes the database."""

@@ -43,6 +43,17 @@ class Made:
     published: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A run that came to nothing since the rows are as they are.
+
+    Attributes:
+        error: What whoever asks is told.
+    """
+
+    error: ComineError
+
+
 class Runs:
     """Folders and processes of runs.
 
@@ -84,7 +95,7 @@ class Runs:
             for name, text in files.items():
                 (place / name).write_text(text, encoding="utf-8")
 
-    async def make(self, place: Path, spec: Mapping[str, Any], dataset: str, rules: AnonymizationRules) -> Made:
+    async def make(self, place: Path, spec: Mapping[str, Any], dataset: str, rules: AnonymizationRules) -> Made | Unmet:
         """Runs the algorithm of a request.
 
         Args:
@@ -93,9 +104,12 @@ class Runs:
             dataset: Of which dataset.
             rules: What bounds the run.
 
+        Returns:
+            The release; or that the rows allow none, in a sentence that holds no data. Why is in a file beside the
+            folders of runs.
+
         Raises:
-            ComineError: There is no release; the sentence holds no data. Why there is none is in a file beside the
-                folders of runs.
+            ComineError: The run broke off for another reason than what the rows hold.
             DeadlineExceeded: The run took too long, and was ended.
         """
         if self._stopped:
@@ -141,14 +155,17 @@ class Runs:
         await process.wait()
         self._processes.discard(process)
 
-    def _read(self, told: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made:
+    def _read(self, told: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made | Unmet:
         try:
             outcome = json.loads(told)
         except ValueError:
             raise self._crashed(process, place, dataset) from None
         if "error" in outcome:
             self._keep(dataset, outcome["reason"].encode("utf-8", "replace"))
-            raise from_code(outcome["error"], outcome["sentence"], party=self._me)
+            error = from_code(outcome["error"], outcome["sentence"], party=self._me)
+            if outcome["of_rows"]:
+                return Unmet(error)
+            raise error
         rows, certificate = (bytes.fromhex(outcome[key]) for key in ("rows", "certificate"))
         return Made(place, rows, certificate, outcome["published"])
 

@@ -11,12 +11,12 @@ from typing import Final
 
 from anonymize.verifier import CERTIFICATE, RELEASE_PARQUET
 from jobs.anonymization.folder import REPORT
-from jobs.audit.events import ReleaseRefused, TableReleased
+from jobs.audit.service_events import ReleaseRefused, TableReleased
 from link.errors import ComineError, PolicyDenied
 from party.anonymization.policy import AnonymizationRules, may_ask
 from party.anonymization.releases import FILE, Releases
 from party.anonymization.request import as_json, digest_of, files_of, spec_of
-from party.anonymization.runs import FOLDER, Made, Runs
+from party.anonymization.runs import FOLDER, Made, Runs, Unmet
 from party.anonymization.strength import released
 from party.anonymization.worker import OUT, ROWS
 from party.config import DatasetSection
@@ -94,7 +94,7 @@ class ReleaseService:
             spec = spec_of(request, found.section, found.rules, coordinator, self._me)
             files = files_of(request)
             asked = digest_of(spec, files)
-            releases.check(request.dataset, asked, found.rules.max_releases)
+            releases.check(request.dataset, asked, found.rules.max_releases, found.rules.max_failures)
         except ComineError as error:
             await self._refused(request, coordinator, error)
             raise
@@ -103,7 +103,12 @@ class ReleaseService:
                 runs.put(place, files)
                 try:
                     async with found.lock:
+                        # Others have come to an end while this one waited.
+                        releases.check(request.dataset, asked, found.rules.max_releases, found.rules.max_failures)
                         made = await runs.make(place, as_json(spec), request.dataset, found.rules)
+                        if isinstance(made, Unmet):
+                            await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
+                            raise made.error
                     most = found.rules.max_releases
                     await asyncio.to_thread(releases.admit, request.dataset, made.rows, asked, coordinator, most)
                 except ComineError as error:

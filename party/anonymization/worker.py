@@ -35,20 +35,21 @@ class Failed(Exception):
     Args:
         error: What may be told to everybody.
         reason: Why, for the people at the data.
+        of_rows: Whether other rows might have come to one, so that it tells of these that there is none.
     """
 
-    def __init__(self, error: ComineError, reason: str) -> None:
+    def __init__(self, error: ComineError, reason: str, *, of_rows: bool = False) -> None:
         super().__init__(reason)
-        self.error, self.reason = error, reason
+        self.error, self.reason, self.of_rows = error, reason, of_rows
 
 
 @contextmanager
-def _telling(error: ComineError) -> Iterator[None]:
+def _telling(error: ComineError, *, of_rows: bool = True) -> Iterator[None]:
     """Translates what the library says of the data."""
     try:
         yield
     except ComineError as found:
-        raise Failed(error, found.message) from found
+        raise Failed(error, found.message, of_rows=of_rows) from found
 
 
 def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict
     from party.anonymization.strength import released
 
     of = f"the dataset '{dataset}' of {me}"
-    with _telling(InputDataError(f"{of} cannot be read; {HIDDEN}")):
+    with _telling(InputDataError(f"{of} cannot be read; {HIDDEN}"), of_rows=False):
         data = read_source(spec, folder)
     columns = released(spec)
     if lacking := [name for name in columns if name not in data.column_names]:
@@ -164,7 +165,12 @@ def main() -> None:
             what = f"{me} cannot write the release of '{dataset}'; its operator has to see to the disk"
             raise Failed(ResourceError(what), error.message) from error
     except Failed as failed:
-        outcome = {"error": failed.error.code, "sentence": failed.error.message, "reason": failed.reason}
+        outcome = {
+            "error": failed.error.code,
+            "sentence": failed.error.message,
+            "reason": failed.reason,
+            "of_rows": failed.of_rows,
+        }
     sys.stdout.write(json.dumps(outcome) + "\n")
     sys.stdout.flush()
     os._exit(0)  # a thread waits on standard input

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.audit.events import CollectionClosed, CollectionDeleted, RoundEnded
+from jobs.audit.service_events import CollectionClosed, CollectionDeleted, RoundEnded
 from jobs.collection import AccessSection, CollectionSpec, digest_of
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of

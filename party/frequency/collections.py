@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from crypto.primitives.randomness import Randomness
-from jobs.audit.events import CollectionCreated
+from jobs.audit.service_events import CollectionCreated
 from jobs.collection import CollectionSpec, digest_of
 from link.errors import ConfigurationError, ResourceError
 from party.frequency.access import check_deleter

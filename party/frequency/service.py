@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import grpc
 
-from jobs.audit.events import EstimatesRead
+from jobs.audit.service_events import EstimatesRead
 from jobs.collection import MAX_LABEL_BYTES, CollectionSpec
 from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied

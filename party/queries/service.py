@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 import grpc
 
 from anonymize.auditing.decision import Reason
-from jobs.audit.events import QueryDecided
-from link.errors import ConfigurationError, PeerError, PolicyDenied
+from jobs.audit.service_events import QueryDecided, QueryRefused
+from link.errors import PeerError, PolicyDenied
 from link.executor import Executor
 from mining.tables import Table
 from party.anonymization.service import ReleaseService
@@ -28,7 +26,8 @@ from party.queries import language
 from party.queries.dataset import DatasetQueries, Outcome
 from party.queries.kept import KeptAuditors
 from party.queries.log import FILE, QueryLog
-from party.queries.policy import QueriesSection, audited_twice, check_query, may_ask
+from party.queries.policy import QueriesSection, check_query, may_ask
+from party.shared_sources import check_sources
 from party.sources import Sources
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationServicer
@@ -55,26 +54,6 @@ class _Open:
 
     queries: DatasetQueries
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-def check_sources(datasets: Sequence[DatasetSection]) -> None:
-    """Makes sure that no two datasets of one source tell of the same: no auditor knows what another has answered.
-
-    Raises:
-        ConfigurationError: Two do.
-    """
-    asked = [(each, each.queries) for each in datasets if each.queries is not None]
-    for (first, one), (second, other) in combinations(asked, 2):
-        twice = audited_twice(one, other) if _source(first) == _source(second) else None
-        if twice is not None:
-            raise ConfigurationError(
-                f"the datasets '{first.name}' and '{second.name}' have one source, and [dataset.queries] of both tells "
-                f"of '{twice}'; each is audited alone, so let one of them answer"
-            )
-
-
-def _source(dataset: DatasetSection) -> tuple[str, str | None]:
-    return dataset.source if dataset.is_url else os.path.realpath(dataset.source), dataset.query
 
 
 class AnonymizationService(AnonymizationServicer):
@@ -159,6 +138,25 @@ class AnonymizationService(AnonymizationServicer):
     async def Query(self, request: pb.QueryRequest, context: Context) -> pb.QueryReply:  # noqa: N802
         """The answer to a query, or why it is denied."""
         coordinator = coordinator_of(context, self._me)
+        try:
+            found, query = self._allowed(request, coordinator)
+        except PolicyDenied as error:
+            await self._audit.record(
+                QueryRefused(
+                    dataset=request.dataset[:100], coordinator=coordinator, code=error.code, reason=error.message[:1000]
+                )
+            )
+            raise
+        if self._stopping:
+            raise PeerError(f"{self._me} is stopping; ask again when it is back", party=self._me)
+        with self._asking.one(coordinator):
+            # Who hangs up must not leave a decision half made.
+            deciding = asyncio.create_task(self._decide(found, query, request, coordinator))
+            self._deciding.add(deciding)
+            deciding.add_done_callback(self._deciding.discard)
+            return await asyncio.shield(deciding)
+
+    def _allowed(self, request: pb.QueryRequest, coordinator: str) -> tuple[_Open, language.Query]:
         found = self._open.get(request.dataset)
         if found is None or not may_ask(found.queries.policy, coordinator):
             raise PolicyDenied(
@@ -168,14 +166,7 @@ class AnonymizationService(AnonymizationServicer):
             )
         query = language.parse(request.query)
         check_query(found.queries.policy, query.function, query.column, query.named, coordinator, self._me)
-        if self._stopping:
-            raise PeerError(f"{self._me} is stopping; ask again when it is back", party=self._me)
-        with self._asking.one(coordinator):
-            # Who hangs up must not leave a decision half made.
-            deciding = asyncio.create_task(self._decide(found, query, request, coordinator))
-            self._deciding.add(deciding)
-            deciding.add_done_callback(self._deciding.discard)
-            return await asyncio.shield(deciding)
+        return found, query
 
     async def _decide(
         self, found: _Open, query: language.Query, request: pb.QueryRequest, coordinator: str

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import grpc
 
-from jobs.audit.events import BatchForwarded
+from jobs.audit.service_events import BatchForwarded
 from link.errors import ComineError, ConfigurationError
 from link.grpc_channel import dial
 from link.grpc_errors import explained

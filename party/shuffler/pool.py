@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import Rows, public_key_of
-from jobs.audit.events import BatchClosed, Event
+from jobs.audit.events import Event
+from jobs.audit.service_events import BatchClosed
 from ldp.shuffling.batch import Tags, digest, first_seen, shuffled, tags_of
 from ldp.shuffling.route import route_of
 from ldp.shuffling.statement import DROPPED, check_chain, sign_key, sign_statement

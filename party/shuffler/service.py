@@ -15,7 +15,7 @@ import numpy as np
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key
-from jobs.audit.events import RouteCreated, RouteRetired
+from jobs.audit.service_events import RouteCreated, RouteRetired
 from ldp.shuffling.batch import TAG_KEY_BYTES
 from ldp.shuffling.route import Route, route_of
 from link.errors import (

@@ -41,7 +41,7 @@ from anonymize.models import (
     TCloseness,
 )
 from anonymize.mondrian.mondrian import mondrian
-from anonymize.release import Release
+from anonymize.release import Release, sorted_rows
 from anonymize.replacement.ppir import ppir
 from anonymize.roles import Roles
 from anonymize.tables import Table
@@ -317,6 +317,20 @@ def test_replaced_identities(
     made, found = checked(release, table, None, {})
     assert made.classes is None
     assert not found.unchecked
+
+
+def test_sorted_replaced_rows_do_not_tell_which_are_missing(tmp_path: Path) -> None:
+    """Also where sorting moves none: these stand in the order of the table as it is."""
+    table = Table.of({"age": [20, 30, 40], "s": ["a", "b", "c"]}, Roles((), ("age",), ("s",)))
+    pyarrow.parquet.write_table(table.data, tmp_path / "original.parquet")
+    release = ppir(table, {"age": 2.0}, rng=Randomness.from_seed(9), exhausted="suppress", alpha=(0.9, 1.0))
+    made = publish_folder(tmp_path / "out", sorted_rows(release), table, None)
+    assert made.replacement is not None
+    assert made.replacement.omitted is None
+    for original in (None, tmp_path / "original.parquet"):
+        found = verify(tmp_path / "out", original)
+        assert found.ok
+        assert "replaced identities" in [finding.check for finding in found.unchecked]
 
 
 def test_a_record_that_moved_too_far_is_found(tmp_path: Path) -> None:

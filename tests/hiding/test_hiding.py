@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from decimal import Decimal
 from itertools import chain, combinations
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, InputDataError
+from mining.hiding import effects
 from mining.hiding.border import Border
 from mining.hiding.effects import Mined
 from mining.hiding.hide import METHODS, hide
@@ -18,6 +20,7 @@ from mining.hiding.sensitive import SensitiveRule, Thresholds, numbered, wholes,
 from mining.hiding.workspace import Workspace
 from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as reference_rules
+from mining.rules import association_rules
 from mining.transactions import Transactions
 
 D = Transactions.from_rows(["abc", "abc", "ab", "ac", "bc", "a", "b", "abd", "bd", "cd"])
@@ -178,3 +181,12 @@ def test_wrong_rules_are_told() -> None:
     with pytest.raises(ConfigurationError, match="at least one item"):
         SensitiveRule.parse("-> b")
     assert SensitiveRule.parse("a, b -> c") == SensitiveRule(("a", "b"), ("c",))
+
+
+def test_too_many_rules_are_told_with_what_hiding_can_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = functools.partial(association_rules, max_rules=1)
+    monkeypatch.setattr(effects, "association_rules", limited)
+    with pytest.raises(ConfigurationError, match="rules reach these thresholds") as raised:
+        Mined(D, THREE).rules()
+    assert "max_length" not in raised.value.message
+    assert "consequent" not in raised.value.message

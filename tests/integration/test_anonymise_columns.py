@@ -13,6 +13,7 @@ from anonymize.verifier import verify
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
+from tests.joint.anonymisation_jobs_world import RELEASED
 from tests.joint.anonymisation_world import PARTIES, hierarchies, people, whole
 from tests.joint.vertical_anonymisation_world import COLUMNS, job
 
@@ -29,7 +30,8 @@ def test_columns_are_anonymised_among_nodes(tmp_path: Path) -> None:
         with (tmp_path / f"{party}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([list(own), *zip(*own.values(), strict=True)])
         config = tmp_path / f"{party}.toml"
-        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', 'tasks = ["anonymize"]')
+        rules = f'tasks = ["anonymize"]\ncolumns = {RELEASED}'
+        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', rules)
         dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{party}.csv"\nformat = "csv"\nid = "id"\n'
         config.write_text(allowed + dataset)
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")

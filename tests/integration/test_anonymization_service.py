@@ -379,6 +379,36 @@ def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -
     asyncio.run(test())
 
 
+def test_requests_that_come_to_nothing_are_counted(tmp_path: Path) -> None:
+    """Else who asks for ever smaller k would learn the greatest that the rows allow."""
+
+    async def test() -> None:
+        dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 2")
+        async with running(tmp_path, dataset) as world:
+            hub, analyst = world.stub("hub"), world.stub("analyst")
+            await world.hub.fetch(world.request(), tmp_path / "out")
+            for stub, k in ((hub, 400), (hub, 400), (analyst, 300)):
+                assert (await refused(ended(stub.Anonymize(world.request(model={"k": k}))))).code == "E100"
+            for k in (400, 299, 10):
+                found = await refused(ended(hub.Anonymize(world.request(model={"k": k}))))
+                assert found.code == "E300"
+                assert "lets 2 requests for releases of 'patients' come to nothing" in found.sentence
+            await world.hub.fetch(world.request(), tmp_path / "out")
+
+    asyncio.run(test())
+
+
+def test_requests_at_once_do_not_fail_more_often_than_they_may(tmp_path: Path) -> None:
+    async def test() -> None:
+        dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 1")
+        async with running(tmp_path, dataset) as world:
+            hub = world.stub("hub")
+            asking = [refused(ended(hub.Anonymize(world.request(model={"k": k})))) for k in (300, 301, 302)]
+            assert sorted(found.code for found in await asyncio.gather(*asking)) == ["E100", "E300", "E300"]
+
+    asyncio.run(test())
+
+
 def test_who_asks_may_describe_columns_where_the_policy_lets_him(tmp_path: Path) -> None:
     async def test() -> None:
         theirs = DATASET.replace("min_k", 'describe = "request"\nmin_k')
@@ -562,6 +592,7 @@ def test_all_algorithms_and_models_arrive_and_are_what_was_asked(tmp_path: Path)
                 certificate = await world.hub.fetch(world.request(**keys), tmp_path / "out")
                 assert certificate.algorithm == keys.get("algorithm", "optimal")
                 assert certificate.hashes.input is None
+                assert certificate.replacement is None or certificate.replacement.omitted is None
 
     asyncio.run(test())
 

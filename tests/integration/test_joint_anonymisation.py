@@ -11,7 +11,7 @@ import pytest
 from anonymize.verifier import verify
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.anonymisation_jobs_world import job
+from tests.joint.anonymisation_jobs_world import RELEASED, job
 from tests.joint.anonymisation_world import PARTIES, Cells, people
 
 ROWS = 60
@@ -25,7 +25,8 @@ def organisations(folder: Path, cells: Cells) -> Organisations:
         with (folder / f"{party}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([list(own), *zip(*own.values(), strict=True)])
         config = folder / f"{party}.toml"
-        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', 'tasks = ["anonymize"]\nmin_count = 3')
+        rules = f'tasks = ["anonymize"]\nmin_count = 3\ncolumns = {RELEASED}'
+        allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', rules)
         dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{party}.csv"\nformat = "csv"\nid = []\n'
         config.write_text(allowed + dataset)
     return made

@@ -10,6 +10,12 @@ from anonymize.hierarchies.files import rows_of
 from jobs.spec import JobSpec
 from tests.joint.anonymisation_world import ILLS, PARTIES, hierarchies
 
+RELEASED = (
+    '{ age = ["quasi_identifiers"], town = ["quasi_identifiers"], sex = ["quasi_identifiers"], ill = ["sensitive"], '
+    'note = ["insensitive"] }'
+)
+"""The columns of these jobs, as a policy allows them."""
+
 
 def job(parties: Sequence[str] = PARTIES[:3], *, recipients: Sequence[str] = ("all",), **changes: Any) -> JobSpec:
     """A job; `changes` are of its own table, or of others by their names."""

@@ -177,6 +177,38 @@ def exhaustive(
     return found
 
 
+def passing_levels(
+    cells: Cells, owners: NDArray[np.int64], wanted: JointAnonymisation
+) -> dict[tuple[int, int], tuple[bool, float]]:
+    """By place and level of a quasi-identifier, whether each label could be a class by its size, and the mean loss."""
+    table_, found, trees = whole(cells), dict[tuple[int, int], tuple[bool, float]](), hierarchies()
+    for place, column in enumerate(table_.quasi_identifiers):
+        tree = trees[column.name]
+        leaves = tree.align(column)[column.codes]
+        for level in range(tree.height + 1):
+            parts = np.zeros((len(tree.labels[level]), len(PARTIES)), np.int64)
+            np.add.at(parts, (tree.maps[level][leaves], owners), 1)
+            sizes = parts.sum(axis=1)
+            fits = ((sizes == 0) | (sizes >= wanted.k)) & others_fit(parts, wanted)
+            if wanted.k_site is not None:
+                fits &= ((parts == 0) | (parts >= wanted.k_site)).all(axis=1)
+            mean = float(tree.loss(level)[tree.maps[level][leaves]].mean())
+            found[place, level] = bool(fits.all()) or level in (0, tree.height), mean
+    return found
+
+
+def public_bounds(cells: Cells, owners: NDArray[np.int64], wanted: JointAnonymisation) -> dict[tuple[int, ...], float]:
+    """By node what everybody knows that it loses at least."""
+    known = passing_levels(cells, owners, wanted)
+    heights = [each.height for each in wanted.hierarchies]
+    least = {
+        (place, level): max(known[place, below][1] for below in range(level + 1) if known[place, below][0])
+        for place, level in known
+    }
+    nodes = itertools.product(*(range(height + 1) for height in heights))
+    return {node: round(float(np.mean([least[each] for each in enumerate(node)])), 12) for node in nodes}
+
+
 @st.composite
 def divided(draw: st.DrawFn, least: int = 4, most: int = 60) -> tuple[Cells, NDArray[np.int64], tuple[str, ...]]:
     """Rows and their owners, of whom some may have none."""

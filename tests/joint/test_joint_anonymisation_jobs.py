@@ -125,10 +125,13 @@ def test_a_release_is_read_back_and_nothing_else_is() -> None:
 def test_the_statement_names_all_that_is_opened() -> None:
     labels = {line.label for line in statement(job(max_suppression="0.1")).declared}
     assert labels == {
-        *("rows", "size classes", "losses", "verdicts", "improvements", "bounds", "classes", "reports", "release")
+        *("rows", "size classes", "open levels", "losses"),
+        *("verdicts", "improvements", "bounds", "classes", "reports", "release"),
     }
     plain = statement(job(union={"bound": 100}, recipients=("south",)))
-    assert {line.label for line in plain.declared} == {"rows", "losses", "verdicts", "classes", "reports"}
+    assert {line.label for line in plain.declared} == {
+        *("rows", "open levels", "losses", "verdicts", "classes", "reports")
+    }
     assert all(line.recipients == {"south"} for line in plain.declared if line.label == "reports")
     assert "no count of any class" in " ".join(plain.prose())
 
@@ -162,6 +165,7 @@ def test_hierarchies_are_read_from_files_and_belong_to_the_digest(tmp_path: Path
     ("changes", "match"),
     [
         ({"origin": "shown"}, "give k_site"),
+        ({"origin": "shown", "k_site": 1}, "give a k_site of at least 2"),
         ({"model": {"p": 2}}, "k is missing"),
         ({"model": {"k": 3, "l": {"kind": "entropy", "value": 2}}}, "entropy l-diversity .* logarithms"),
         ({"model": {"k": 3, "t": {"distance": "kl", "value": "0.2"}}}, "t-closeness .* logarithms"),

@@ -204,7 +204,7 @@ def test_keys_that_there_are_not_name_the_merger(added: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(occurring, "set_union", more)
         with pytest.raises(MalformedMessage, match="north opened keys of classes that there are not") as raised:
-            joint(cells, np.arange(30) % 3, parties, task(parties, keys="union"))
+            joint(cells, np.arange(30) % 3, parties, task(parties, keys="union", max_suppression=Decimal("0.2")))
     assert raised.value.party == "north"
 
 

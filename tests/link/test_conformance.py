@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from link import core
 from link.authority import Authority
 from link.disclosure import Declared
 from link.errors import (
     DeadlineExceeded,
     JobCancelled,
+    LimitExceeded,
     MalformedMessage,
     PolicyDenied,
     ProtocolViolation,
@@ -20,7 +23,8 @@ from link.errors import (
 )
 from link.receipts import Receipts
 from link.session import Session
-from tests.link.kits import AB, ABC, KITS, each, run, sessions
+from protos.v1.link_pb2 import Receipt
+from tests.link.kits import AB, ABC, BENIGN, KITS, each, run, sessions
 from tests.link.messages import Chunk, Leak, Note
 from tests.world import run_parties
 
@@ -72,6 +76,65 @@ def test_concurrent_subprotocols(kit):
         async with sessions(kit) as world:
             expected = [2 * sum(range(3 + i)) for i in range(8)]
             assert all(got == expected for got in (await each(world, role)).values())
+
+    run(main())
+
+
+async def _many_lanes(s: Session, lanes: int, width: int) -> None:
+    """A message each way on so many lanes, `width` of them at a time."""
+    (peer,) = s.others
+
+    async def one_after_another(first: int) -> None:
+        for number in range(first, lanes, width):
+            lane = s.lane(f"part/batch-{number}")
+            await lane.send(peer, Note(number=number))
+            assert (await lane.recv(peer, Note)).number == number
+
+    await asyncio.gather(*(one_after_another(first) for first in range(width)))
+
+
+def test_a_session_uses_more_lanes_than_may_be_open_at_once(kit, monkeypatch):
+    monkeypatch.setattr(core, "MAX_LANES", 16)
+
+    async def main():
+        async with sessions(kit, AB) as world:
+            await each(world, lambda s: _many_lanes(s, 100, 8))
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_a_session_uses_twenty_thousand_lanes(kit, monkeypatch):
+    monkeypatch.setitem(KITS, "faulty-grpc", ("grpc", replace(BENIGN, cut=0.0005)))  # each cut takes half a second
+    authority, width = Authority.create(), 16 if "faulty" in kit else 1
+
+    async def role(s: Session) -> list[tuple[str, int]]:
+        await _many_lanes(s, 20_000, width)
+        receipts = Receipts(s, authority.issue(s.me))
+        await receipts.exchange()
+        (account,) = receipts.accounts().values()
+        return [(head.lane, head.frames) for head in Receipt.FromString(account.mine.receipt).sent]
+
+    async def main():
+        async with sessions(kit, AB, deadline_s=600) as world:
+            for heads in (await each(world, role)).values():
+                assert heads == [("/part/*", 20_000), ("hello", 1)]
+
+    asyncio.run(main())
+
+
+def test_lanes_that_nobody_waits_for_end_the_session(kit, monkeypatch):
+    monkeypatch.setattr(core, "MAX_LANES", 16)
+
+    async def main():
+        async with sessions(kit, AB) as world:
+            a, b = world["a"], world["b"]
+            waiting = asyncio.create_task(a.lane("awaited").recv("b", Note))
+            for number in range(17):
+                await b.lane(str(number)).send("a", Note())
+            with pytest.raises(LimitExceeded, match="b opened more than 16 lanes") as ended:
+                await waiting
+            assert ended.value.party == "b"
 
     run(main())
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -270,20 +272,125 @@ def test_a_peer_cannot_open_lanes_without_end():
         session = await played.begin()
         for number in range(MAX_LANES):
             played.receive(_Played.frame(session, lane=f"/{number}"))
-        with pytest.raises(LimitExceeded, match="lanes"):
+        await session.lane("0").send("b", Note())
+        played.receive(_Played.frame(session, lane="/one too many"))
+        with pytest.raises(LimitExceeded, match="b opened more than 4096 lanes") as ended:
+            await session.lane("0").send("b", Note())
+        assert ended.value.party == "b"
+
+
+def test_lanes_that_are_read_make_room_for_others():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for number in range(3 * MAX_LANES):
+            played.receive(_Played.frame(session, lane=f"/{number}"))
+            await session.lane(str(number)).recv("b", Note)
+        for number in range(MAX_LANES):  # the second frames: those who read the first ones have long gone
+            played.receive(_Played.frame(session, lane=f"/{number}", seq=1))
+        await session.lane("0").send("b", Note())
+        played.receive(_Played.frame(session, lane=f"/{MAX_LANES}", seq=1))
+        with pytest.raises(LimitExceeded, match="b opened more than 4096 lanes"):
             await session.lane("0").send("b", Note())
 
     run(main())
 
 
-def test_a_peer_cannot_fill_the_memory(monkeypatch):
+def test_frames_before_their_turn_keep_their_lane_open(monkeypatch):
+    monkeypatch.setattr(core, "MAX_LANES", 3)
+
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        for number in range(3):
+            for seq in (0, 2):
+                played.receive(_Played.frame(session, lane=f"/{number}", seq=seq))
+            await session.lane(str(number)).recv("b", Note)
+        played.receive(_Played.frame(session, lane="/0", seq=1))
+        assert [await session.lane("0").recv("b", Note) for _ in range(2)] == [Note(), Note()]
+        played.receive(_Played.frame(session, lane="/3"))
+        await session.send("b", Note())
+        played.receive(_Played.frame(session, lane="/4"))
+        with pytest.raises(LimitExceeded, match="lanes"):
+            await session.send("b", Note())
+
+    run(main())
+
+
+def test_copies_of_frames_long_read_are_dropped():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        frames = [_Played.frame(session, seq=seq, body=Note(number=seq).SerializeToString()) for seq in range(3)]
+        played.receive(frames[0])
+        played.receive(frames[1])
+        assert [(await session.lane("x").recv("b", Note)).number for _ in range(2)] == [0, 1]
+        before = session.costs.bytes_received, session.transcript.heads("b", "received")
+        forged = _Played.frame(session, seq=1, body=Note(number=9).SerializeToString())
+        for copy in (frames[0], frames[1], forged):
+            played.receive(copy)
+        assert before == (session.costs.bytes_received, session.transcript.heads("b", "received"))
+        played.receive(frames[2])
+        assert (await session.lane("x").recv("b", Note)).number == 2
+
+    run(main())
+
+
+def test_a_lane_leaves_little_behind():
+    """At this party, less than 800 bytes a peer and lane, where a frame went and a frame came."""
+
+    async def main():
+        played = _Played()
+        session = await played.begin()
+
+        async def use(numbers: range) -> None:
+            for number in numbers:
+                lane = session.lane(f"part/batch-{number}/step")
+                await lane.send("b", Note(number=number))
+                played.wire.sent.clear()
+                played.receive(_Played.frame(session, lane=lane.path))
+                await lane.recv("b", Note)
+
+        await use(range(100))
+        gc.collect()
+        tracemalloc.start()
+        try:
+            await use(range(100, 3100))
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0] / 3000
+        finally:
+            tracemalloc.stop()
+
+    assert run(main()) < 800
+
+    run(main())
+
+
+async def _with_bodies(played: _Played, session: Session) -> None:
+    for seq in range(6):
+        played.receive(_Played.frame(session, seq=seq, body=bytes(1000)))
+
+
+async def _with_names(played: _Played, session: Session) -> None:
+    for number in range(6):
+        played.receive(_Played.frame(session, lane=f"/{number}" + "x" * 1000))
+
+
+async def _little_by_little(played: _Played, session: Session) -> None:
+    for seq in range(40):
+        played.receive(_Played.frame(session, seq=seq, body=Note(data=bytes(500)).SerializeToString()))
+        await session.lane("x").recv("b", Note)
+    await _with_names(played, session)
+
+
+@pytest.mark.parametrize("fill", [_with_bodies, _with_names, _little_by_little])
+def test_a_peer_cannot_fill_the_memory(fill, monkeypatch):
     monkeypatch.setattr(core, "MAX_BUFFERED_BYTES", 5000)
 
     async def main():
         played = _Played()
         session = await played.begin()
-        for seq in range(6):
-            played.receive(_Played.frame(session, seq=seq, body=bytes(1000)))
+        await fill(played, session)
         with pytest.raises(LimitExceeded, match="ahead of the protocol"):
             await session.lane("y").recv("b", Note)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from fnmatch import fnmatch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from link import transcript
 from link.authority import Authority
 from link.errors import IdentityError, ProtocolViolation
-from link.receipts import Receipts, check_receipt
+from link.receipts import Receipts, check_receipt, differences
+from link.transcript import folded
 from link.trust import Trust
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 from tests.link.kits import AB, run, sessions
@@ -105,6 +111,79 @@ def test_changed_content_and_changed_signature():
         _check(SignedReceipt(receipt=signed.receipt, signature=b"x", certificate=signed.certificate))
     with pytest.raises(IdentityError, match="PEM"):
         _check(SignedReceipt(receipt=signed.receipt, signature=signed.signature, certificate=b"x"))
+
+
+def _heads(frames: dict[str, int]) -> list[ChainHead]:
+    """Chains of so many frames; equal numbers of frames in a lane are equal frames."""
+    return [
+        ChainHead(lane=lane, frames=n, head=hashlib.sha256(f"{lane}|{n}".encode()).digest())
+        for lane, n in frames.items()
+    ]
+
+
+def _long(batches: int) -> dict[str, int]:
+    """The lanes of a session with a long search and some other steps."""
+    lanes = {"": 3, "/search": 1, "hello": 1} | {f"/step-{i}/sum": 2 for i in range(20)}
+    lanes |= {f"/search/batch-{i}/{part}": 1 for i in range(batches) for part in ("sum", "compare/bits")}
+    return dict(sorted(lanes.items()))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Receipts hold less, so that some hundred lanes are many."""
+    monkeypatch.setattr(transcript, "MAX_HEADS_BYTES", 1 << 14)
+
+
+def test_few_lanes_stay_by_themselves():
+    assert folded([]) == []
+    heads = _heads(_long(500))
+    assert folded(heads) == heads
+
+
+def test_many_lanes_are_taken_together_as_deep_as_can_be(short):
+    lanes = _long(300)
+    heads = folded(_heads(lanes))
+    assert [h.lane for h in heads if h.lane.endswith("*")][:3] == ["/search/*", "/step-0/*", "/step-1/*"]
+    assert {h.lane: h.frames for h in heads if "*" not in h.lane} == {"": 3, "/search": 1, "hello": 1}
+    assert sum(h.frames for h in heads) == sum(lanes.values())
+
+    wide = folded(_heads({f"/{i}": 1 for i in range(1_000)} | {"hello": 1}))
+    assert [(h.lane, h.frames) for h in wide] == [("/*", 1_000), ("hello", 1)]
+    deep = folded(_heads({f"/{i // 10}" + "/x" * 300 + f"/{i}": 1 for i in range(500)}))
+    assert [h.lane for h in deep][:2] == ["/0" + "/x" * 14 + "/*", "/1" + "/x" * 14 + "/*"]
+    assert len(deep) == 50
+
+
+@pytest.mark.parametrize("lane", ["/search/batch-0/sum", "/search/batch-299/compare/bits", "/step-7/sum", ""])
+@pytest.mark.parametrize("change", ["frames", "head"])
+def test_what_differs_among_many_lanes_is_found(lane, change, short):
+    truth, lie = _heads(_long(300)), _heads(_long(300))
+    (wrong,) = (head for head in lie if head.lane == lane)
+    if change == "frames":
+        wrong.frames += 1
+    else:
+        wrong.head = bytes(32)
+    mine, theirs = Receipt(sent=folded(truth)), Receipt(received=folded(lie))
+    (found,) = differences(mine, theirs)
+    assert found[0] == "sent"
+    assert fnmatch(lane, found[1])
+    assert len(list(differences(mine, theirs, ended=False))) == (change == "head")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.text("ab/", max_size=6), st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=30),
+    st.integers(0, 600),
+)
+def test_frames_under_way_are_no_difference(lanes, most):
+    """Whatever part of what A sent has reached B, and however far each has to take its lanes together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transcript, "MAX_HEADS_BYTES", most)
+        sent = folded(_heads({lane: n for lane, (n, _) in sorted(lanes.items())}))
+        received = folded(_heads({lane: min(n, came) for lane, (n, came) in sorted(lanes.items()) if came}))
+        assert list(differences(Receipt(sent=sent), Receipt(received=received), ended=False)) == []
+        again = folded(_heads({lane: n for lane, (n, _) in sorted(lanes.items())}))
+        assert list(differences(Receipt(sent=sent), Receipt(received=again))) == []
 
 
 def test_a_frame_that_only_one_end_has_recorded_is_found():

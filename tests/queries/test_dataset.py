@@ -26,7 +26,7 @@ from party.queries.kept import KeptAuditors
 from party.queries.language import parse
 from party.queries.log import QueryLog
 from party.queries.policy import QueriesSection, check_query
-from party.queries.service import check_sources
+from party.shared_sources import check_sources
 
 POLICY: dict[str, Any] = {
     "public": ("age", "city"),
@@ -434,7 +434,7 @@ def test_the_policy_names_what_it_allows() -> None:
             check_query(found, query.function, query.column, query.named, who, "north")
 
 
-def section(queries: dict[str, Any] | None, **more: str) -> DatasetSection:
+def section(queries: dict[str, Any] | None, **more: Any) -> DatasetSection:
     named = {"name": "staff", "kind": "table", "source": "staff.csv", "format": "csv", "queries": queries}
     return DatasetSection.model_validate(named | more)
 
@@ -454,3 +454,20 @@ def test_no_two_datasets_tell_of_the_same_column_of_a_source() -> None:
     ):
         with pytest.raises(ConfigurationError, match=f"'staff' and 'again' have one source, and .* tells of '{name}'"):
             check_sources([section(queries=first), section(name="again", queries=second, source="./staff.csv")])
+
+
+def test_no_two_datasets_release_one_source() -> None:
+    """Releases are counted by dataset, so two datasets would let twice as many leave."""
+    rules = {"columns": {"age": ["quasi_identifiers"]}, "min_k": 3, "algorithms": ["mondrian"]}
+    check_sources([section(None, anonymization=rules), section(None, anonymization=rules, source="others.csv")])
+    check_sources([section(None, anonymization=rules), section(None)])
+    with pytest.raises(ConfigurationError, match=r"'staff' and 'again' have one source, and both have \[dataset.anon"):
+        check_sources([section(None, anonymization=rules), section(None, name="again", anonymization=rules)])
+
+
+def test_one_database_is_one_source_however_its_path_is_written() -> None:
+    rules = {"columns": {"age": ["quasi_identifiers"]}, "min_k": 3, "algorithms": ["mondrian"]}
+    read = {"format": "sql", "query": "SELECT * FROM staff", "anonymization": rules}
+    paths = ("sqlite:///staff.db", "sqlite:///./staff.db")
+    with pytest.raises(ConfigurationError, match="have one source"):
+        check_sources([section(None, name=f"staff{at}", source=path, **read) for at, path in enumerate(paths)])

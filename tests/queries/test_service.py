@@ -56,9 +56,13 @@ class World:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What the audit log tells of queries."""
+        """What the audit log tells of decisions."""
+        return self.told("query-decided")
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """What the audit log tells of an event."""
         entries = map(read, (self.folder / "state/north/audit.log").read_bytes().splitlines())
-        return [dict(entry.fields) for entry in entries if entry.event == "query-decided"]
+        return [dict(entry.fields) for entry in entries if entry.event == event]
 
 
 def node_of(folder: Path) -> Node:
@@ -146,6 +150,16 @@ def test_who_may_not_ask_is_told_so_and_nothing_else(tmp_path: Path) -> None:
             found = await refused(hub.Query(asked("sum(salary) order by age")))
             assert (found.status, found.code) == (grpc.StatusCode.INVALID_ARGUMENT, "E001")
             assert world.events == []
+            told = world.told("query-refused")
+            assert [(each["coordinator"], each["dataset"]) for each in told] == [
+                ("analyst", "staff"),
+                ("analyst", "baskets"),
+                ("analyst", "nothing"),
+                ("hub", "staff"),
+                ("hub", "staff"),
+            ]
+            assert {each["code"] for each in told} == {"E300"}
+            assert "(rule public)" in told[-1]["reason"]
 
     asyncio.run(test())
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key, public_key_of
-from jobs.audit.events import BatchClosed, Event
+from jobs.audit.events import Event
+from jobs.audit.service_events import BatchClosed
 from ldp.shuffling.batch import digest
 from ldp.shuffling.onion import peel, wrap
 from ldp.shuffling.statement import check_chain

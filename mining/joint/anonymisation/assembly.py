@@ -3,9 +3,8 @@
     1. every party generalises its rows and leaves out those in classes that are not released; what is left it pads with
        marked dummies up to a public bound
     2. all rows go through the shuffler to the collector (`mining.joint.hybrid.shuffle`), sealed for it
-    3. the collector takes the dummies out, puts the rows in ascending order of bytes, checks that every class has the
-       size that it must have, and opens them to the learners
-    4. every learner checks the same, and that without its own rows no class is left with too few
+    3. the collector takes the dummies out, puts the rows in ascending order of bytes, and opens them to the learners
+    4. every learner checks that its own rows are among them, as it sent them; and more (`release_check`)
 
 With two parties everybody can tell the other's rows from its own.
 
@@ -29,6 +28,7 @@ from crypto.primitives.sealed import Rows
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.release_check import check_contained
 from mining.joint.anonymisation.rows import CodedRows
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
@@ -108,7 +108,7 @@ async def assemble(
         All released rows, to a learner; None to anybody else.
 
     Raises:
-        ProtocolViolation: Rows got lost or changed on their way.
+        ProtocolViolation: Rows got lost on their way, or rows of this learner were left out or changed.
         MalformedMessage: The collector opened something else than rows.
     """
     form = Form.of(task)
@@ -143,11 +143,13 @@ async def assemble(
             raise MalformedMessage(f"{task.collector} opened no rows; check that node", party=task.collector)
         whole = np.frombuffer(document, np.uint8).reshape(-1, form.size)
     try:
-        return form.unpack(whole, len(session.parties), shown=task.origin == "shown")
+        assembled = form.unpack(whole, len(session.parties), shown=task.origin == "shown")
     except (ValueError, IndexError):
         raise MalformedMessage(
             f"{task.collector} opened rows that cannot be read; check that node", party=task.collector
         ) from None
+    await session.compute(check_contained, task, own, whole)
+    return assembled
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import ConfigurationError
 from mining.joint.anonymisation.parameters import QuasiIdentifier
 
-_TREES: Final[frozenset[Kind]] = frozenset({"tree", "code", "boolean"})  # of which no intervals are written
+TREES: Final[frozenset[Kind]] = frozenset({"tree", "code", "boolean"})
+"""Kinds of which no intervals are written."""
 
 Places = NDArray[np.int64]
 
@@ -53,7 +54,7 @@ class PublicAxis:
         """
         hierarchy = quasi.hierarchy
         bins = hierarchy.bins if quasi.kind == "numeric" else None
-        if quasi.kind in _TREES:
+        if quasi.kind in TREES:
             order = np.lexsort(hierarchy.maps)  # the last key, the top, decides first
             coordinates = np.arange(len(order), dtype=np.float64)
         else:
@@ -65,7 +66,7 @@ class PublicAxis:
             coordinates = numbers[order]
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        return cls(quasi.name, hierarchy, quasi.kind in _TREES, order, places, coordinates, bins)
+        return cls(quasi.name, hierarchy, quasi.kind in TREES, order, places, coordinates, bins)
 
     def texts(self, low: Places, high: Places) -> list[str]:
         """What regions from one place to another show.

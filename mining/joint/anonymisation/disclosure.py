@@ -11,11 +11,13 @@ import numpy as np
 from crypto.protocols.union_disclosure import leakage
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import MAX_BOUND
+from mining.joint.anonymisation.axes import TREES
 from mining.joint.anonymisation.models import compared_columns, offered
 from mining.joint.anonymisation.occurring import FILL, MOST_KEYED, merger_of
 from mining.joint.anonymisation.occurring import LABEL as KEYS
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
+from mining.joint.anonymisation.public_losses import levels_between
 from mining.joint.hybrid.shuffle import LABEL as SHUFFLED
 from mining.joint.models.totals import rows_opening
 
@@ -31,15 +33,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
         found.append(Declared("size classes", everyone, "the next power of two of a party's rows", 1, "at the start"))
     if task.algorithm == "mondrian":
         return (*found, *_of_values(task, everyone), *_of_regions(task, everyone, most), *_of_rows(task, most))
-    found.append(
-        Declared(
-            "losses",
-            everyone,
-            "what all rows lose at each level of each quasi-identifier",
-            sum(task.shape),
-            "at the start",
-        )
-    )
+    found += openings_of_losses(task, everyone, "at the start")
     found += _of_values(task, everyone)
     found += _of_the_search(task, everyone)
     most_classes = min(task.node_cells, MOST_CELLS) if task.disclose == "node" else MOST_CELLS
@@ -53,6 +47,16 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     what = "which possible classes of the chosen node are released"
     found.append(Declared("classes", everyone, what, most_classes, "at the end"))
     return (*found, *_of_rows(task, most))
+
+
+def openings_of_losses(task: JointAnonymisation, everyone: frozenset[str], when: str) -> list[Declared]:
+    """What is told of the rows' losses (`public_losses`)."""
+    number = len(levels_between(task))
+    if not number:
+        return []
+    which = "whether each label of a level of a quasi-identifier has no row, or as many as a class must have"
+    what = "what all rows lose at each level of which that holds"
+    return [Declared("open levels", everyone, which, number, when), Declared("losses", everyone, what, number, when)]
 
 
 def _of_the_search(task: JointAnonymisation, everyone: frozenset[str]) -> list[Declared]:
@@ -127,7 +131,8 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
                 everyone,
                 "result",
                 f"the regions of the release, and of how they were cut which of two neighbouring cuts it was{refused}; "
-                "no count of any region, and no median of a quasi-identifier along which a region was not cut",
+                "no count of any region, and no median of a quasi-identifier along which a region was not "
+                f"cut{_trees(task)}",
             ),
             *public,
         ]
@@ -136,13 +141,14 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
         Learned(everyone, "result", "the node of the release and which classes it has"),
         *public,
-        Learned(everyone, "count", "of all rows together, what each quasi-identifier loses at each of its levels"),
+        *learned_of_losses(task, everyone),
+        *learned_of_left_out(task, everyone),
     ]
     if task.disclose == "node":
         what = (
             f"whether any node of at most {task.node_cells} possible classes can be released, and that none of these "
-            "can that would have been chosen before the node of the release; nothing else of any other node, and no "
-            "count of any class"
+            "can that would have been chosen before the node of the release; nothing else of any other node but what "
+            "is said of levels, and no count of any class"
         )
         return (*lines, Learned(everyone, "membership", what), *_of_origin(task, parties))
     what = (
@@ -158,6 +164,39 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
     return (*lines, *_of_origin(task, parties))
 
 
+def learned_of_losses(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
+    """What follows from the losses that are opened."""
+    if not levels_between(task):
+        return []
+    what = (
+        "which levels of the quasi-identifiers have labels with some rows, but fewer than a class must have "
+        f"(k = {task.k}); of each other level what all rows lose at it together, which may tell how many rows each of "
+        "its labels has"
+    )
+    return [Learned(everyone, "count", what)]
+
+
+def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
+    """What is learnt of rows that are left out."""
+    if not task.max_suppression:
+        return []
+    lines = list[Learned]()
+    if compared_columns(task.requirements):
+        what = (
+            "of the columns that the model compares with, the values of the rows that are left out: those of all rows "
+            "without those of the release; max_suppression = 0 prevents it"
+        )
+        lines.append(Learned(task.learners, "count", what))
+    if task.insider_k > 1:
+        what = (
+            f"of a class that is not released and in which one has {task.k} rows or more oneself: that the others "
+            f"have fewer than insider_k = {task.insider_k} there, but some, unless the model or k_site keeps it back; "
+            "max_suppression = 0 prevents it"
+        )
+        lines.append(Learned(everyone, "count", what))
+    return lines
+
+
 def _of_keys(parties: Sequence[str]) -> list[Learned]:
     """What the unions of class keys tell."""
     what = (
@@ -167,6 +206,17 @@ def _of_keys(parties: Sequence[str]) -> list[Learned]:
     found = leakage(parties, merger_of(parties), fill=FILL, tells_sizes=False)
     told = (Learned(line.who, line.kind, f"of the union of class keys of such a node: {line.what}") for line in found)
     return [Learned(tuple(parties), "membership", what), *told]
+
+
+def _trees(task: JointAnonymisation) -> str:
+    """What is told of regions beyond what the release shows."""
+    names = [each.name for each in task.quasi_identifiers if each.kind in TREES]
+    if not names:
+        return ""
+    return (
+        f"; of {' and '.join(names)} the first and the last leaf that occur in each region, where the release shows "
+        "their common label"
+    )
 
 
 def _of_k_alone(task: JointAnonymisation) -> bool:
@@ -179,8 +229,8 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
     everyone, lines = tuple(parties), list[Learned]()
     if len(parties) == 2:
         what = (
-            "the other's number of rows, and its losses where these are opened; of every released row whether it is "
-            "the other's"
+            "the other's number of rows, and its losses where these are opened, which may tell how many rows with a "
+            "label it has; of every released row whether it is the other's"
         )
         lines.append(Learned(everyone, "membership", what))
     elif task.origin == "hidden":

@@ -12,7 +12,7 @@ Whole nodes (`examine`), where more than k is asked:
     2. b_c is the AND of [n_c ≥ k] and of the bits of all other requirements (`conditions`)
     3. as before with V = Σ (1 − b_c)·n_c
     4. of nodes that pass, the loss stays shared: Σ_c (1 − b_c)·n_c·(loss of a suppressed row − loss of a row in c), to
-       which the public bound is added. Two losses are compared, and one bit is opened
+       which is added what all rows lose, be it opened or not (`public_losses`). Two are compared, and one bit is opened
 Where no verdict may be opened (`score`), the bits of step 3 stay shared, and a node that fails scores a public worst.
 
 Rounds:     1, those of the comparisons and of a selection, and 1.
@@ -50,6 +50,7 @@ from mining.joint.anonymisation.conditions import condition_bits
 from mining.joint.anonymisation.models import SensitiveTests
 from mining.joint.anonymisation.occurring import counts_of, histogram_of, losses_of, occurring_keys
 from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.public_losses import Losses
 from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, cell_losses
 from mining.joint.tally import Mask
 
@@ -60,7 +61,7 @@ class Passed:
 
     Attributes:
         node: Its levels.
-        bound: Its public loss without suppression.
+        bound: What it loses at least, public; without suppression exactly that.
         good: At a computing party, the share of which cells are good, shape (cells,).
         loss: At a computing party, the share of the loss.
     """
@@ -101,6 +102,7 @@ class Examiner:
         allowed: MaxSup in rows.
         unit: What a suppressed cell loses.
         tests: Of sensitive values.
+        losses: What all rows lose at each level.
         keys: By node that is examined over the classes that occur, their keys; all others are over all possible ones.
     """
 
@@ -114,6 +116,7 @@ class Examiner:
     allowed: int
     unit: int
     tests: SensitiveTests
+    losses: Losses
     keys: dict[Node, Cells] = field(default_factory=dict, kw_only=True)
 
     @property
@@ -152,7 +155,7 @@ class Examiner:
         Args:
             name: Of the lane, unused so far.
             nodes: At least one.
-            bounds: The public loss of each without suppression.
+            bounds: What each loses at least, public; where nothing is suppressed exactly that, if it can be released.
 
         Returns:
             By node, what is kept of it; None of one that cannot be released.
@@ -174,7 +177,7 @@ class Examiner:
         Args:
             name: Of the lane, unused so far.
             nodes: At least one.
-            bounds: The public loss of each without suppression.
+            bounds: As for `examine`.
             worst: More than any node loses, public.
 
         Returns:
@@ -312,14 +315,14 @@ class Examiner:
         return await at_least(lane, self.two_party, lost, self.allowed + 1, width_for(self.n_rows + 1))
 
     def _loss(self, node: Node, bound: int, lost: AdditiveShare) -> AdditiveShare:
-        """The share of a node's loss: what its cells tell, and what suppression adds."""
+        """The share of a node's loss: its public bound, what all rows lose above that, and what suppression adds."""
         if node in self.keys:
             losses = losses_of(self.task, node, self.keys[node], self.unit)
         else:
             losses = cell_losses(self.task, node, self.unit)
         more = len(node) * self.unit - losses
         added = node_sums(lost.times_public(more.astype(np.uint64)), [0])
-        return added.plus_public(bound)
+        return (added + self.losses.beyond(node)).plus_public(bound)
 
     async def _open(self, lane: Session, bits: XorShare | None, label: str, number: int) -> Mask:
         opened = await open_bits(lane, bits, label=label, holders=self.task.compute, number=number)

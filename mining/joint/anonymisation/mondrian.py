@@ -5,7 +5,8 @@ the region lie on either side, and shares these counts, capped, between the comp
 
 For all open regions of a level at once:
     1. spans: for every axis and cut, [left ≥ 1] and [right ≥ 1] are opened. They tell the first and the last place that
-       occurs, and nothing else: the tight box, which for the regions that remain is the release itself
+       occurs, and nothing else: the tight box, which for the regions that remain is the release itself, but that of a
+       tree it shows the label which these two have in common
     2. from the widest axis on, of equal widths in their order: for every cut of the axis, a_v is the AND of all that is
        asked of both sides (`conditions`). Opened is whether there is any; where there is none, the next axis is tried
     3. of the first axis with an allowed cut, the most balanced one, of two the smaller, is looked for obliviously: the
@@ -18,9 +19,9 @@ Rounds:     for each level those of a comparison for step 1, those of step 2 for
             tournament.
 Output:     exactly the regions of strict Mondrian on the pooled rows.
 Adversary:  semi-honest; counts withstand all parties but both computing parties together.
-Leakage:    boxes of all regions, axes and places of the cuts; of k alone these follow from the boxes that remain, up to
-            which of two neighbouring cuts it was. With other requirements: that a cut was refused. No count, and no
-            median of an axis that was not cut.
+Leakage:    boxes of all regions, of trees by their first and last leaves that occur; axes and places of the cuts. Of k
+            alone these follow from the boxes that remain, up to which of two neighbouring cuts it was. With other
+            requirements: that a cut was refused. No count, and no median of an axis that was not cut.
 Source:     LeFevre, DeWitt and Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE 2006, section 4; Jurczyk and
             Xiong, "Distributed anonymization", DBSec 2009 (rows at several parties).
 """

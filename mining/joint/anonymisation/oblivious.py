@@ -11,7 +11,8 @@ Rounds:     of each batch those of an examination and of a selection; of a compa
 Output:     the node of least loss of the candidates, of equal ones the lexicographically least; exactly that of the
             pooled rows.
 Adversary:  semi-honest; shares withstand all parties but both computing parties together.
-Leakage:    Λ; whether a candidate satisfies; the node, and its classes. That better candidates fail follows.
+Leakage:    what is opened of losses (`public_losses`); whether a candidate satisfies; the node, and its classes. That
+            better candidates fail follows.
 Source:     full search as in LeFevre, DeWitt and Ramakrishnan, "Incognito", SIGMOD 2005, section 3, without its
             pruning, which would tell what has been pruned.
 """
@@ -38,7 +39,7 @@ from mining.joint.anonymisation.public_lattice import PublicLattice, possible_cl
 MOST_TOGETHER: Final = 1 << 26
 """Possible classes of all candidates together: each takes a comparison, so this is a matter of minutes."""
 
-_BATCH: Final = 1 << 19  # numbers that a party shares at once
+BATCH: Final = 1 << 19  # numbers that a party shares at once
 
 
 def check_candidates(task: JointAnonymisation) -> None:
@@ -110,7 +111,7 @@ class ObliviousSearch:
         each = 2 + parties + sum(self.examiner.tests.sizes[model.column] for model in self.examiner.tests.models)
         for node in self.candidates:
             more = self.lattice.cells[node] * each
-            if batch and numbers + more > _BATCH:
+            if batch and numbers + more > BATCH:
                 yield batch
                 batch, numbers = [], 0.0
             batch.append(node)

@@ -13,11 +13,12 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.columns import Kind
+from anonymize.columns import Kind, number_of
 from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from crypto.protocols.argmin import position_bits
+from link.errors import InputDataError
 
 Algorithm = Literal["optimal", "samarati", "mondrian"]
 Origin = Literal["hidden", "shown"]
@@ -47,12 +48,34 @@ class QuasiIdentifier:
     Attributes:
         name: Of the column.
         kind: What its values are; numbers meet leaves of the same number, however written.
-        hierarchy: Public. All values that may occur are leaves of it.
+        hierarchy: Public. All values that may occur are leaves of it; those of an ordinal column stand in its order.
+
+    Raises:
+        InputDataError: Two leaves are one value of the kind, such as 30 and 30.0, so that none tells which is meant.
     """
 
     name: str
     kind: Kind
     hierarchy: Hierarchy
+
+    def __post_init__(self) -> None:
+        if self.kind != "numeric":
+            return
+        written = dict[float, str]()
+        for leaf in self.hierarchy.leaves:
+            try:
+                other = written.setdefault(number_of(leaf), leaf)
+            except ValueError:  # no number: an interval, or a leaf that no cell meets
+                continue
+            if other != leaf:
+                raise InputDataError(
+                    f'the hierarchy of "{self.name}" has two rows for one number, "{other}" and "{leaf}"; keep one'
+                )
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All values of an ordinal column, lowest first; of any other none."""
+        return self.hierarchy.leaves if self.kind == "ordinal" else ()
 
 
 @dataclass(frozen=True)

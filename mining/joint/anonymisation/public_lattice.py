@@ -19,15 +19,15 @@ def possible_classes(task: JointAnonymisation) -> NDArray[np.float64]:
 
 
 class PublicLattice(Lattice):
-    """The lattice of a job, once the rows' losses are opened.
+    """The lattice of a job, once it is opened what rows lose.
 
     Args:
         task: The public parameters.
-        losses: Λ, what all rows lose at each level of each quasi-identifier, shape (levels of all,).
+        losses: What all rows lose at least at each level of each quasi-identifier, shape (levels of all,).
 
     Attributes:
         cells: How many classes each node may have, in the lattice's shape.
-        bounds: What each node loses without suppression, and so at least.
+        bounds: What each node loses at least.
     """
 
     def __init__(self, task: JointAnonymisation, losses: NDArray[np.int64]) -> None:

@@ -40,7 +40,7 @@ class CodedRows:
 
     @classmethod
     def of(cls, table: Table, task: JointAnonymisation, me: str) -> CodedRows:
-        """Codes the columns that the job takes. No sentence of an error holds a value: it crosses the wire.
+        """Codes the columns that the job takes. No sentence of an error holds a value or a count: it crosses the wire.
 
         Raises:
             InputDataError: A column is missing, a cell is empty where it may not be, too long, or no value that the job
@@ -112,18 +112,11 @@ class Counter:
         cells = self.keys(node)[self.owner] * values + codes
         return np.bincount(cells, minlength=self.task.cells(node) * values).astype(np.int64).reshape(-1, values)
 
-    def losses(self, unit: int) -> NDArray[np.uint64]:
-        """What the rows' cells lose at each level of each quasi-identifier, shape (levels of all,).
-
-        Args:
-            unit: What a cell that is told nothing of loses.
-        """
-        found = []
-        for leaves, hierarchy in zip(self.tuples, self.task.hierarchies, strict=True):
-            occurring = np.bincount(leaves, self.weights, len(hierarchy.leaves)).astype(np.int64)
-            for level, labels in enumerate(hierarchy.maps):
-                found.append(int(occurring @ label_losses(hierarchy.leaf_counts(level), unit)[labels]))
-        return np.array(found, np.uint64)
+    def occurring(self) -> list[Cells]:
+        """By quasi-identifier, rows with each leaf, shape (leaves,)."""
+        sizes = [len(each.leaves) for each in self.task.hierarchies]
+        columns = zip(self.tuples, sizes, strict=True)
+        return [np.bincount(leaves, self.weights, size).astype(np.int64) for leaves, size in columns]
 
 
 def label_losses(leaf_counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
@@ -148,14 +141,14 @@ def _leaves(column: Column, quasi: QuasiIdentifier, me: str) -> Leaves:
     """The leaf of each row."""
     if (column.codes < 0).any():
         raise InputDataError(
-            f"the data of {me} have {int((column.codes < 0).sum())} empty cells in the quasi-identifier "
-            f"'{quasi.name}'; fill them in or leave those rows out",
+            f"the data of {me} have empty cells in the quasi-identifier '{quasi.name}'; fill them in or leave those "
+            "rows out",
             party=me,
         )
     places = np.zeros(len(column.values), np.int32)
     if len(column.values):
         try:
-            coded = CodedColumn.of(quasi.name, pa.chunked_array([column.values]), quasi.kind)
+            coded = CodedColumn.of(quasi.name, pa.chunked_array([column.values]), quasi.kind, quasi.order)
             places = quasi.hierarchy.align(coded)[coded.codes]
         except ComineError:
             raise InputDataError(
@@ -174,8 +167,8 @@ def _codes(column: Column, carried: Carried, me: str) -> NDArray[np.int64]:
     found = np.array([*known, places.get("", -1)], np.int64)[column.codes]
     if (found < 0).any():
         raise InputDataError(
-            f"the data of {me} hold {int((found < 0).sum())} cells of '{carried.name}' that the job's values do not "
-            "name; correct them, or agree on values that have them",
+            f"the data of {me} hold cells of '{carried.name}' that the job's values do not name; correct them, or "
+            "agree on values that have them",
             party=me,
         )
     return found

@@ -1,7 +1,8 @@
 """Full-domain search over the union of all parties' rows; every party takes the same public course.
 
-    1. Λ, what all rows lose at each level of each quasi-identifier, is opened: so everyone knows what each node loses
-       without suppression, which bounds its loss with suppression from below.
+    1. Λ, what all rows lose at each level of each quasi-identifier, is opened as far as no small count follows
+       (`public_losses`): so everyone knows what each node loses at least. Levels that tell too much fail where nothing
+       may be suppressed, and condemn all nodes with them.
     2. Nodes that tell few quasi-identifiers come first, by their number and from the top downwards, all of a height at
        once. One with too many rows in classes below k condemns all its specialisations (Incognito's subset property).
     3. `optimal`: from the top downwards along the best satisfying specialisation, then all nodes that are left and may
@@ -37,6 +38,7 @@ from mining.joint.anonymisation.oblivious import no_node
 from mining.joint.anonymisation.occurring import MOST_KEYED
 from mining.joint.anonymisation.parameters import MOST_CELLS, Found
 from mining.joint.anonymisation.public_lattice import PublicLattice
+from mining.joint.anonymisation.public_losses import Level
 
 FEW: Final = 3
 """Up to so many quasi-identifiers are told by nodes that are only asked whether they condemn others."""
@@ -54,14 +56,13 @@ class Search:
 
     Args:
         examiner: The parties' means.
-        losses: Λ, what all rows lose at each level of each quasi-identifier, shape (levels of all,).
         most_rows: Of any party, public; needed where keys are asked for.
     """
 
-    def __init__(self, examiner: Examiner, losses: NDArray[np.int64], most_rows: int = 0) -> None:
+    def __init__(self, examiner: Examiner, most_rows: int = 0) -> None:
         task, self.most_rows = examiner.task, most_rows
         self.examiner, self.task = examiner, task
-        self.lattice = PublicLattice(task, losses)
+        self.lattice = PublicLattice(task, examiner.losses.least)
         self.bounds, self.cells = self.lattice.bounds, self.lattice.cells
         self.hopeless: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
         self.uncrowded: NDArray[np.bool_] = self.lattice.zeros(np.bool_)
@@ -76,6 +77,17 @@ class Search:
             or (examiner.allowed == 0 and task.requirements.monotone)
             or (strict_models and task.insider_k <= 1 and task.k_site is None)
         )
+        for level, passed in examiner.losses.passed.items():
+            self._note_level(level, passed)
+
+    def _note_level(self, asked: Level, passed: bool) -> None:
+        """What the bit of a level tells of the node that tells this level alone."""
+        node = list(self.lattice.top)
+        node[asked.place] = asked.level
+        if passed:
+            self.uncrowded[tuple(node)] = True
+        elif not self.examiner.allowed:
+            self.hopeless[self.lattice.below(tuple(node))] = True
 
     async def run(self) -> Found:
         """Finds the node, and opens its released classes.
@@ -106,13 +118,16 @@ class Search:
             nodes = [node for node in self._telling(told) if self.cells[node] <= FEW_CELLS]
             below = {node: sum(self.lattice.top) - sum(node) for node in nodes}
             for depth in sorted(set(below.values())):
-                asked = [node for node in nodes if below[node] == depth and not self.hopeless[node]]
+                asked = [node for node in nodes if below[node] == depth and self._is_unknown(node)]
                 if not asked:
                     continue
                 crowded = await self.examiner.crowded(f"few {told}.{depth}", asked)
                 self.looks += len(asked)
                 self._note_crowded(asked, crowded)
                 self.examiner.session.progress("pruning the lattice", told, FEW)
+
+    def _is_unknown(self, node: Node) -> bool:
+        return not (self.hopeless[node] or self.uncrowded[node])
 
     def _telling(self, number: int) -> list[Node]:
         """The nodes that tell so many quasi-identifiers: all others are at their highest levels."""

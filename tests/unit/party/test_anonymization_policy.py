@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -58,6 +60,7 @@ def spec(model: dict[str, Any], **more: Any) -> AnonymizeSection:
         ({"require": {"H": 2}}, "needs [dataset.anonymization.levels] with their column"),
         ({"require": {"t": {"value": "0.3", "column": "disease"}}}, "'ppir', which forms no classes"),
         ({"max_releases": 0}, "greater than or equal to 1"),
+        ({"max_failures": 0}, "greater than or equal to 1"),
         ({"max_memory": 16}, "greater than or equal to 256"),
         ({"guess": 1}, "Extra inputs"),
     ],
@@ -200,16 +203,16 @@ def test_the_node_describes_what_a_request_does_not() -> None:
 def test_releases_outlive_their_process_and_count_once(tmp_path: Path) -> None:
     path = tmp_path / "state" / "releases.db"
     first = Releases.open(path, "north")
-    first.check("d", b"r1", 1)
+    first.check("d", b"r1", 1, 1)
     first.admit("d", b"rows1", b"r1", "hub", 1)
     first.admit("d", b"rows1", b"r2", "hub", 1)
     first.admit("other", b"rows1", b"r1", "hub", 1)
     first.close()
     again = Releases.open(path, "north")
-    again.check("d", b"r1", 1)
-    again.check("d", b"r2", 2)
+    again.check("d", b"r1", 1, 1)
+    again.check("d", b"r2", 2, 1)
     with pytest.raises(PolicyDenied, match="rule max_releases"):
-        again.check("d", b"r2", 1)
+        again.check("d", b"r2", 1, 1)
     with pytest.raises(PolicyDenied, match="rule max_releases"):
         again.admit("d", b"rows2", b"r1", "hub", 1)
     again.admit("d", b"rows1", b"r1", "hub", 1)
@@ -217,3 +220,33 @@ def test_releases_outlive_their_process_and_count_once(tmp_path: Path) -> None:
     path.write_bytes(b"something else, and long enough to be looked at as a database" * 20)
     with pytest.raises(ConfigurationError, match="releases"):
         Releases.open(path, "north")
+
+
+def test_failures_outlive_their_process_and_count_once(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "releases.db"
+    first = Releases.open(path, "north")
+    first.admit("d", b"rows", b"left", "hub", 9)
+    for request in (b"r1", b"r1", b"r2"):
+        first.check("d", request, 9, 2)
+        first.fail("d", request, "hub")
+    first.close()
+    again = Releases.open(path, "north")
+    again.check("d", b"left", 9, 2)
+    again.check("d", b"r3", 9, 3)
+    again.check("other", b"r3", 9, 2)
+    for request in (b"r1", b"r3"):
+        with pytest.raises(PolicyDenied, match=r"lets 2 requests .* of 'd' come to nothing .*rule max_failures"):
+            again.check("d", request, 9, 2)
+    again.close()
+
+
+def test_a_database_from_before_failures_were_kept_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "releases.db"
+    Releases.open(path, "north").close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE failures")
+    again = Releases.open(path, "north")
+    again.fail("d", b"r1", "hub")
+    with pytest.raises(PolicyDenied, match="rule max_failures"):
+        again.check("d", b"r2", 1, 1)
+    again.close()

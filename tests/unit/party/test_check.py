@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import sqlite3
@@ -18,10 +19,13 @@ from hypothesis import strategies as st
 
 from comine.__main__ import run
 from link.authority import Authority, write_identity
+from link.errors import ConfigurationError
 from mining.transactions import Transactions
-from party.config import DatasetSection
+from party.config import DatasetSection, PartyConfig
 from party.dataset_check import RARE, DatasetCheck, Profile, check_dataset
 from party.examination import Examination, Finding, examine
+from party.logs import open_log
+from party.server import Node
 from tests.unit.party.files import write_federation
 
 GOODS = ["bread", "butter", "milk", "tea", "jam", "cheese", "apples", "wine"]
@@ -402,3 +406,48 @@ def test_a_privacy_budget_is_told_and_a_hole_in_it_warned_of(
     warnings = [finding.sentence for finding in found if finding.status == "warning"]
     assert bool(warnings) is warned
     assert all(line.startswith("jobs without noise may run on baskets") for line in warnings)
+
+
+@pytest.mark.parametrize(
+    ("hiding", "policy", "from_"),
+    [
+        ("min_support = 0.4", "", 1),
+        ("min_support = 0.4", "min_support = 0.1", 3),
+        ("min_support = 0.4", "min_support = 0.1\nmin_count = 11", 11),
+        ("min_support = 12", "min_support = 0.36", 11),
+        ("min_support = 0.4", "min_support = 0.4", None),
+        ("min_support = 12", "min_count = 12", None),
+        ("min_support = 0.4", 'min_support = 0.1\nwithhold = ["beer"]\nmin_count = 12', None),
+    ],
+)
+def test_jobs_that_find_what_is_hidden_are_warned_of(
+    tmp_path: Path, hiding: str, policy: str, from_: int | None
+) -> None:
+    """Of thirty rows, two fifths are twelve."""
+    write_federation(tmp_path, {"north": [["bread", "milk"]] * 30, "south": [["beer"]]}, policy=policy)
+    rewrite(tmp_path / "north.toml", "[policy]", f'[dataset.hiding]\nrules = ["bread -> milk"]\n{hiding}\n[policy]')
+    (checked,) = examine(tmp_path / "north.toml").datasets
+    assert not checked.problem
+    told = [hint.sentence for hint in checked.hints if hint.kind == "hiding"]
+    assert len(told) == (from_ is not None)
+    assert all(f"jobs may ask for counts from {from_} on" in line and "rules from 12 on" in line for line in told)
+
+
+@pytest.mark.parametrize("table", ["queries", "anonymization"])
+def test_what_two_datasets_of_one_source_may_not_both_have(tmp_path: Path, table: str) -> None:
+    """A node refuses to start with them, and so the check does not call it fit."""
+    write_federation(tmp_path, dict(DATA))
+    (tmp_path / "staff.csv").write_text("id,age,pay\n" + "".join(f"{i},{20 + i},{100 * i}\n" for i in range(9)))
+    rules = {
+        "queries": 'public = ["age"]\ncolumns = { pay = ["sum"] }\nmin_size = 2\n',
+        "anonymization": 'columns = { age = ["quasi_identifiers"] }\nmin_k = 3\nalgorithms = ["mondrian"]\n',
+    }
+    file = tmp_path / "north.toml"
+    for name, source, fit in (("staff", "staff.csv", True), ("again", "./staff.csv", False)):
+        section = f'[[dataset]]\nname = "{name}"\nkind = "table"\nsource = "{source}"\nformat = "csv"\n'
+        file.write_text(f"{file.read_text()}\n{section}[dataset.{table}]\n{rules[table]}")
+        found = examine(file)
+        assert found.fit is fit, found
+    assert "'staff' and 'again' have one source" in findings(found)["configuration"].sentence
+    with pytest.raises(ConfigurationError, match="have one source"):
+        Node(PartyConfig.load(file), open_log("north", io.StringIO()))

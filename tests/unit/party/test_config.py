@@ -188,7 +188,7 @@ def test_fragments_of_policies_in_the_documentation_are_right(tmp_path: Path) ->
     docs = Path(__file__).resolve().parents[3] / "docs"
     samples = re.findall(r"```toml\n(.*?)```", (docs / "reference-party-toml.md").read_text(), re.DOTALL)
     fragments = [sample for sample in samples if sample.startswith(("[policy]", "[[dataset]]"))]
-    assert len(fragments) == 2
+    assert len(fragments) == 3
     whole = party_toml("north")
     for fragment in fragments:
         if fragment.startswith("[policy]"):

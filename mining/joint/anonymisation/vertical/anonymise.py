@@ -2,7 +2,8 @@
 
     1. the parties tell who has which column; N, the number of common rows, follows from the alignment
     2. every party tells which levels of its own columns are condemned by these columns alone (`local_pruning`)
-    3. what all rows lose at each level of each quasi-identifier is opened
+    3. what all rows lose at each level of each quasi-identifier is opened, where that tells no small count
+       (`mining.joint.anonymisation.public_losses`)
     4. all look for the node together (`mining.joint.anonymisation.search`), on contingency tables that stay shared
        (`contingency`, `examination`); the classes that are released are opened
     5. the released rows are joined in an order that nobody knows (`assembly`)
@@ -27,15 +28,15 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.secure_sum import secure_sum
+from crypto.protocols.pairwise import agree
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
 from mining.joint.anonymisation.models import SensitiveTests, compared_columns, offered
 from mining.joint.anonymisation.parameters import JointAnonymisation
-from mining.joint.anonymisation.rows import Counter
+from mining.joint.anonymisation.public_losses import open_losses
+from mining.joint.anonymisation.release_check import check_models
 from mining.joint.anonymisation.search import Search
 from mining.joint.anonymisation.vertical.assembly import assemble
 from mining.joint.anonymisation.vertical.columns import HeldColumns, find_holders
@@ -94,7 +95,6 @@ async def anonymise_columns(
     local = await prune_locally(session.lane("local"), held, allowed)
     unit = task.loss_unit(held.n_rows)
     counter = await session.compute(held.counter)
-    losses = await _total_losses(session.lane("losses"), secrets, held, counter, unit)
     values = _values(task)
     tested = sorted({model.column for model in models})
     totals = {}
@@ -105,6 +105,8 @@ async def anonymise_columns(
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}
         two_party = pairs[peer]
+    occurring = held.occurring(counter, session.me)
+    losses = await open_losses(session.lane("losses"), secrets, two_party, task, occurring, held.n_rows)
     axes = held.axes(tested, session.me)
     tables = ContingencyTables(
         session.lane("tables"), secrets, pairs, task.compute, axes, len(task.hierarchies), held.n_rows
@@ -120,11 +122,12 @@ async def anonymise_columns(
         allowed,
         unit,
         SensitiveTests.of(task, totals, held.n_rows),
+        losses,
         tables,
         local,
         {party: held.places(party) for party in session.parties},
     )
-    search = ColumnSearch(examiner, losses)
+    search = ColumnSearch(examiner)
     search.hopeless |= spread(held, local)
     tables.dead |= search.hopeless
     search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
@@ -136,6 +139,7 @@ async def anonymise_columns(
     }
     statistics = {**found.statistics, "table_cells": tables.computed}
     if whole is not None:
+        await session.compute(check_models, task, totals, whole)
         read = await session.compute(rows_read_by, held, found, whole, session.parties)
         statistics |= {f"rows_read_by_{party}": number for party, number in read.items()}
     return JointRelease(held.n_rows, found.node, statistics, whole, told)
@@ -171,26 +175,6 @@ def check(task: JointAnonymisation, alignment: RowAlignment) -> None:
         )
     if task.origin != "hidden":
         raise ConfigurationError("every row has columns of all parties, so that its origin says nothing; leave it out")
-
-
-async def _total_losses(
-    session: Session, secrets: PairwiseSecrets, held: HeldColumns, counter: Counter, unit: int
-) -> NDArray[np.int64]:
-    """Opens Λ: what all rows lose at each level of each quasi-identifier."""
-    task, shape = held.task, held.task.shape
-    every = [np.zeros(size, np.uint64) for size in shape]
-    own = counter.losses(unit)
-    places = held.places(session.me)
-    parts = np.split(own, np.cumsum([shape[place] for place in places])[:-1]) if places else []
-    for place, part in zip(places, parts, strict=True):
-        every[place] = part
-    total = await secure_sum(session, secrets, np.concatenate(every), label="losses")
-    assert total is not None  # it is opened to all
-    tops = np.cumsum(shape) - 1
-    most = [held.n_rows * unit if len(each.leaves) > 1 else 0 for each in task.hierarchies]
-    if (total > held.n_rows * unit).any() or total[tops].tolist() != most:
-        raise no_sum(session)
-    return total.astype(np.int64)
 
 
 async def _totals(session: Session, held: HeldColumns, column: str) -> NDArray[np.int64]:

@@ -7,7 +7,8 @@
        (`shared_lookup`), and goes with it; the collector permutes the rows as well, so that nobody knows the order, and
        these bits are opened to both
     4. the shuffler opens its shares of the released rows to the collector, who puts the rows in ascending order of
-       bytes, checks that every class has the size that it must have, and opens them to the other learners
+       bytes, checks that every class has the size that it must have, and opens them to the other learners, who check
+       the same, and that their own parts of these rows are parts of rows that they have
 
 Rounds:     1, those of one permutation or of a look-up and two, and 2 or 3.
 Output:     the released rows, to the learners.
@@ -36,10 +37,11 @@ from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_lookup import look_up
 from crypto.protocols.shared_permutation import permute
 from crypto.protocols.two_party import TwoParty
-from link.errors import MalformedMessage, ProtocolViolation
+from link.errors import MalformedMessage
 from link.session import Session
 from mining.joint.anonymisation.assembly import Assembled, Form
 from mining.joint.anonymisation.parameters import Found
+from mining.joint.anonymisation.release_check import check_contained, differs
 from mining.joint.anonymisation.vertical.columns import HeldColumns, part_of
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.vertical.parameters import in_job_order
@@ -69,7 +71,7 @@ async def assemble(
         The released rows, in ascending order of their bytes, to a learner; None to anybody else.
 
     Raises:
-        ProtocolViolation: What came out are no rows of the released classes.
+        ProtocolViolation: What came out are no rows of the released classes, or none of those that this learner has.
         MalformedMessage: The collector opened something else than rows.
     """
     forms = _Forms.of(session, held)
@@ -95,7 +97,12 @@ async def assemble(
         if len(came) % forms.row_bytes:
             raise MalformedMessage(f"{collector} opened no rows; check that node", party=collector)
         document = np.frombuffer(came, np.uint8).reshape(-1, forms.row_bytes)
-    return None if document is None else _read(held, found, forms, document, allowed)
+    if document is None:
+        return None
+    whole = _read(held, found, forms, document, allowed)
+    written = own.astype("<u4").view(np.uint8)
+    await session.compute(check_contained, held.task, forms.part(document, session.me), forms.part(written, session.me))
+    return whole
 
 
 async def _shuffled(
@@ -188,11 +195,15 @@ class _Forms:
         """
         cells, found = np.zeros(len(rows), np.int64), dict[str, list[str]]()
         for party, form in self.forms.items():
-            start = self._start(party)
-            part = form.unpack(np.ascontiguousarray(rows[:, start : start + form.size]), 1, shown=False)
+            part = form.unpack(np.ascontiguousarray(self.part(rows, party)), 1, shown=False)
             cells += part.cells
             found.update(part.carried)
         return Assembled(cells, None, {name: found[name] for name in carried})
+
+    def part(self, rows: Rows, party: str) -> Rows:
+        """A party's part of rows."""
+        start = self._start(party)
+        return rows[:, start : start + self.forms[party].size]
 
     def _start(self, party: str) -> int:
         before = list(self.forms)[: list(self.forms).index(party)]
@@ -222,9 +233,5 @@ def _read(held: HeldColumns, found: Found, forms: _Forms, document: Rows, allowe
     agreed = inside and bool(((sizes > 0) == found.released).all())
     lost = held.n_rows - len(whole.cells)
     if not agreed or (sizes[found.released] < held.task.k).any() or not 0 <= lost <= allowed:
-        raise ProtocolViolation(
-            f"the rows that {collector} opened are not those of the classes that all parties agreed to release; do "
-            "not use them",
-            party=collector,
-        )
+        raise differs(held.task)
     return whole

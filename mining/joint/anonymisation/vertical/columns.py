@@ -12,7 +12,7 @@ from anonymize.hierarchies.hierarchy import TOP, Hierarchy
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
-from mining.joint.anonymisation.rows import CodedRows, Counter, Leaves
+from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, Leaves
 from mining.joint.vertical.names import open_names
 from mining.tables import Column, Table
 
@@ -92,6 +92,12 @@ class HeldColumns:
         if self.own.quasi_identifiers:
             return Counter.of(self.rows, self.own)
         return Counter(self.own, np.zeros((0, 0), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def occurring(self, counter: Counter, me: str) -> list[Cells]:
+        """By quasi-identifier of the task, common rows with each leaf where it is this party's, and zeros elsewhere."""
+        own = dict(zip(self.places(me), counter.occurring(), strict=True))
+        sizes = [len(each.leaves) for each in self.task.hierarchies]
+        return [own.get(place, np.zeros(size, np.int64)) for place, size in enumerate(sizes)]
 
     def places(self, party: str) -> tuple[int, ...]:
         """Which quasi-identifiers, by their places, a party has."""

@@ -10,6 +10,7 @@ from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.assembly import MAX_BOUND
+from mining.joint.anonymisation.disclosure import learned_of_left_out, learned_of_losses, openings_of_losses
 from mining.joint.anonymisation.models import compared_columns
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
@@ -30,8 +31,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str], alignment: RowAli
     ]
     what = "at each combination of a party's own levels, whether too many rows lie in its local classes below k"
     found.append(Declared(LOCAL, everyone, what, nodes, "before the search"))
-    what = "what all rows lose at each level of each quasi-identifier"
-    found.append(Declared("losses", everyone, what, sum(task.shape), "before the search"))
+    found += openings_of_losses(task, everyone, "before the search")
     compared = compared_columns(task.requirements)
     if compared:
         sizes = sum(len(each.values or ()) for each in task.carried if each.name in compared)
@@ -67,13 +67,8 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
         Learned(everyone, "result", "the node of the release and which classes it has"),
         Learned(everyone, "membership", f"{what}k = {task.k}"),
-        Learned(
-            everyone,
-            "count",
-            "what all common rows lose at each level of each quasi-identifier: one sum for each level of a column, "
-            "of the party that has it. Where a single label of a level covers several values, it tells how many rows "
-            "have that label",
-        ),
+        *learned_of_losses(task, everyone),
+        *learned_of_left_out(task, everyone),
         Learned(
             everyone,
             "membership",

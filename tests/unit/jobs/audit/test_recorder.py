@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from jobs.audit.events import EVENTS, SessionBegan, Transcript, ValuesOpened, read_event
+from jobs.audit.catalogue import EVENTS, read_event
+from jobs.audit.events import SessionBegan, Transcript, ValuesOpened
 from jobs.audit.verify import check_log
 from jobs.run import PartyRun
 from link.core import HELLO_LANE, Transport

@@ -1,0 +1,102 @@
+"""All events that a line of an audit log can tell, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from jobs.audit.events import (
+    Approved,
+    CertificateChanged,
+    Charged,
+    Ended,
+    Event,
+    HeadLost,
+    LineTorn,
+    LogBegan,
+    NodeStarted,
+    NodeStopped,
+    PlanAsked,
+    Proposed,
+    Refused,
+    Released,
+    RulesHidden,
+    SessionBegan,
+    Started,
+    Transcript,
+    ValuesOpened,
+)
+from jobs.audit.service_events import (
+    BatchClosed,
+    BatchForwarded,
+    CollectionClosed,
+    CollectionCreated,
+    CollectionDeleted,
+    EstimatesRead,
+    QueryDecided,
+    QueryRefused,
+    ReleaseRefused,
+    RoundEnded,
+    RouteCreated,
+    RouteRetired,
+    TableReleased,
+)
+
+EVENTS: Final[Mapping[str, type[Event]]] = {
+    model.event: model
+    for model in (
+        LogBegan,
+        CertificateChanged,
+        LineTorn,
+        HeadLost,
+        NodeStarted,
+        NodeStopped,
+        PlanAsked,
+        Proposed,
+        Approved,
+        Refused,
+        Started,
+        Charged,
+        RulesHidden,
+        SessionBegan,
+        ValuesOpened,
+        Transcript,
+        Released,
+        Ended,
+        CollectionCreated,
+        CollectionClosed,
+        CollectionDeleted,
+        RoundEnded,
+        EstimatesRead,
+        RouteCreated,
+        BatchClosed,
+        BatchForwarded,
+        RouteRetired,
+        QueryDecided,
+        QueryRefused,
+        TableReleased,
+        ReleaseRefused,
+    )
+}
+
+
+def read_event(name: str, fields: Mapping[str, Any]) -> Event:
+    """The event of a log line.
+
+    Raises:
+        ValueError: There is no such event, or its fields are others; the words say which.
+    """
+    model = EVENTS.get(name)
+    if model is None:
+        raise ValueError(f"there is no event '{name[:40]}'")
+    try:
+        event = model.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"its field {where or 'list'} is not as in '{name}': {first['msg']}") from None
+    if event.fields() != fields:
+        raise ValueError(f"its fields are not in the form of '{name}'")
+    return event

@@ -1,0 +1,148 @@
+"""What an audit log can tell of a node's services to clients and coordinators: collections, routes, queries, releases.
+
+As in `jobs.audit.events`, no event has a place for a value out of anybody's data.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from jobs.audit.events import Event, Id
+
+
+# -- the frequency service -------------------------------------------------------------------------------------------
+class CollectionEvent(Event):
+    """Something in the life of one collection of reports. None tells a report, or who sent one."""
+
+    collection: str
+
+
+class CollectionCreated(CollectionEvent):
+    """A coordinator created a collection."""
+
+    event = "collection-created"
+    coordinator: str
+    spec_digest: Id
+    domain_digest: Id | None = Field(description="Of the labels of its domain; null where there are none.")
+
+
+class CollectionClosed(CollectionEvent):
+    """A collection takes no more reports."""
+
+    event = "collection-closed"
+    by: str = Field(description="The coordinator that closed it, or schedule.")
+
+
+class CollectionDeleted(CollectionEvent):
+    """All that the node kept of a closed collection was deleted; only this log still tells of it."""
+
+    event = "collection-deleted"
+    by: str = Field(description="The coordinator that had created it.")
+
+
+class RoundEnded(CollectionEvent):
+    """A round takes no more reports; told again where the node died before its end was on disk."""
+
+    event = "round-ended"
+    round: int = Field(ge=0)
+    reports: int = Field(ge=0, description="How many were counted.")
+
+
+class EstimatesRead(CollectionEvent):
+    """A coordinator was given the estimates of a round."""
+
+    event = "estimates-read"
+    coordinator: str
+    round: int = Field(ge=0)
+    reports: int = Field(ge=0, description="How many they were made of.")
+
+
+# -- the shuffler ----------------------------------------------------------------------------------------------------
+class RouteEvent(Event):
+    """Something in the life of one route of reports. None tells a report, or who sent one, or when."""
+
+    route: str
+
+
+class RouteCreated(RouteEvent):
+    """A coordinator created a route."""
+
+    event = "route-created"
+    coordinator: str
+    document_digest: Id
+
+
+class BatchClosed(RouteEvent):
+    """A batch took no more reports and was put into its new order; told again where the node died before that."""
+
+    event = "batch-closed"
+    batch: int = Field(ge=1)
+    received: int = Field(ge=0, description="Reports that came.")
+    dropped: int = Field(ge=0, description="Of these that were broken, there before, or beyond a sender's share.")
+    withheld: int = Field(ge=0, description="Of these that were discarded, since too few were left to hide among.")
+    forwarded: int = Field(ge=0, description="Of these that leave.")
+
+
+class BatchForwarded(RouteEvent):
+    """A closed batch is at its next place, and its reports were deleted here; told again where the node died."""
+
+    event = "batch-forwarded"
+    batch: int = Field(ge=1)
+    to: str = Field(description="The next shuffler, or the member that collects.")
+    reports: int = Field(ge=0)
+
+
+class RouteRetired(RouteEvent):
+    """A route takes no more reports."""
+
+    event = "route-retired"
+    by: str = Field(description="The coordinator that had created it.")
+    discarded: int = Field(ge=0, description="Reports that waited, too few for a batch.")
+
+
+# -- audited queries -------------------------------------------------------------------------------------------------
+class QueryDecided(Event):
+    """A query was answered or denied. The answer is in the node's own log of queries, under the same number."""
+
+    event = "query-decided"
+    dataset: str
+    coordinator: str
+    number: int = Field(ge=1, description="Of the decision, in the order in which the node made them.")
+    query: str = Field(description="In the coordinator's words.")
+    denied: str | None = Field(description="Why; null where it was answered.")
+
+
+class QueryRefused(Event):
+    """A coordinator asked what the policy does not let it ask; nothing was decided, and no auditor knows of it."""
+
+    event = "query-refused"
+    dataset: str
+    coordinator: str
+    code: str = Field(description="Of the error.")
+    reason: str = Field(description="As the coordinator was told it.")
+
+
+# -- releases of a party's own tables --------------------------------------------------------------------------------
+class TableReleased(Event):
+    """An anonymised release of a table leaves to a coordinator; nothing of it left before this entry."""
+
+    event = "table-released"
+    dataset: str
+    coordinator: str
+    request: Id = Field(description="SHA-256 of what was asked, with what the node added of its own.")
+    algorithm: str
+    k: int | None = Field(description="Null where the algorithm forms no classes.")
+    columns: tuple[str, ...] = Field(description="That leave, generalised or as they are.")
+    rows: int = Field(ge=0, description="How many are published.")
+    certificate: Id = Field(description="The digest in certificate.json, which the coordinator has, too.")
+    report: bool = Field(description="Whether the report with figures of the original leaves with it.")
+
+
+class ReleaseRefused(Event):
+    """A coordinator asked for a release and got none."""
+
+    event = "release-refused"
+    dataset: str
+    coordinator: str
+    code: str = Field(description="Of the error.")
+    reason: str = Field(description="As the coordinator was told it.")

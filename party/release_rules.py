@@ -1,0 +1,86 @@
+"""What a policy says to jobs that anonymise rows of several parties together: of which columns, and how strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jobs.anonymize_spec import INSIDER_K
+from mining.transactions import matching
+from party.case import Case, Verdict, listed
+from party.column_roles import asked_columns, columns_refusal
+from party.rules import PolicySection
+
+
+def needs_a_person(policy: PolicySection, case: Case) -> bool:
+    """Whether a release cannot be approved at once: no rule says which columns may leave in one."""
+    return case.spec.anonymizes and policy.columns is None
+
+
+def min_count_of_release(least: int, case: Case) -> Verdict:
+    """Of a release the classes are what counts are told of; where origins are shown, each party's part of a class."""
+    section = case.spec.anonymization
+    k, refusal = section.model.k or 0, None
+    if k < least:
+        refusal = f"asks for classes of at least {least} rows (rule min_count), and the job has k = {k}"
+    elif section.origin == "shown" and (section.k_site or 0) < least:
+        refusal = (
+            f"asks for classes of at least {least} rows of each party where origins are shown (rule min_count), and "
+            f"the job has k_site = {section.k_site}"
+        )
+    return Verdict("min_count", f"releases with k, or with shown origins k_site, of at least {least}", refusal)
+
+
+def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
+    """No release has a column of which an item `column=value` could match, generalised or not."""
+    refusal = None
+    for _, name in asked_columns(case.spec.anonymization):
+        found = [pattern for pattern in policy.withhold if _could_match(pattern, name)]
+        if found:
+            refusal = (
+                f"withholds {listed(found)} (rule withhold), which may be in the column '{name}'; leave it out of the "
+                "job's [anonymize]"
+            )
+            break
+    return Verdict("withhold", f"releases without columns that may hold {listed(policy.withhold)}", refusal)
+
+
+def _could_match(pattern: str, column: str) -> bool:
+    """Whether a pattern fits some text that begins with `column=`: then a beginning of it fits just that."""
+    return bool(matching([f"{column}="], [pattern[:end] for end in range(1, len(pattern) + 1)]))
+
+
+def _columns(policy: PolicySection, case: Case) -> Verdict:
+    """Of jobs over columns of several parties, too, all columns count: the rows are about this party's people."""
+    if policy.columns is None:
+        return Verdict("columns", "no columns are named, so a person decides on every release")
+    allows = "; ".join(f"{name} as {' or '.join(roles)}" for name, roles in policy.columns.items())
+    return Verdict("columns", allows, columns_refusal(policy.columns, case.spec.anonymization))
+
+
+def _keys(policy: PolicySection, case: Case) -> Verdict | None:
+    """The one rule that refuses where nothing is written: what such a job tells is seldom expected of a release."""
+    asked, allows = case.spec.anonymization.keys, policy.keys or "none"
+    if policy.keys is None and asked == "none":
+        return None
+    refusal = None
+    if asked not in ("none", allows):
+        refusal = (
+            'does not allow keys = "union", by which all learn which combinations of values occur (rule keys); leave '
+            "keys out of the job"
+        )
+    return Verdict("keys", allows, refusal)
+
+
+def _min_insider_k(policy: PolicySection, case: Case) -> Verdict | None:
+    """Says nothing where parties hold columns: all of them have all rows."""
+    least = policy.min_insider_k
+    if least is None or case.spec.is_vertical:
+        return None
+    asked, refusal = case.spec.anonymization.insider_k or INSIDER_K, None
+    if asked < least:
+        refusal = f"asks for insider_k of at least {least} (rule min_insider_k), and the job has {asked}"
+    return Verdict("min_insider_k", f"at least {least}", refusal)
+
+
+RELEASE_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (_columns, _keys, _min_insider_k)
