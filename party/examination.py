@@ -193,8 +193,8 @@ def _releases(config: PartyConfig) -> Iterator[Finding]:
             yield Finding(
                 "policy",
                 "warning",
-                f"jobs may release rows of {dataset.name}, and no rule says which columns, so a person decides on each "
-                "of them; write columns under [dataset.policy]",
+                f"jobs may release rows of {dataset.name}, and no rule says which of its columns, as they are or "
+                "generalised; write columns under [dataset.policy]",
             )
 
 

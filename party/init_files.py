@@ -75,7 +75,7 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them; of tables these are
                                 # column=value, and no release has a column that may hold what matches
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
-                                # "sensitive" and "insensitive", as they are; without it a person decides on each
+                                # "sensitive" and "insensitive", as they are; without it any
 # max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
 # max_jobs_period = "30d"
 # min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few

@@ -25,7 +25,7 @@ from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.transactions import matching
 from party.case import Case, Earlier, Verdict, listed
 from party.privacy_rules import PRIVACY_RULES, budget_verdicts
-from party.release_rules import RELEASE_RULES, min_count_of_release, needs_a_person, withheld_columns
+from party.release_rules import RELEASE_RULES, min_count_of_release, withheld_columns
 from party.rules import ApprovalRule, PolicySection
 
 Approval = Literal["auto", "manual"]
@@ -439,8 +439,7 @@ _OF_RELEASES: Final = _RELEASES_ALONE | {_min_count, _withhold, _compute}  # wha
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:
     fitting = (rule.decide for rule in policy.approval if _fits(rule, case))
-    found = next(fitting, policy.approve)
-    return "manual" if found == "auto" and needs_a_person(policy, case) else found
+    return next(fitting, policy.approve)
 
 
 def _fits(rule: ApprovalRule, case: Case) -> bool:

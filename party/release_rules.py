@@ -12,11 +12,6 @@ from party.column_roles import asked_columns, columns_refusal
 from party.rules import PolicySection
 
 
-def needs_a_person(policy: PolicySection, case: Case) -> bool:
-    """Whether a release cannot be approved at once: no rule says which columns may leave in one."""
-    return case.spec.anonymizes and policy.columns is None
-
-
 def min_count_of_release(least: int, case: Case) -> Verdict:
     """Of a release the classes are what counts are told of; where origins are shown, each party's part of a class."""
     section = case.spec.anonymization
@@ -53,7 +48,7 @@ def _could_match(pattern: str, column: str) -> bool:
 def _columns(policy: PolicySection, case: Case) -> Verdict:
     """Of jobs over columns of several parties, too, all columns count: the rows are about this party's people."""
     if policy.columns is None:
-        return Verdict("columns", "no columns are named, so a person decides on every release")
+        return Verdict("columns", "releases of any columns, since none are named")
     allows = "; ".join(f"{name} as {' or '.join(roles)}" for name, roles in policy.columns.items())
     return Verdict("columns", allows, columns_refusal(policy.columns, case.spec.anonymization))
 

@@ -91,7 +91,7 @@ class Rules(_Section):
         withhold: Patterns of items that no job may see: the job must exclude each of them. A release has no column
             `column` of which an item `column=value` could match.
         columns: Columns that a joint release may have, and in which roles: `quasi_identifiers` are generalised, others
-            published as they are. Where absent, a person decides on every release, whatever `approve` says.
+            published as they are. Where absent, any.
         min_insider_k: The least `insider_k` of a joint release of rows.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
         max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.

@@ -44,19 +44,13 @@ def verdict(rules: PolicySection, spec: JobSpec, rule: str) -> Verdict:
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("spec", [job(), vertical_job(PARTIES[:2])])
-def test_without_a_rule_on_columns_a_person_decides(spec: JobSpec) -> None:
-    automatic = {"decide": "auto", "tasks": ["anonymize"]}
-    for silent in (policy(columns=None), policy(columns=None, approval=[automatic])):
-        assert decide(silent, case(spec)) == "manual"
-        assert verdict(silent, spec, "columns") == Verdict(
-            "columns", "no columns are named, so a person decides on every release"
-        )
-        assert verdict(silent, spec, "approve").allows == "a person decides"
+def test_without_a_rule_on_columns_any_may_be_released(spec: JobSpec) -> None:
+    assert decide(policy(columns=None), case(spec)) == "auto"
+    assert verdict(policy(columns=None), spec, "columns") == Verdict(
+        "columns", "releases of any columns, since none are named"
+    )
     assert decide(policy(), case(spec)) == "auto"
     assert decide(policy(columns=None).under(Rules(columns=COLUMNS)), case(spec)) == "auto"
-    with pytest.raises(PolicyDenied, match="rule approval"):
-        decide(policy(columns=None, approval=[{**automatic, "decide": "refuse"}]), case(spec))
-    assert decide(policy(columns=None), case(model_job("naive-bayes"))) == "auto"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +86,6 @@ def test_all_columns_as_they_are_with_one_that_is_generalised() -> None:
     raw = job(quasi_identifiers=["sex"], sensitive=[], insensitive=rest, hierarchies=hierarchies, columns={})
     with pytest.raises(PolicyDenied, match=r"lets 'ill' leave as sensitive only|lets 'age' leave as quasi_identifiers"):
         decide(policy(min_count=3, min_parties=3), case(raw))
-    assert decide(policy(columns=None, min_count=3, min_parties=3), case(raw)) == "manual"
 
 
 @pytest.mark.parametrize("columns", [{}, {"age": []}, {"age": ["identifiers"]}, {"age": ["sensitive", "sensitive"]}])
