@@ -61,7 +61,7 @@ class Space:
         units = {"deviation": numbers.std(axis=0), "range": np.ptp(numbers, axis=0), "none": np.ones(len(columns))}[
             scaling
         ]
-        constant = np.ptp(numbers, axis=0) == 0
+        constant = (np.ptp(numbers, axis=0) == 0) | (units == 0)  # the square of a difference may be none
         points = np.where(constant, 0.0, (numbers - origins) / np.where(constant, 1.0, units))
         return cls(tuple(columns), origins, np.where(constant, 1.0, units), points)
 

@@ -35,6 +35,7 @@ _CUT: Final = 7.5  # of the noise's transform, in its standard deviations
 _ALIASES: Final = 25.0  # e^-25 of the result is what the neighbours in Poisson's formula may add
 _MOST_ALIASES: Final = 60.0  # the same for laws with a tail lighter than e^-60 where the neighbours are
 _VANISHING: Final = -800.0  # below the logarithm of any double, the simple bound will do
+_TINY: Final = 1e-300  # values that a double has but 1 / value may not be one
 _NEGLIGIBLE: Final = -45.0  # logarithm of what a term's size is taken for the term below
 
 
@@ -56,6 +57,8 @@ def log_mean_positive_part(values: Floats, masses: Floats, n: int) -> float:
     largest = float(values.max())
     if largest <= 0:
         return -math.inf
+    if largest < _TINY:
+        return math.log(n) + math.log(largest) + n * _ROUNDING * (len(values) + 4)
     theta = _saddle_point(values, masses, n)
     tilted, log_moment = _tilted(values, masses, theta)
     rounding = n * _ROUNDING * (len(values) + 4 + abs(log_moment) + theta * float(np.abs(values).max()))

@@ -572,6 +572,7 @@ ALGORITHMS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_all_algorithms_and_models_arrive_and_are_what_was_asked(tmp_path: Path) -> None:
     names = [each["algorithm"] for each in ALGORITHMS if "algorithm" in each]
     dataset = (
@@ -686,6 +687,7 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are read from /proc")
 def test_a_node_that_is_killed_leaves_nothing_behind(north: Organisations) -> None:
     north.start()

@@ -150,6 +150,7 @@ def test_parameters_follow_the_job() -> None:
 
 
 # -- the reference baskets ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_retail_with_one_of_three_colluding(shared_data: pathlib.Path, public: bool) -> None:
     """F1 against the exact result, the mean of three seeds.

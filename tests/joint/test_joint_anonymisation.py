@@ -238,6 +238,7 @@ def test_eight_patients_as_worked_by_hand() -> None:
         assert joint(patients, owners, parties, wanted)["east"].node in nodes
 
 
+@pytest.mark.slow
 def test_over_grpc() -> None:
     cells, parties = people(25, 4), PARTIES[:3]
     owners = np.arange(25) % 3

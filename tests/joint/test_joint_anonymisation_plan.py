@@ -33,6 +33,7 @@ def planned(spec: JobSpec, rows: list[int | None]) -> Plan:
     return estimate_anonymization(spec, answers, 0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "changes"),
     [

@@ -128,6 +128,7 @@ def test_levels_are_those_of_the_pooled_bins(data: Any, max_suppression: str) ->
     assert rows_of(found.table) == rows_of(expected.table)
 
 
+@pytest.mark.slow
 def test_measurements_lose_at_most_five_per_cent_more_than_pooled(tmp_path: Path) -> None:
     """The 569 tumours that come with scikit-learn, in 512 bins; by order of widths, k = 5."""
     data = load_breast_cancer()

@@ -90,6 +90,7 @@ def test_the_node_and_the_rows_are_those_of_the_pooled_rows(split: Split, share:
         assert found.statistics["left_out"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @given(divided(12, 30), SHARES, st.none() | st.just(2))
 @settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -119,6 +120,7 @@ def test_a_party_without_rows() -> None:
     check_least_loss((cells, np.full(30, 2), parties), wanted)
 
 
+@pytest.mark.slow
 def test_over_grpc() -> None:
     cells, parties = people(30, 3), PARTIES[:3]
     wanted = task(parties, k=3, max_suppression=Decimal("0.1"), keys="union")

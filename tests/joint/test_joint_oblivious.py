@@ -74,6 +74,7 @@ def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -
         assert found.statistics == {"nodes": 24, "checked": 24, "left_out": 0}
 
 
+@pytest.mark.slow
 @given(divided(12), SHARES, st.integers(1, 3), st.sampled_from((1, 7, 12, 60)), st.sampled_from(("", "l", "t")))
 @settings(max_examples=8)
 def test_the_node_within_the_limit_under_all_rules(

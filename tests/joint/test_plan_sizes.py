@@ -191,6 +191,7 @@ def test_sums_take_no_longer_words_than_the_second_most_frequent_item_needs(stra
     compare(dict.fromkeys(DATA, rows), None, **(WAYS[strategy] | MODES[mode]))
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     st.lists(

@@ -207,6 +207,12 @@ def test_no_bound_of_any_channel_is_below_the_truth(data: st.DataObject, n: int,
         assert truth <= math.exp(upper) * (1 + 1e-10)
 
 
+def test_losses_next_to_nothing() -> None:
+    """Equal rows and an ε next to 0: what is lost are subnormal numbers."""
+    channel = [[Fraction(1, 4)] * 4] * 2
+    assert ShuffledBlanket(of_channel(channel)).log_delta(2, 2.220446049250313e-16) < -600
+
+
 def exact_delta(blanket: Blanket, n: int, epsilon: float) -> float:
     """The blanket's bound by enumeration of how many draws each atom has."""
     rows = [[Fraction(0)], [Fraction(0)], [1 - blanket.weight]]
