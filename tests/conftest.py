@@ -11,8 +11,8 @@ import pytest
 
 from tests.remembered import remember_base_transfers
 
-# Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so that
-# it judges the change and not the draw; `make test` draws others at every run.
+# Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
+# that it judges the change and not the draw; `make test` draws others at every run.
 hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("comine")
 
