@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from coordinator.cli.app import COMMANDS, add_command
+from coordinator.loading import loading
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
 from link.printable import one_line
 
@@ -114,7 +115,9 @@ def _speak_utf_8() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; what went wrong is told on standard error."""
     try:
-        application(*arguments[:1])(list(arguments), prog_name="comine")
+        with loading():
+            command = typer.main.get_command(application(*arguments[:1]))
+        command(list(arguments), prog_name="comine")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
         if isinstance(end.__context__, typer.Abort):  # Ctrl-C or the end of input where a question was asked

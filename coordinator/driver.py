@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +36,7 @@ from coordinator.store import JobFolder, Record
 from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
+from link.executor import yield_to_others
 from link.identity import Identity
 from protos.v1.control_pb2 import DealRequest, ResultHeader
 
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from coordinator.dealing import JobDealer
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
-_LEAST_PRIORITY: Final = 19
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
 
@@ -274,7 +271,7 @@ class Driver:
 
     async def _follow(self) -> None:
         record = self._record
-        own = ThreadPoolExecutor(1)  # a thread that has yielded cannot take that back
+        own = ThreadPoolExecutor(1, initializer=yield_to_others)
         warm = asyncio.get_running_loop().run_in_executor(own, _warm_up)
 
         async def one(client: PartyClient) -> None:
@@ -321,8 +318,6 @@ class Driver:
 
 def _warm_up() -> None:
     """Loads what only the result needs, while the parties work, perhaps on this machine: in their pauses."""
-    if sys.platform == "linux":  # elsewhere the whole process would yield, not this thread alone
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_PRIORITY)
     with loading():
         import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 

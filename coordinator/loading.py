@@ -9,11 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Imports inside are not searched for garbage: what modules make stays, and to look takes a tenth of the time."""
+    """Imports inside are not searched for garbage, nor is later what they made: it stays, and to look takes long."""
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if collects:
             gc.enable()

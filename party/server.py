@@ -15,6 +15,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from crypto.protocols.fake_stock import FakeStock
 from jobs.audit.events import NodeStarted, NodeStopped
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
@@ -101,6 +102,7 @@ class Node:
                 sources=self._sources,
                 link=self._link,
                 stock=self._stock,
+                fakes=FakeStock(),
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),

@@ -35,6 +35,7 @@ from party.job import Job
 from party.job_transport import JobTransport
 from party.progress import check_goes_on, check_same_rows, forget, forget_stale, keeper_of
 from party.release import Released, release
+from party.restocking import Restocking
 from party.room import Room
 from party.store import Record
 from protos.v1.control_pb2 import (
@@ -77,6 +78,7 @@ class SessionHost:
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._restocking = Restocking(room.fakes, lambda: not (self.running or self._closing))
         self._closing = False
 
     @property
@@ -245,6 +247,7 @@ class SessionHost:
         running = [job for job in self._jobs.values() if job.task is not None]
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._restocking.close()
 
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
@@ -301,6 +304,7 @@ class SessionHost:
     def _hosted(self, job_id: bytes, task: asyncio.Task[None]) -> None:
         if self._hosting.get(job_id) is task:
             del self._hosting[job_id]
+        self._restocking.resume()
 
     def _forget_stale(self) -> None:
         """Forgets the levels of jobs that cannot go on any more."""
@@ -367,6 +371,7 @@ class SessionHost:
                 least_count=policy.min_count or 1,
                 recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
                 stock=room.stock,
+                fakes=room.fakes,
                 dealings=job.dealings,
                 keeper=keeper_of(room.store, job.id, job.spec, attempt),
             )

@@ -50,11 +50,12 @@ _Attempt = Callable[[Points], tuple[Points, NDArray[np.bool_]]]
 """What comes of candidates, and which of them are encodings of elements other than the identity."""
 
 
-def embed(blocks: Blocks) -> Points:
+def embed(blocks: Blocks, *, come_again: bool = True) -> Points:
     """Map blocks to group elements, equal blocks to equal elements.
 
     Args:
         blocks: Shape (n, 30).
+        come_again: Whether blocks may be embedded once more some day; nothing is remembered of random ones.
 
     Returns:
         Points of shape (n, 32), none of them the identity. About 18 µs a block, 4 µs one that is known.
@@ -62,7 +63,7 @@ def embed(blocks: Blocks) -> Points:
     Raises:
         ValueError: Wrong shape or type.
     """
-    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)))
+    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)), come_again)
 
 
 def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
@@ -78,7 +79,7 @@ def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
     Raises:
         ValueError: Wrong shape or type, or no such scalar.
     """
-    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar))
+    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar), come_again=True)
 
 
 def extract(points: Points) -> Blocks:
@@ -136,7 +137,7 @@ def _are_elements(points: Points) -> NDArray[np.bool_]:
     return valid
 
 
-def _first_accepted(blocks: Blocks, attempt: _Attempt) -> Points:
+def _first_accepted(blocks: Blocks, attempt: _Attempt, come_again: bool) -> Points:
     """What comes of each block's candidate with the least counter that is accepted; the identity where none is."""
     _check(blocks, BLOCK_BYTES)
     found = np.zeros((len(blocks), POINT_BYTES), dtype=np.uint8)
@@ -152,8 +153,9 @@ def _first_accepted(blocks: Blocks, attempt: _Attempt) -> Points:
         candidates[new, 31] = counter >> 7
         values, accepted = attempt(candidates)
         found[pending[accepted]] = values[accepted]
-        learnt = accepted & new
-        _remember([names[place] for place in pending[learnt].tolist()], candidates[learnt])
+        if come_again:
+            learnt = accepted & new
+            _remember([names[place] for place in pending[learnt].tolist()], candidates[learnt])
         pending, candidates, new = pending[~accepted], candidates[~accepted], new[~accepted]
     return found
 

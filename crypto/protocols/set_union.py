@@ -56,12 +56,14 @@ import numpy as np
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
+from crypto.protocols.fake_stock import FakeStock
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
     MAX_BLOCKS,
     Fill,
     ListSizes,
+    OwnList,
     PointTuples,
     check_set,
     common_fakes,
@@ -99,6 +101,7 @@ async def set_union(
     epsilon_dup: Decimal | float = 1.0,
     to: Collection[str] | None = None,
     fill: Fill = "lists",
+    stock: FakeStock | None = None,
 ) -> list[bytes]:
     """Learns the union of all parties' sets.
 
@@ -119,6 +122,7 @@ async def set_union(
             learns how many tuples differ; or also the `union` and the sets, with random elements. The latter asks for
             elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
             pseudonyms of 16 bytes.
+        stock: Private fakes that this party has made beforehand; it may have fewer than are needed.
 
     Returns:
         The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not. A
@@ -144,15 +148,15 @@ async def set_union(
     context = secrets.context(lane, "common fakes")
     shared = [secrets.stream(peer, context) for peer in lane.others]
     private = lane.randomness("private fakes")
-    tuples = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private))
+    listed = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private, stock))
 
     if lane.me == merger:
-        union = await _merger(lane, ring, sizes, tuples, max_element_bytes, fill)
+        union = await _merger(lane, ring, sizes, listed, max_element_bytes, fill)
         if fill == "union":
             union = filled(union, sizes.most_elements, max_element_bytes, lane.randomness("filled union"))
         await _open(lane, label, union, sizes, to)
     else:
-        await _encryptor(lane, ring, sizes, tuples, fill)
+        await _encryptor(lane, ring, sizes, listed, fill)
         if to is not None and lane.me not in to:
             return []
         union = await _receive_union(lane, merger, label, sizes, max_element_bytes, fill)
@@ -165,7 +169,7 @@ async def set_union(
 
 
 # -- the two roles ---------------------------------------------------------------------------------------------------
-async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, fill: Fill) -> None:
+async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: OwnList, fill: Fill) -> None:
     """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
     key = CommutativeKey.generate(lane.randomness("key"))
     progress = _Steps(lane, len(ring) + 1)
@@ -174,7 +178,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
-            encrypted = await apply(hop, key.encrypt_blocks, own)
+            encrypted = await _first_layer(hop, key, own)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
@@ -188,7 +192,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
 
 
 async def _merger(
-    lane: Session, ring: Sequence[str], sizes: ListSizes, own: blocks.Tuples, max_element_bytes: int, fill: Fill
+    lane: Session, ring: Sequence[str], sizes: ListSizes, own: OwnList, max_element_bytes: int, fill: Fill
 ) -> list[bytes]:
     """The party that merges: removes duplicates, blinds, and decrypts last."""
     wrapping = CommutativeKey.generate(lane.randomness("wrapping"))
@@ -198,7 +202,7 @@ async def _merger(
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await apply(hop, wrapping.encrypt_blocks, own)
+        wrapped = await _first_layer(hop, wrapping, own)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
@@ -242,6 +246,11 @@ async def _merger(
         )
     progress.tick()
     return union
+
+
+async def _first_layer(hop: Session, key: CommutativeKey, own: OwnList) -> PointTuples:
+    embedded = await apply(hop, key.encrypt_blocks, own.tuples)
+    return np.concatenate([embedded, await apply(hop, key.encrypt, own.ready)]) if len(own.ready) else embedded
 
 
 async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey, fill: Fill) -> None:

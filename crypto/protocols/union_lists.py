@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
+from crypto.protocols.fake_stock import FakeStock
 from link.errors import ConfigurationError
 from link.randomness import RandomStream
 
@@ -33,6 +34,19 @@ PointTuples = NDArray[np.uint8]
 
 Fill = Literal["lists", "merged", "union"]
 """What is filled up to a public size; each includes what stands before it."""
+
+
+@dataclass(frozen=True)
+class OwnList:
+    """A party's list before the first key touches it, in no secret order: it must be permuted before it leaves.
+
+    Attributes:
+        tuples: Shape (m, b, 30), to be embedded.
+        ready: Shape (m', b, 32), embedded already.
+    """
+
+    tuples: blocks.Tuples
+    ready: PointTuples
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,8 @@ def padded(
     fakes: TruncatedDiscreteLaplace,
     shared: Iterable[RandomStream],
     private: RandomStream,
-) -> blocks.Tuples:
+    stock: FakeStock | None = None,
+) -> OwnList:
     """A party's list: elements, common fakes, private fakes.
 
     Args:
@@ -157,14 +172,15 @@ def padded(
         fakes: Distribution of the number of fakes in common with a peer.
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
-
-    Returns:
-        Shape (length, blocks, 30), in no secret order: it must be permuted before it leaves.
+        stock: Private fakes that were made before; by default all are drawn from the stream.
     """
     parts = [blocks.encode(elements, sizes.blocks)]
     parts += [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
     missing = sizes.length(me) - sum(map(len, parts))
-    return np.concatenate([*parts, blocks.fake(private, missing, sizes.blocks)])
+    none = np.empty((0, sizes.blocks, STANDARD_128.point_bytes), np.uint8)
+    ready = none if stock is None else stock.take(missing, sizes.blocks)
+    parts.append(blocks.fake(private, missing - len(ready), sizes.blocks))
+    return OwnList(np.concatenate(parts), ready)
 
 
 def distinct(tuples: Sequence[PointTuples]) -> PointTuples:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crypto.protocols.fake_stock import FakeStock
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
 from crypto.protocols.two_party import TwoParty, beside
@@ -37,6 +38,7 @@ async def mine(
     task: HorizontalMining,
     least_count: int = 1,
     stock: StockStore | None = None,
+    fakes: FakeStock | None = None,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -47,6 +49,7 @@ async def mine(
         least_count: This party's own floor for the least support of a frequent itemset.
         stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
             or none does.
+        fakes: Private fakes of unions that this party has made beforehand.
 
     Raises:
         ConfigurationError: min_support does not fit the number of transactions, there are too many candidates, or
@@ -56,18 +59,23 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts.
     """
     if not task.is_shared or session.me not in task.compute:
-        return await _mine(session, data, task, least_count, None)
+        return await _mine(session, data, task, least_count, None, fakes)
     two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
     # The computing parties agree upon what comparisons need while the first steps wait for messages.
-    found, _ = await beside(_mine(session, data, task, least_count, two_party), two_party.prepare())
+    found, _ = await beside(_mine(session, data, task, least_count, two_party, fakes), two_party.prepare())
     return found
 
 
 async def _mine(
-    session: Session, data: Transactions, task: HorizontalMining, least_count: int, two_party: TwoParty | None
+    session: Session,
+    data: Transactions,
+    task: HorizontalMining,
+    least_count: int,
+    two_party: TwoParty | None,
+    fakes: FakeStock | None,
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count)
+    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count, fakes)
     items = await frequent_items(ballot, data)
     strategy = choose(task, items.data.n_items, len(session.parties), ballot.min_count)
     longer: list[Level] | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.fake_stock import FakeStock
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
 from crypto.protocols.union_disclosure import declared
@@ -48,14 +49,22 @@ def options_with(options: dict[str, Any]) -> dict[str, Any]:
     return {"epsilon_dup": FEW, "max_element_bytes": 300} | options
 
 
-def run_union(sets: Sets, *, merger: str, seed: int = 0, transport: Any = "memory", **options: Any) -> Run:
+def run_union(
+    sets: Sets,
+    *,
+    merger: str,
+    seed: int = 0,
+    transport: Any = "memory",
+    stocks: Mapping[str, FakeStock] | None = None,
+    **options: Any,
+) -> Run:
     """One union of `sets`, every frame recorded."""
-    run = Run({}, {})
+    run, stocks = Run({}, {}), stocks or {}
 
     async def role(session: Session) -> None:
         secrets = await agree(session)
         run.unions[session.me] = await set_union(
-            session, secrets, sets[session.me], merger=merger, **options_with(options)
+            session, secrets, sets[session.me], merger=merger, stock=stocks.get(session.me), **options_with(options)
         )
         run.costs[session.me] = session.costs
         run.opened[session.me] = [(o.label, o.recipients, o.number) for o in session.ledger.record]
