@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -15,7 +13,6 @@ from benchmarks.measure import best, cores
 from crypto.primitives import embedding
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.layers import KERNEL_POINTS
 from crypto.protocols.union_lists import common_fakes, length_class, room_for_common_fakes, rung
 from mining.thresholds import local_threshold, minimum_count
 from mining.transactions import Transactions
@@ -25,12 +22,12 @@ SESSION_S = 0.7  # process start, connections, proposal, result files: allowed o
 
 @dataclass(frozen=True)
 class Primitives:
-    """Seconds of one operation on one core, while all cores do the same: alone, a core of many machines is quicker.
+    """Seconds of one operation on one core.
 
     Attributes:
         multiply_s: A scalar multiplication of ristretto255.
         embed_s: What the embedding of a block that was never embedded before adds to its first multiplication.
-        keystream_gb_s: Random bytes of a single core, in GB/s.
+        keystream_gb_s: Random bytes, in GB/s.
     """
 
     multiply_s: float
@@ -40,33 +37,22 @@ class Primitives:
 
 @cache
 def primitives(batch: int = 2000) -> Primitives:
-    """Measured on this machine now.
-
-    Args:
-        batch: Operations of each core.
-    """
+    """Measured on this machine now, in one thread."""
     random = Randomness.from_os()
     key = CommutativeKey.generate(random)
 
-    def blocks() -> NDArray[np.uint8]:  # others every time: those that come again are not searched for
-        drawn = np.frombuffer(random.bytes(batch * cores() * embedding.BLOCK_BYTES), np.uint8)
-        return drawn.reshape(batch * cores(), -1)
+    def embedded() -> NDArray[np.uint8]:  # other blocks every time: those that come again are not searched for
+        blocks = np.frombuffer(random.bytes(batch * embedding.BLOCK_BYTES), np.uint8).reshape(batch, -1)
+        return key.encrypt_blocks(blocks)
 
-    points = key.encrypt_blocks(blocks())
+    points = embedded()
     words = 1 << 23
-    multiply_s = min(_on_all_cores(key.encrypt, points) for _ in range(3))
+    multiply_s = best(lambda: key.encrypt(points), 3) / batch
     return Primitives(
         multiply_s=multiply_s,
-        embed_s=min(_on_all_cores(key.encrypt_blocks, blocks()) for _ in range(3)) - multiply_s,
+        embed_s=best(embedded, 3) / batch - multiply_s,
         keystream_gb_s=words * 8 / best(lambda: random.uint64(words), 3) / 1e9,
     )
-
-
-def _on_all_cores(kernel: Callable[[NDArray[np.uint8]], object], rows: NDArray[np.uint8]) -> float:
-    """Seconds of a row on one core, where all of them work on chunks as long as the union's."""
-    chunks = [rows[start : start + KERNEL_POINTS] for start in range(0, len(rows), KERNEL_POINTS)]
-    with ThreadPoolExecutor(cores()) as pool:
-        return best(lambda: list(pool.map(kernel, chunks)), 1) * cores() / len(rows)
 
 
 def union_s(parties: int, listed: int, different: int) -> float:
