@@ -323,8 +323,8 @@ def _warm_up() -> None:
 
         import coordinator.released  # noqa: F401
         import jobs.document
-        import jobs.folder
         import jobs.report.content  # noqa: F401
-        from jobs.report import prepare
+        from jobs import folder, report
 
-        prepare()
+        folder.prepare()
+        report.prepare()

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from jobs.findings import Result
 
 
+def prepare() -> None:
+    """Has Arrow set up its writers, so that the first folder need not wait for them."""
+    table = pa.table({"items": pa.array([["a"]]), "support": pa.array([1])})
+    pq.write_table(table, pa.BufferOutputStream(), compression="zstd")
+    for _ in csv_chunks(table):
+        pass
+
+
 def write_result_folder(out: Path, result: Result) -> None:
     """Writes a result folder; an earlier one in its place is replaced in one step.
 

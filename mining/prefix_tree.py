@@ -12,6 +12,7 @@ from mining.lattice import SetKeys, Sets, find, prefix_bounds, unique_sets
 
 # Bitmaps kept per depth of the walk; larger blocks leave the cache, smaller ones cost more calls.
 _BLOCK_BYTES = 1 << 22
+_CHAIN_BYTES = 1 << 19  # of columns that are gathered at once: they stay in the second-level cache
 
 
 class PrefixTree:
@@ -93,13 +94,16 @@ class PrefixTree:
 
 def chains(columns: Bitmaps, sets: Sets, out: Bitmaps) -> None:
     """Intersect the columns of each row of sets, item by item, into `out`."""
-    rows_at_once = max(1, _BLOCK_BYTES // max(1, 8 * columns.shape[1]))
+    rows_at_once = max(1, _CHAIN_BYTES // max(1, 8 * columns.shape[1]))
+    next_column = np.empty((min(rows_at_once, len(sets)), columns.shape[1]), np.uint64)
     for start in range(0, len(sets), rows_at_once):
         block = sets[start : start + rows_at_once]
-        target = out[start : start + rows_at_once]
-        target[:] = columns[block[:, 0]]
+        target, column = out[start : start + rows_at_once], next_column[: len(block)]
+        # mode="clip" lets numpy write straight into the buffer; all positions are valid anyway.
+        np.take(columns, block[:, 0], axis=0, out=target, mode="clip")
         for j in range(1, sets.shape[1]):
-            target &= columns[block[:, j]]
+            np.take(columns, block[:, j], axis=0, out=column, mode="clip")
+            target &= column
 
 
 def _with_prefixes(sets: Sets, below: Sets) -> tuple[Sets, NDArray[np.int64]]:

@@ -33,9 +33,9 @@ async def apply(lane: Session, kernel: Kernel, tuples: NDArray[np.uint8]) -> NDA
     """
     rows = tuples.reshape(-1, tuples.shape[2])
     size = min(KERNEL_POINTS, max(LEAST_POINTS, -(-len(rows) // lane.workers)))
-    chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
+    chunks = [rows[start : start + size] for start in range(0, len(rows), size)] or [rows]
     results = np.concatenate(await lane.map(kernel, chunks))
-    return results.reshape(*tuples.shape[:2], -1)
+    return results.reshape(*tuples.shape[:2], results.shape[1])
 
 
 async def apply_received(lane: Session, kernel: Kernel, received: PointTuples, sender: str) -> NDArray[np.uint8]:

@@ -249,8 +249,9 @@ async def _merger(
 
 
 async def _first_layer(hop: Session, key: CommutativeKey, own: OwnList) -> PointTuples:
-    embedded = await apply(hop, key.encrypt_blocks, own.tuples)
-    return np.concatenate([embedded, await apply(hop, key.encrypt, own.ready)]) if len(own.ready) else embedded
+    return np.concatenate(
+        await together([apply(hop, key.encrypt_blocks, own.tuples), apply(hop, key.encrypt, own.ready)])
+    )
 
 
 async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey, fill: Fill) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives import blocks, embedding
+from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.primitives.embedding import extract
 from crypto.primitives.randomness import Randomness
 from crypto.protocols import fake_stock
@@ -98,6 +99,12 @@ def test_a_union_is_the_same_with_stocks_of_any_size(sets: list[set[str]], sizes
     assert [len(union) for union in with_stocks.unions.values()] == [len(set().union(*parties.values()))] * len(sets)
     for name, costs in without.costs.items():
         assert with_stocks.costs[name].rounds == costs.rounds
+
+
+def test_an_empty_set_whose_list_comes_whole_from_the_stock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TruncatedDiscreteLaplace, "sample", lambda _self, _stream: 0)
+    stocks = {name: filled(60) for name in NAMES[:3]}
+    assert run_union(sets_of(set(), {"a"}, set()), merger="north", bound=3, stocks=stocks).unions["north"] == [b"a"]
 
 
 def test_the_wire_carries_as_much_with_a_stock_as_without_and_no_point_of_it() -> None:
