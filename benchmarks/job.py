@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from benchmarks.bound import SESSION_S, items_union_s
+from benchmarks.bound import SESSION_S, items_union_s, primitives
 from benchmarks.datasets import JOB_CASES, QUICK, available, folder
 from benchmarks.federation import Bench, federation
 from benchmarks.local import measure
@@ -51,6 +51,7 @@ def run(settings: Settings) -> list[Table]:
     if not cases:
         table.notes.append(f"skipped: no data in {folder()}; set COMINE_REFERENCE_DATA")
     for case in cases:
+        primitives.cache_clear()  # the speed of a machine drifts: what is compared is measured side by side
         with federation(case) as bench:
             settings.tell(f"joint job on {case.name}")
             opened, opened_costs = _job(bench, "candidates", settings)

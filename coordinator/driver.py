@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,6 @@ from coordinator.store import JobFolder, Record
 from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
-from link.executor import yield_to_others
 from link.identity import Identity
 from protos.v1.control_pb2 import DealRequest, ResultHeader
 
@@ -271,8 +269,7 @@ class Driver:
 
     async def _follow(self) -> None:
         record = self._record
-        own = ThreadPoolExecutor(1, initializer=yield_to_others)
-        warm = asyncio.get_running_loop().run_in_executor(own, _warm_up)
+        warm = asyncio.get_running_loop().run_in_executor(None, _warm_up)
 
         async def one(client: PartyClient) -> None:
             await follow(client, record.id, self._away, self._watcher, self._deal)
@@ -280,7 +277,6 @@ class Driver:
 
         await each(self._clients, one, grace_s=GRACE_S)
         await warm
-        own.shutdown(wait=False)
 
     async def _fetch(self) -> None:
         record, spec = self._record, self._record.spec
@@ -317,7 +313,7 @@ class Driver:
 
 
 def _warm_up() -> None:
-    """Loads what only the result needs, while the parties work, perhaps on this machine: in their pauses."""
+    """Loads what only the result needs, while the parties work."""
     with loading():
         import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 

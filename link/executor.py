@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_LEAST_PRIORITY: Final = 19
 
 
 def available_cores() -> int:
@@ -21,12 +17,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def yield_to_others() -> None:
-    """Gives this thread the least priority, for good: it works in the pauses of all others on this machine."""
-    if sys.platform == "linux":  # elsewhere the whole process would yield, not this thread alone
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LEAST_PRIORITY)
 
 
 class Executor(Protocol):
