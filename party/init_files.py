@@ -73,7 +73,7 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # peers = ["south", "east"]     # who may take part; all of the federation file otherwise
 # max_length = 5                # the most items of an itemset; the job must set a limit no higher
 # withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them; of tables these are
-                                # column=value, and no release has a column that may hold what matches
+                                # column=value, and no release or model takes a column that may hold it
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
 # max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each

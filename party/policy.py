@@ -238,7 +238,7 @@ def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
 def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
     if not policy.withhold:
         return None
-    if case.spec.anonymizes:
+    if case.spec.anonymizes or case.spec.trains:
         return withheld_columns(policy, case)
     given, refusal = case.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
@@ -432,7 +432,7 @@ _OF_ITEMSETS: Final = frozenset(
         _helpers,
     }
 )  # which say nothing to a task without itemsets
-_OF_MODELS: Final = frozenset({_min_count, _compute, _engines})  # of these, what says something to models
+_OF_MODELS: Final = frozenset({_min_count, _withhold, _compute, _engines})  # of these, what says something to models
 _RELEASES_ALONE: Final = frozenset(RELEASE_RULES)  # which say nothing to any other task
 _OF_RELEASES: Final = _RELEASES_ALONE | {_min_count, _withhold, _compute}  # what says something to releases
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jobs.anonymize_spec import INSIDER_K
+from jobs.model_spec import MODEL_TABLES
 from mining.transactions import matching
 from party.case import Case, Verdict, listed
 from party.column_roles import asked_columns, columns_refusal
@@ -27,17 +28,21 @@ def min_count_of_release(least: int, case: Case) -> Verdict:
 
 
 def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
-    """No release has a column of which an item `column=value` could match, generalised or not."""
-    refusal = None
-    for _, name in asked_columns(case.spec.anonymization):
+    """No release or model takes a column of which an item `column=value` could match, generalised or not."""
+    spec, refusal = case.spec, None
+    if spec.anonymizes:
+        what, table, names = "releases", "anonymize", [name for _, name in asked_columns(spec.anonymization)]
+    else:
+        what, table, names = "models", MODEL_TABLES[spec.job.task], list(spec.columns)
+    for name in names:
         found = [pattern for pattern in policy.withhold if _could_match(pattern, name)]
         if found:
             refusal = (
                 f"withholds {listed(found)} (rule withhold), which may be in the column '{name}'; leave it out of the "
-                "job's [anonymize]"
+                f"job's [{table}]"
             )
             break
-    return Verdict("withhold", f"releases without columns that may hold {listed(policy.withhold)}", refusal)
+    return Verdict("withhold", f"{what} without columns that may hold {listed(policy.withhold)}", refusal)
 
 
 def _could_match(pattern: str, column: str) -> bool:

@@ -88,8 +88,8 @@ class Rules(_Section):
         min_count: The lowest count of all parties' transactions that a job may ask for or its fraction may come to; of
             a joint release the least k, and the least `k_site` where it shows origins.
         max_length: The most items of an itemset; the job must set a limit that is no higher.
-        withhold: Patterns of items that no job may see: the job must exclude each of them. A release has no column
-            `column` of which an item `column=value` could match.
+        withhold: Patterns of items that no job may see: the job must exclude each of them. No release or model takes
+            a column `column` of which an item `column=value` could match.
         columns: Columns that a joint release may have, and in which roles: `quasi_identifiers` are generalised, others
             published as they are. Where absent, any.
         min_insider_k: The least `insider_k` of a joint release of rows.

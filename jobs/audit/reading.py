@@ -15,11 +15,14 @@ from jobs.audit.entry import clock, read
 from jobs.audit.events import (
     Approved,
     CertificateChanged,
+    Charged,
     Ended,
     Event,
+    HeadLost,
     LineTorn,
     LogBegan,
     NodeStarted,
+    NodeStopped,
     PlanAsked,
     Proposed,
     Refused,
@@ -31,7 +34,23 @@ from jobs.audit.events import (
     ValuesOpened,
 )
 from jobs.audit.finding import printable
-from jobs.audit.service_events import QueryDecided, QueryRefused, ReleaseRefused, TableReleased
+from jobs.audit.service_events import (
+    BatchClosed,
+    BatchForwarded,
+    CollectionClosed,
+    CollectionCreated,
+    CollectionDeleted,
+    CollectionEvent,
+    EstimatesRead,
+    QueryDecided,
+    QueryRefused,
+    ReleaseRefused,
+    RoundEnded,
+    RouteCreated,
+    RouteEvent,
+    RouteRetired,
+    TableReleased,
+)
 from link.errors import ConfigurationError, UsageError
 from protos.v1.link_pb2 import Receipt, SignedReceipt
 
@@ -120,6 +139,10 @@ def summary(event: Event) -> str:
             return "another certificate signs from here on"
         case LineTorn():
             return f"{event.size_bytes} bytes of an interrupted write were set aside"
+        case HeadLost():
+            return "the head file was lost: whether lines had been cut off is not known"
+        case NodeStopped():
+            return "in order"
         case NodeStarted():
             return f"comine {event.software}, wire {event.wire}"
         case PlanAsked():
@@ -132,6 +155,10 @@ def summary(event: Event) -> str:
             return f"by {event.by}: {event.reason}"
         case Started():
             return f"attempt {event.attempt}, {len(event.approvals)} approvals"
+        case Charged():
+            local = "" if event.local_epsilon is None else f", {event.local_epsilon} in each report"
+            cost = f"ε = {event.epsilon}, δ = {event.delta}{local}"
+            return f"'{event.dataset}' for attempt {event.attempt}: {cost} ({event.model})"
         case RulesHidden():
             return f"{event.rules} in '{event.dataset}'"
         case SessionBegan():
@@ -147,6 +174,10 @@ def summary(event: Event) -> str:
         case Ended():
             where = "" if event.error_party is None else f" at {event.error_party}"
             return event.state if event.error_code is None else f"{event.state}: {event.error_code}{where}"
+        case CollectionEvent():
+            return f"'{event.collection}'{_of_collection(event)}"
+        case RouteEvent():
+            return f"'{event.route}'{_of_route(event)}"
         case QueryDecided():
             how = "answered" if event.denied is None else f"denied ({event.denied})"
             return f"{event.coordinator} asked '{event.dataset}': {event.query}; {how}, number {event.number}"
@@ -157,7 +188,36 @@ def summary(event: Event) -> str:
             what = f"{event.rows} rows of {', '.join(event.columns)} ({event.algorithm}{k})"
             return f"'{event.dataset}' to {event.coordinator}: {what}" + (", with its report" if event.report else "")
         case _:
-            return ""
+            raise AssertionError(f"the event '{event.event}' has no words")
+
+
+def _of_collection(event: CollectionEvent) -> str:
+    match event:
+        case CollectionCreated():
+            return f" by {event.coordinator}, specification {event.spec_digest.hex()[:12]}"
+        case CollectionClosed() | CollectionDeleted():
+            return f" by {event.by}"
+        case RoundEnded():
+            return f", round {event.round}: {event.reports} reports"
+        case EstimatesRead():
+            return f", round {event.round} of {event.reports} reports, to {event.coordinator}"
+        case _:
+            raise AssertionError(f"the event '{event.event}' has no words")
+
+
+def _of_route(event: RouteEvent) -> str:
+    match event:
+        case RouteCreated():
+            return f" by {event.coordinator}, document {event.document_digest.hex()[:12]}"
+        case BatchClosed():
+            left = f"{event.dropped} dropped, {event.withheld} withheld, {event.forwarded} forwarded"
+            return f", batch {event.batch}: {event.received} reports came, {left}"
+        case BatchForwarded():
+            return f", batch {event.batch}: {event.reports} reports to {event.to}"
+        case RouteRetired():
+            return f" by {event.by}, {event.discarded} reports discarded"
+        case _:
+            raise AssertionError(f"the event '{event.event}' has no words")
 
 
 def _transcript(event: Transcript) -> str:

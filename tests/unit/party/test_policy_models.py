@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.model_spec import MODEL_TABLES
 from jobs.spec import JobSpec
 from link.errors import PolicyDenied
 from party.case import Case
@@ -25,10 +26,10 @@ def case(spec: JobSpec) -> Case:
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 @pytest.mark.parametrize("task", TASKS)
 def test_rules_about_itemsets_say_nothing(task: Task, partition: str) -> None:
-    rules = policy(max_length=2, withhold=["hiv*"], max_candidates=5, helpers=[])
+    rules = policy(max_length=2, max_candidates=5, helpers=[])
     spec = job(task, partition=partition)
     assert decide(rules, case(spec)) == "auto"
-    assert not {"max_length", "withhold", "max_candidates", "helpers"} & {v.rule for v in verdicts(rules, case(spec))}
+    assert not {"max_length", "max_candidates", "helpers"} & {v.rule for v in verdicts(rules, case(spec))}
     check_rows(rules, spec, me="north", n_rows=3)
 
 
@@ -37,6 +38,21 @@ def test_tasks_must_be_allowed_by_name(task: Task) -> None:
     others = [other for other in TASKS if other != task]
     with pytest.raises(PolicyDenied, match=rf"not the task '{task}' \(rule tasks\)"):
         decide(policy(tasks=others), case(job(task)))
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+@pytest.mark.parametrize("task", TASKS)
+def test_no_model_takes_a_column_of_which_items_are_withheld(task: Task, partition: str) -> None:
+    spec = job(task, partition=partition)
+    told = [verdict.allows for verdict in verdicts(policy(withhold=["hiv*"]), case(spec)) if verdict.rule == "withhold"]
+    assert told == ["models without columns that may hold 'hiv*'"]
+    assert decide(policy(withhold=["hiv*", "x"]), case(spec)) == "auto"
+    for column in spec.columns:
+        for pattern in (f"{column}=*", f"{column[:1]}*", f"{column}=no", "*"):
+            with pytest.raises(
+                PolicyDenied, match=rf"which may be in the column '.*'; .* the job's \[{MODEL_TABLES[task]}\]"
+            ):
+                decide(policy(withhold=[pattern]), case(spec))
 
 
 def test_a_tree_keeps_to_nodes_of_many_rows() -> None:

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal, get_origin
+
 import pytest
 
 from jobs.audit.catalogue import EVENTS, read_event
-from jobs.audit.events import Event, RulesHidden
+from jobs.audit.events import Charged, Event, HeadLost, NodeStopped, RulesHidden, ValuesOpened
 from jobs.audit.reading import summary
-from jobs.audit.service_events import QueryDecided, QueryRefused, ReleaseRefused, TableReleased
+from jobs.audit.service_events import (
+    BatchClosed,
+    BatchForwarded,
+    CollectionClosed,
+    CollectionCreated,
+    CollectionDeleted,
+    EstimatesRead,
+    QueryDecided,
+    QueryRefused,
+    ReleaseRefused,
+    RoundEnded,
+    RouteCreated,
+    RouteRetired,
+    TableReleased,
+)
 
 ASKED = {"dataset": "staff", "coordinator": "hub"}
 REFUSED = ASKED | {"code": "E300", "reason": "the policy of north lets nothing leave"}
+CHARGED = {
+    "job": b"j" * 32,
+    "attempt": 2,
+    "dataset": "baskets",
+    "model": "distributed",
+    "epsilon": "0.5",
+    "delta": "0.000001",
+}
 RELEASED = ASKED | {"request": b"r" * 32, "columns": ("age", "ill"), "rows": 40, "certificate": b"c" * 32}
 
 
@@ -18,6 +43,28 @@ RELEASED = ASKED | {"request": b"r" * 32, "columns": ("age", "ill"), "rows": 40,
     ("event", "words"),
     [
         (RulesHidden(job=b"j" * 32, dataset="baskets", rules=2), "2 in 'baskets'"),
+        (HeadLost(), "the head file was lost: whether lines had been cut off is not known"),
+        (NodeStopped(), "in order"),
+        (Charged(**CHARGED, local_epsilon=None), "'baskets' for attempt 2: ε = 0.5, δ = 0.000001 (distributed)"),
+        (
+            Charged(**CHARGED, local_epsilon="3"),
+            "'baskets' for attempt 2: ε = 0.5, δ = 0.000001, 3 in each report (distributed)",
+        ),
+        (
+            CollectionCreated(collection="c1", coordinator="hub", spec_digest=b"s" * 32, domain_digest=None),
+            "'c1' by hub, specification 737373737373",
+        ),
+        (CollectionClosed(collection="c1", by="schedule"), "'c1' by schedule"),
+        (CollectionDeleted(collection="c1", by="hub"), "'c1' by hub"),
+        (RoundEnded(collection="c1", round=4, reports=90), "'c1', round 4: 90 reports"),
+        (EstimatesRead(collection="c1", coordinator="hub", round=4, reports=90), "'c1', round 4 of 90 reports, to hub"),
+        (RouteCreated(route="r1", coordinator="hub", document_digest=b"d" * 32), "'r1' by hub, document 646464646464"),
+        (
+            BatchClosed(route="r1", batch=2, received=9, dropped=1, withheld=0, forwarded=8),
+            "'r1', batch 2: 9 reports came, 1 dropped, 0 withheld, 8 forwarded",
+        ),
+        (BatchForwarded(route="r1", batch=2, to="east", reports=8), "'r1', batch 2: 8 reports to east"),
+        (RouteRetired(route="r1", by="hub", discarded=3), "'r1' by hub, 3 reports discarded"),
         (
             QueryDecided(**ASKED, number=3, query="sum(pay) where age < 40", denied=None),
             "hub asked 'staff': sum(pay) where age < 40; answered, number 3",
@@ -42,6 +89,16 @@ RELEASED = ASKED | {"request": b"r" * 32, "columns": ("age", "ill"), "rows": 40,
 def test_an_entry_says_what_happened(event: Event, words: str):
     assert summary(event) == words
     assert read_event(event.event, event.fields()) == event
+
+
+@pytest.mark.parametrize("model", EVENTS.values(), ids=EVENTS)
+def test_every_event_has_words(model: type[Event]):
+    kinds = {int: 1, str: "x", bytes: b"x" * 32, bool: False, tuple: (), dict: {}, Mapping: {}, Literal: "failed"}
+    fields = {
+        name: next((kinds[kind] for kind in (field.annotation, get_origin(field.annotation)) if kind in kinds), None)
+        for name, field in model.model_fields.items()
+    }
+    assert summary(model.model_construct(**fields)) or model is ValuesOpened  # which says what was opened
 
 
 def test_every_event_is_in_the_catalogue():
