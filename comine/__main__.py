@@ -140,7 +140,10 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(error)
     except MemoryError:
         return _failed(
-            ResourceError("this machine has too little memory for that; raise min_support or set max_length")
+            ResourceError(
+                "this machine has too little memory for that; give it less to do (of itemsets: raise min_support or set "
+                "max_length), or a machine with more"
+            )
         )
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
