@@ -115,7 +115,7 @@ def _speak_utf_8() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; what went wrong is told on standard error."""
     try:
-        with loading():
+        with loading(for_good=True):
             command = typer.main.get_command(application(*arguments[:1]))
         command(list(arguments), prog_name="comine")
     except SystemExit as end:
@@ -141,8 +141,8 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _failed(
             ResourceError(
-                "this machine has too little memory for that; give it less to do (of itemsets: raise min_support or set "
-                "max_length), or a machine with more"
+                "this machine has too little memory for that; give it less to do (of itemsets: raise min_support or "
+                "set max_length), or a machine with more"
             )
         )
     except Exception as error:

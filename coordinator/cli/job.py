@@ -48,7 +48,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    with loading():
+    with loading(for_good=True):
         from coordinator.cli.duration import duration
         from coordinator.cli.live import live_progress, notes
         from coordinator.interrupt import run_interruptibly
