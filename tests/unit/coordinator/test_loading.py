@@ -21,3 +21,16 @@ def test_collection_rests_and_is_as_it_was_afterwards(collects: bool) -> None:
         assert gc.isenabled() == collects
     finally:
         gc.enable()
+
+
+def test_what_a_command_has_loaded_is_never_searched_again() -> None:
+    before = gc.get_freeze_count()
+    try:
+        with loading():
+            kept = [[] for _ in range(1000)]
+        assert gc.get_freeze_count() == before
+        with loading(for_good=True):
+            kept += [[] for _ in range(1000)]
+        assert gc.get_freeze_count() >= before + len(kept)
+    finally:
+        gc.unfreeze()
