@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ Bitmaps = NDArray[np.uint64]
 # A block of this size stays in the second-level cache while it is gathered, ANDed and counted.
 _BLOCK_BYTES = 1 << 19
 _NARROW = 100
+_kept = threading.local()
 
 
 def words(n_rows: int) -> int:
@@ -82,9 +85,7 @@ def intersect(
     n_pairs = len(left_rows)
     counts = np.empty(n_pairs, np.int64)
     step = min(_rows_per_block(width), max(n_pairs, 1))
-    a = np.empty((step, width), np.uint64)
-    b = np.empty((step, width), np.uint64)
-    ones = np.empty((step, width), np.uint8)
+    a, b, ones = _buffers(step, width)
     for start in range(0, n_pairs, step):
         stop = min(n_pairs, start + step)
         size = stop - start
@@ -96,6 +97,21 @@ def intersect(
         np.bitwise_count(both, out=ones[:size])
         counts[start:stop] = _row_sums(ones[:size])
     return counts
+
+
+def _buffers(rows: int, width: int) -> tuple[Bitmaps, Bitmaps, NDArray[np.uint8]]:
+    """Room for two blocks of bitmaps and the popcounts of their words, the same for all calls of a thread.
+
+    New memory would be given by the system page by page, for as long as the work itself takes.
+    """
+    n_words = rows * width
+    if n_words * 8 > _BLOCK_BYTES:  # a bitmap that is longer than a block
+        return np.empty((rows, width), np.uint64), np.empty((rows, width), np.uint64), np.empty((rows, width), np.uint8)
+    if not hasattr(_kept, "words"):
+        _kept.words = np.empty((2, _BLOCK_BYTES // 8), np.uint64)
+        _kept.ones = np.empty(_BLOCK_BYTES // 8, np.uint8)
+    a, b = (kept[:n_words].reshape(rows, width) for kept in _kept.words)
+    return a, b, _kept.ones[:n_words].reshape(rows, width)
 
 
 def _rows_per_block(width: int) -> int:
