@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.blended_parameters import blended_mining, is_blended
@@ -75,7 +75,7 @@ async def run_task(
     least_count: int = 1,
     *,
     stock: StockStore | None = None,
-    fakes: FakeStock | None = None,
+    lists: ListStock | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Outcome:
@@ -110,7 +110,7 @@ async def run_task(
         return await _blend(session, spec, transactions, least_count)
     if spec.privacy.model != "exact":  # a model that is forgotten above must not run without its noise
         raise ConfigurationError(f'[privacy] model = "{spec.privacy.model}" is not available in this version')
-    found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock, fakes)
+    found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock, lists)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
 

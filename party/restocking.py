@@ -1,4 +1,4 @@
-"""Makes private fakes for unions to come, while no job runs."""
+"""Makes lists for unions to come, while no job runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 
 REST_S: Final = 0.1  # after a job, in which its result is fetched
 
@@ -19,7 +19,7 @@ class Restocking:
         idle: Whether the node has nothing else to do.
     """
 
-    def __init__(self, stock: FakeStock, idle: Callable[[], bool]) -> None:
+    def __init__(self, stock: ListStock, idle: Callable[[], bool]) -> None:
         self._stock, self._idle = stock, idle
         self._filling: asyncio.Task[None] | None = None
 

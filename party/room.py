@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 from jobs.audit.key import AuditKey
 from link.executor import Executor
 from link.grpc_transport import NodeLink
@@ -35,7 +35,7 @@ class Room:
         sources: Its data.
         link: Its streams to peers.
         stock: Extension seeds that it keeps with them.
-        fakes: Private fakes that it has made for unions to come.
+        lists: That it has made for unions to come.
         executor: Where heavy work runs.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
@@ -53,7 +53,7 @@ class Room:
     sources: Sources
     link: NodeLink
     stock: StockFile
-    fakes: FakeStock
+    lists: ListStock
     executor: Executor
     results: Path
     tables: ReleasedTables

@@ -15,7 +15,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 from jobs.audit.events import NodeStarted, NodeStopped
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
@@ -102,7 +102,7 @@ class Node:
                 sources=self._sources,
                 link=self._link,
                 stock=self._stock,
-                fakes=FakeStock(),
+                lists=ListStock(),
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),

@@ -78,7 +78,7 @@ class SessionHost:
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._restocking = Restocking(room.fakes, lambda: not (self.running or self._closing))
+        self._restocking = Restocking(room.lists, lambda: not (self.running or self._closing))
         self._closing = False
 
     @property
@@ -371,7 +371,7 @@ class SessionHost:
                 least_count=policy.min_count or 1,
                 recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
                 stock=room.stock,
-                fakes=room.fakes,
+                lists=room.lists,
                 dealings=job.dealings,
                 keeper=keeper_of(room.store, job.id, job.spec, attempt),
             )

@@ -50,12 +50,11 @@ _Attempt = Callable[[Points], tuple[Points, NDArray[np.bool_]]]
 """What comes of candidates, and which of them are encodings of elements other than the identity."""
 
 
-def embed(blocks: Blocks, *, come_again: bool = True) -> Points:
+def embed(blocks: Blocks) -> Points:
     """Map blocks to group elements, equal blocks to equal elements.
 
     Args:
         blocks: Shape (n, 30).
-        come_again: Whether blocks may be embedded once more some day; nothing is remembered of random ones.
 
     Returns:
         Points of shape (n, 32), none of them the identity. About 18 µs a block, 4 µs one that is known.
@@ -63,15 +62,16 @@ def embed(blocks: Blocks, *, come_again: bool = True) -> Points:
     Raises:
         ValueError: Wrong shape or type.
     """
-    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)), come_again)
+    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)), come_again=True)
 
 
-def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
+def embed_multiplied(blocks: Blocks, scalar: bytes, *, come_again: bool = True) -> Points:
     """`ristretto255.multiply(embed(blocks), scalar)`; the points that are found are not decoded a second time.
 
     Args:
         blocks: Shape (n, 30).
         scalar: 32 bytes, non-zero and below the group order.
+        come_again: Whether blocks may be embedded once more some day; nothing is remembered of random ones.
 
     Returns:
         Shape (n, 32). About 51 µs a block, 37 µs one that is known.
@@ -79,7 +79,7 @@ def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
     Raises:
         ValueError: Wrong shape or type, or no such scalar.
     """
-    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar), come_again=True)
+    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar), come_again)
 
 
 def extract(points: Points) -> Blocks:

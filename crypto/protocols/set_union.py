@@ -56,8 +56,8 @@ import numpy as np
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
-from crypto.protocols.fake_stock import FakeStock
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
+from crypto.protocols.list_stock import ListStock
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
     MAX_BLOCKS,
@@ -101,7 +101,7 @@ async def set_union(
     epsilon_dup: Decimal | float = 1.0,
     to: Collection[str] | None = None,
     fill: Fill = "lists",
-    stock: FakeStock | None = None,
+    stock: ListStock | None = None,
 ) -> list[bytes]:
     """Learns the union of all parties' sets.
 
@@ -122,7 +122,7 @@ async def set_union(
             learns how many tuples differ; or also the `union` and the sets, with random elements. The latter asks for
             elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
             pseudonyms of 16 bytes.
-        stock: Private fakes that this party has made beforehand; it may have fewer than are needed.
+        stock: Lists that this party has made beforehand; not for sets that never come again.
 
     Returns:
         The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not. A
@@ -147,8 +147,9 @@ async def set_union(
 
     context = secrets.context(lane, "common fakes")
     shared = [secrets.stream(peer, context) for peer in lane.others]
-    private = lane.randomness("private fakes")
-    listed = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private, stock))
+    private = lane.randomness("list")
+    lists = None if fill == "union" else stock  # a set that is filled up never comes again
+    listed = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private, lists))
 
     if lane.me == merger:
         union = await _merger(lane, ring, sizes, listed, max_element_bytes, fill)
@@ -171,14 +172,14 @@ async def set_union(
 # -- the two roles ---------------------------------------------------------------------------------------------------
 async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: OwnList, fill: Fill) -> None:
     """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
-    key = CommutativeKey.generate(lane.randomness("key"))
+    key = own.key
     progress = _Steps(lane, len(ring) + 1)
 
     async def encrypt(owner: str) -> None:
         before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = lane.lane(f"list/{owner}")
         if before is None:
-            encrypted = await _first_layer(hop, key, own)
+            encrypted = await _first_layer(hop, own)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
@@ -195,14 +196,13 @@ async def _merger(
     lane: Session, ring: Sequence[str], sizes: ListSizes, own: OwnList, max_element_bytes: int, fill: Fill
 ) -> list[bytes]:
     """The party that merges: removes duplicates, blinds, and decrypts last."""
-    wrapping = CommutativeKey.generate(lane.randomness("wrapping"))
     rest = CommutativeKey.generate(lane.randomness("blind"))
-    blind = wrapping.blinded(rest)  # so the wrapped list needs but the rest to be under the blind like the others
+    blind = own.key.blinded(rest)  # so the wrapped list needs but the rest to be under the blind like the others
     progress = _Steps(lane, 4)
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await _first_layer(hop, wrapping, own)
+        wrapped = await _first_layer(hop, own)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
@@ -248,10 +248,12 @@ async def _merger(
     return union
 
 
-async def _first_layer(hop: Session, key: CommutativeKey, own: OwnList) -> PointTuples:
-    return np.concatenate(
-        await together([apply(hop, key.encrypt_blocks, own.tuples), apply(hop, key.encrypt, own.ready)])
-    )
+async def _first_layer(hop: Session, own: OwnList) -> PointTuples:
+    made = [
+        apply(hop, own.key.encrypt_blocks, own.elements),
+        apply(hop, partial(own.key.encrypt_blocks, come_again=False), own.fakes),
+    ]
+    return np.concatenate([own.encrypted, *await together(made)])
 
 
 async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey, fill: Fill) -> None:

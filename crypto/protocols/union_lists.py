@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
-from crypto.protocols.fake_stock import FakeStock
+from crypto.primitives.commutative import CommutativeKey
+from crypto.protocols.list_stock import ListStock
 from link.errors import ConfigurationError
 from link.randomness import RandomStream
 
@@ -38,15 +39,19 @@ Fill = Literal["lists", "merged", "union"]
 
 @dataclass(frozen=True)
 class OwnList:
-    """A party's list before the first key touches it, in no secret order: it must be permuted before it leaves.
+    """A party's list and the key of its first layer, in no secret order: it must be permuted before it leaves.
 
     Attributes:
-        tuples: Shape (m, b, 30), to be embedded.
-        ready: Shape (m', b, 32), embedded already.
+        key: The key.
+        elements: Shape (m, b, 30), to be embedded and encrypted.
+        fakes: Shape (m', b, 30), to be embedded and encrypted.
+        encrypted: Shape (m'', b, 32), elements and fakes that are under the key already.
     """
 
-    tuples: blocks.Tuples
-    ready: PointTuples
+    key: CommutativeKey
+    elements: blocks.Tuples
+    fakes: blocks.Tuples
+    encrypted: PointTuples
 
 
 @dataclass(frozen=True)
@@ -161,9 +166,12 @@ def padded(
     fakes: TruncatedDiscreteLaplace,
     shared: Iterable[RandomStream],
     private: RandomStream,
-    stock: FakeStock | None = None,
+    stock: ListStock | None = None,
 ) -> OwnList:
     """A party's list: elements, common fakes, private fakes.
+
+    What comes from a stock fills the party's capacity, so as much as the room for common fakes is left to do, however
+    many elements and common fakes there are.
 
     Args:
         elements: Different byte strings, at most the party's capacity.
@@ -172,15 +180,19 @@ def padded(
         fakes: Distribution of the number of fakes in common with a peer.
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
-        stock: Private fakes that were made before; by default all are drawn from the stream.
+        stock: Lists that were made before; by default the key and all private fakes are drawn from the stream.
     """
-    parts = [blocks.encode(elements, sizes.blocks)]
-    parts += [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
-    missing = sizes.length(me) - sum(map(len, parts))
-    none = np.empty((0, sizes.blocks, STANDARD_128.point_bytes), np.uint8)
-    ready = none if stock is None else stock.take(missing, sizes.blocks)
-    parts.append(blocks.fake(private, missing - len(ready), sizes.blocks))
-    return OwnList(np.concatenate(parts), ready)
+    prepared = None if stock is None else stock.take(elements, sizes.capacity[me], sizes.blocks)
+    left = elements if prepared is None else []
+    length = sizes.length(me) if prepared is None else sizes.room
+    common = [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
+    missing = length - len(left) - sum(map(len, common))
+    return OwnList(
+        CommutativeKey.generate(private) if prepared is None else prepared.key,
+        blocks.encode(left, sizes.blocks),
+        np.concatenate([*common, blocks.fake(private, missing, sizes.blocks)]),
+        np.empty((0, sizes.blocks, STANDARD_128.point_bytes), np.uint8) if prepared is None else prepared.points,
+    )
 
 
 def distinct(tuples: Sequence[PointTuples]) -> PointTuples:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.set_union import set_union
@@ -26,12 +26,12 @@ class Ballot(Tally):
     Attributes:
         task: The public parameters.
         threshold: τ, this party's local threshold: an itemset of support ≥ c reaches some party's.
-        fakes: Private fakes that this party has made beforehand.
+        lists: Of unions, that this party has made beforehand.
     """
 
     task: HorizontalMining
     threshold: int
-    fakes: FakeStock | None = None
+    lists: ListStock | None = None
 
     @classmethod
     async def convene(
@@ -42,7 +42,7 @@ class Ballot(Tally):
         task: HorizontalMining,
         rows: int,
         least_count: int,
-        fakes: FakeStock | None = None,
+        lists: ListStock | None = None,
     ) -> Ballot:
         """Opens the number of all transactions and derives the thresholds from it.
 
@@ -53,7 +53,7 @@ class Ballot(Tally):
             task: The public parameters.
             rows: Transactions of this party.
             least_count: This party's own floor for c.
-            fakes: Private fakes that this party has made beforehand, for its unions.
+            lists: That this party has made beforehand, for its unions.
 
         Raises:
             ConfigurationError: min_support is a count above the number of transactions.
@@ -78,7 +78,7 @@ class Ballot(Tally):
                 party=session.me,
             )
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
-        return cls(session, secrets, two_party, task, n_rows, min_count, threshold, fakes)
+        return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each: 1 adds 0, 0 adds a uniform non-zero word.
@@ -102,5 +102,5 @@ class Ballot(Tally):
             bound=self.task.bound,
             label=label,
             max_element_bytes=max_element_bytes,
-            stock=self.fakes,
+            stock=self.lists,
         )

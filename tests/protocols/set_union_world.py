@@ -11,7 +11,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
 from crypto.protocols.union_disclosure import declared
@@ -55,7 +55,7 @@ def run_union(
     merger: str,
     seed: int = 0,
     transport: Any = "memory",
-    stocks: Mapping[str, FakeStock] | None = None,
+    stocks: Mapping[str, ListStock] | None = None,
     **options: Any,
 ) -> Run:
     """One union of `sets`, every frame recorded."""

@@ -76,7 +76,7 @@ HELPERS = {
     "pairwise",
     "sum_costs",
     "union_lists",
-    "fake_stock",
+    "list_stock",
     "union_costs",
     "union_disclosure",
     "joint_prf_costs",

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from crypto.protocols.fake_stock import FakeStock
+from crypto.protocols.list_stock import ListStock, PreparedList
 from party import server
 from party.restocking import Restocking
 from tests.unit.party.nodes import running, weekly
@@ -20,10 +18,14 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def wanted(number: int) -> FakeStock:
-    stock = FakeStock()
-    stock.take(number, 1)
+def wanted(capacity: int) -> ListStock:
+    stock = ListStock()
+    assert stock.take([b"milk"], capacity, 1) is None
     return stock
+
+
+def made(stock: ListStock) -> int:
+    return sum(len(shelf.points) + len(shelf.fakes) for shelf in stock._shelves.values())
 
 
 def test_an_idle_node_fills_its_stock_up() -> None:
@@ -34,7 +36,7 @@ def test_an_idle_node_fills_its_stock_up() -> None:
         restocking.resume()  # once more, which changes nothing
         await until(lambda: stock.full)
         await restocking.close()
-        assert len(stock.take(1000, 1)) == 600
+        assert stock.take([b"milk"], 600, 1) is not None
 
     asyncio.run(test())
 
@@ -45,7 +47,7 @@ def test_a_job_makes_it_pause_and_the_end_of_the_job_go_on() -> None:
         restocking = Restocking(stock, lambda: idle)
         restocking.resume()
         await asyncio.sleep(0.1)
-        assert not len(stock.take(1000, 1))
+        assert not made(stock)
         idle = True
         restocking.resume()
         await until(lambda: stock.full)
@@ -59,36 +61,34 @@ def test_closing_leaves_the_stock_as_it_is() -> None:
         stock = wanted(1 << 14)
         restocking = Restocking(stock, lambda: True)
         restocking.resume()
-        await until(lambda: len(stock._ready[1]) > 0)
+        await until(lambda: made(stock) > 0)
         await restocking.close()
         assert not stock.full
 
     asyncio.run(test())
 
 
-def test_a_node_makes_fakes_after_a_job_and_spends_them_in_the_next(
+def test_a_node_makes_lists_after_a_job_and_spends_them_in_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken: list[tuple[int, int]] = []
+    taken: list[PreparedList | None] = []
 
-    class Watched(FakeStock):
-        def take(self, number: int, width: int) -> NDArray[np.uint8]:
-            points = super().take(number, width)
-            taken.append((number, len(points)))
-            return points
+    class Watched(ListStock):
+        def take(self, elements: Sequence[bytes], capacity: int, width: int) -> PreparedList | None:
+            taken.append(super().take(elements, capacity, width))
+            return taken[-1]
 
-    monkeypatch.setattr(server, "FakeStock", Watched)
+    monkeypatch.setattr(server, "ListStock", Watched)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
             await nodes.run(weekly())
-            stocks = [node.host._room.fakes for node in nodes.nodes.values()]
+            stocks = [node.host._room.lists for node in nodes.nodes.values()]
             await until(lambda: all(stock.full for stock in stocks))
-            assert taken
-            assert all(number > ready == 0 for number, ready in taken)
+            assert taken == [None] * len(stocks)
             taken.clear()
             await nodes.run(weekly())
             assert len(taken) == len(stocks)
-            assert all(ready > 0 for _, ready in taken)
+            assert None not in taken
 
     asyncio.run(test())
