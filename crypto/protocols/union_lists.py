@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
 from crypto.primitives import blocks
-from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.protocols.list_stock import ListStock
 from link.errors import ConfigurationError
 from link.randomness import RandomStream

@@ -19,7 +19,7 @@ from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
-from mining.joint.sizes import Step, Supports, Vote, steps
+from mining.joint.sizes import Step, Vote, steps
 from protos.v1.plan_pb2 import PartyEstimate
 
 
@@ -89,13 +89,12 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
 
 
 def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:
-    opened = {step.lane: step.itemsets for step in taken if isinstance(step, Supports)}
     votes = [step for step in taken if isinstance(step, Vote)]
-    return [
-        Batch(
-            step=vote.lane,
-            candidates=vote.candidates,
-            opened=opened.get(f"{vote.lane}/supports", 0) if task.is_shared else vote.candidates,
-        )
-        for vote in votes
-    ]
+    return [Batch(step=vote.lane, candidates=vote.candidates, opened=_opened(task, vote)) for vote in votes]
+
+
+def _opened(task: HorizontalMining, vote: Vote) -> int:
+    """Of how many candidates the sums are opened."""
+    if task.disclose == "supports":
+        return vote.frequent
+    return 0 if task.is_shared else vote.candidates

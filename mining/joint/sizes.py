@@ -9,7 +9,9 @@ from crypto.protocols.two_party_costs import agreement_traffic as two_party_traf
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from link.traffic import Traffic
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
-from mining.joint.hidden_universe import SUPPORTS, VOTE
+from mining.joint.hidden_universe import SUPPORTS as HIDDEN_SUPPORTS
+from mining.joint.hidden_universe import VOTE
+from mining.joint.level_wise import SUPPORTS
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
@@ -92,6 +94,7 @@ class Vote:
 
     lane: str
     candidates: int
+    frequent: int
     most: int
 
 
@@ -122,34 +125,39 @@ def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
     if sizes.items is not None:
         found.append(Union("items", "items", sizes.items))
     if sizes.hidden is not None:
-        found += [Hidden(sizes.hidden), *_decided(task, VOTE, sizes.hidden.positions.elements, 0, n_rows)]
+        elements, frequent = sizes.hidden.positions.elements, sizes.frequent_of(1)
+        found += [Hidden(sizes.hidden), *_vote(VOTE, elements, frequent, n_rows)]
         if task.disclose != "frequent":
-            found.append(Supports(SUPPORTS, sizes.frequent_of(1), n_rows))
+            found.append(Supports(HIDDEN_SUPPORTS, frequent, n_rows))
     else:
-        found += _decided(task, "level-1", sizes.universe, sizes.frequent_of(1), n_rows)
+        found += _vote("level-1", sizes.universe, sizes.frequent_of(1), n_rows)
+        found += _supports(task, "level-1/supports", sizes.frequent_of(1), n_rows)
     if sizes.tried:
         found.append(Sum("bounded", "enumeration_bounded"))
     if sizes.one_shot is not None:
         found.append(Union("itemsets", "itemsets", sizes.one_shot))
-        found += _decided(task, "one-shot", sizes.closure, sum(sizes.frequent[1:]), together)
+        found += _vote("one-shot", sizes.closure, sum(sizes.frequent[1:]), together)
+        found += _supports(task, "one-shot/supports", sum(sizes.frequent[1:]), together)
     else:
         for place, candidates in enumerate(sizes.candidates):
             name = f"level-{place + 2}"
             if place < len(sizes.thinned):
                 found.append(Union(f"{name}/thin", "candidates", sizes.thinned[place]))
                 candidates = sizes.thinned[place].elements
-            found += _decided(task, name, candidates, sizes.frequent_of(place + 2), together)
+            found += _vote(name, candidates, sizes.frequent_of(place + 2), together)
+        found += _supports(task, SUPPORTS, sum(sizes.frequent[1:]), together)
     if task.rules is not None and any(sizes.frequent[1:]):
         decided = rule_steps(sizes.frequent, sizes.n_rows, task.rules)
         found.append(RulesOnShares("rules", replace(decided, batches=sizes.rules if decided.sums else ())))
     return found
 
 
-def _decided(task: HorizontalMining, lane: str, candidates: int, frequent: int, most: int) -> list[Vote | Supports]:
-    found: list[Vote | Supports] = [Vote(lane, candidates, most)] if candidates else []
-    if task.disclose == "supports" and frequent:
-        found.append(Supports(f"{lane}/supports", frequent, most))
-    return found
+def _vote(lane: str, candidates: int, frequent: int, most: int) -> list[Vote]:
+    return [Vote(lane, candidates, frequent, most)] if candidates else []
+
+
+def _supports(task: HorizontalMining, lane: str, frequent: int, most: int) -> list[Supports]:
+    return [Supports(lane, frequent, most)] if task.disclose == "supports" and frequent else []
 
 
 def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: MiningSizes) -> None:
@@ -167,10 +175,10 @@ def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: M
                 union_traffic(traffic, f"{lane}/{name}", union, merger=task.merger, label=label)
             case Hidden(hidden):
                 hidden_traffic(traffic, lane, task, hidden)
-            case Vote(name, candidates, _) if task.is_shared:
+            case Vote(name, candidates, _, _) if task.is_shared:
                 sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
                 compared_traffic(traffic, f"{lane}/{name}", task, candidates, sums)
-            case Vote(name, candidates, most):
+            case Vote(name, candidates, _, most):
                 opened_traffic(traffic, f"{lane}/{name}", task, candidates, most)
             case Supports(name, itemsets, most):
                 supports_traffic(traffic, f"{lane}/{name}", task, itemsets, most)

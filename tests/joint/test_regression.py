@@ -44,32 +44,32 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "d07a2fde2ab031635bc3b79b5b913e3cecc49680b8b58dd9c73f5ae2a79c66db",
+        "daaa0060ad5894855d5bfdb95cdfc308b30cc7d30379e9160bb7b77f09958682",
         14,
         {"north": 15088, "south": 21736, "east": 21733},
     ),
     "one-shot": Wire(
-        "2e01a2679850aa487e5d60ed616d623adb296f28732f28d0dadf7e17000c99c3",
+        "f9b5fc3e509cbc9904b7e11f79fba0fdd02c9f9980350ce2889f88ecdae5b699",
         22,
         {"north": 28548, "south": 42118, "east": 42118},
     ),
     "thinned": Wire(
-        "55a53d740757e3f55378f0f0bc312af7bbfae78172850aff4a66c4baf1c7f9c5",
+        "5dbefbc14a0e44a071a4813f69b82be4a8d3c162d11f4d7534c6da153d2f9e2d",
         30,
         {"north": 42080, "south": 62396, "east": 62399},
     ),
     "catalogue": Wire(
-        "dcee70bcd8ddcef3730547cff6b4646a1a0e3f04f87354828e7936150c312cb9",
+        "f56b55a6ae5f6ccb77ce035da9a4beb456537eeb140f4aa088aa39296c98799b",
         6,
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "82e72cb85cbd6fda092eda0aed93167a177cd94c304a790352c3a772b3004ea4",
-        23,
-        {"north": 37745, "south": 50285, "east": 22085},
+        "bf86cd5e1bb01b6e9cd8be46e22ade4366e047a360af25ee457be24f4c32f2e5",
+        22,
+        {"north": 37508, "south": 50048, "east": 21849},
     ),
     "frequent": Wire(
-        "572a97afe633af62f5e3d9773298b581ed961a1cebdbb9e257bf0b247a5c860e",
+        "18ea7c4cbb4577745523d18e8bc601b30dc28ac8c661af36289ee5e7dd88d2c9",
         20,
         {"north": 37068, "south": 49608, "east": 21411},
     ),
