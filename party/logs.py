@@ -65,6 +65,7 @@ EVENTS: Final = frozenset(
         "alignment written",
         "stock made",
         "stock dropped",
+        "lists not made",
         "round not ended",
         "route created",
         "route retired",

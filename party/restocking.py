@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from crypto.protocols.list_stock import ListStock
+from party.logs import Log
 
 REST_S: Final = 0.1  # after a job, in which its result is fetched
 
@@ -17,10 +18,11 @@ class Restocking:
     Args:
         stock: The stock.
         idle: Whether the node has nothing else to do.
+        log: Where failures are told; unions do without a stock.
     """
 
-    def __init__(self, stock: ListStock, idle: Callable[[], bool]) -> None:
-        self._stock, self._idle = stock, idle
+    def __init__(self, stock: ListStock, idle: Callable[[], bool], log: Log) -> None:
+        self._stock, self._idle, self._log = stock, idle, log
         self._filling: asyncio.Task[None] | None = None
 
     def resume(self) -> None:
@@ -36,5 +38,8 @@ class Restocking:
 
     async def _fill(self) -> None:
         await asyncio.sleep(REST_S)
-        while self._idle() and not self._stock.full:
-            await asyncio.to_thread(self._stock.make)
+        try:
+            while self._idle() and await asyncio.to_thread(self._stock.make):
+                pass
+        except Exception as error:  # the node goes on, and so does the stock after the next job
+            self._log.error("lists not made", error=error)

@@ -78,7 +78,7 @@ class SessionHost:
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._restocking = Restocking(room.lists, lambda: not (self.running or self._closing))
+        self._restocking = Restocking(room.lists, lambda: not (self.running or self._closing), room.log)
         self._closing = False
 
     @property

@@ -23,7 +23,7 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.ristretto255 import POINT_BYTES
 
-MOST_BLOCKS: Final = 1 << 15  # of all tuples of one width: 1.4 s to make, 5 MB
+MOST_BLOCKS: Final = 1 << 15  # of all tuples of one width: about 2 s to make, and 5 MB beside the elements
 WIDEST: Final = 8  # blocks of a tuple that is kept in stock
 _BATCH_BLOCKS: Final = 128  # about 5 ms
 
@@ -46,31 +46,41 @@ class _Shelf:
     """What is made for the next union of one width, and what is to be.
 
     Attributes:
+        key: Of that union.
         elements: That are wanted, those of the latest set last.
+        latest: How many these are.
         number: Of fakes that are wanted.
-        points: Of elements, under the key.
+        points: Of elements that are wanted, under the key.
         fakes: Points of fakes, under the key.
     """
 
     key: CommutativeKey = field(default_factory=lambda: CommutativeKey.generate(Randomness.from_os()))
     elements: dict[bytes, None] = field(default_factory=dict)
+    latest: int = 0
     number: int = 0
     points: dict[bytes, bytes] = field(default_factory=dict)
     fakes: list[bytes] = field(default_factory=list)
 
     def want(self, elements: Sequence[bytes], capacity: int, most: int) -> None:
-        """Sees to it that this set could be taken, and as many others as there is room for, the latest first."""
-        self.number = min(max(self.number, capacity - len(elements)), most - len(elements))
+        """Sees to it that this set could be taken, and, as far as there is room, any part of it and earlier sets."""
         for element in elements:
             self.elements.pop(element, None)
         self.elements.update(dict.fromkeys(elements))
+        self.latest = len(elements)
+        spare = min(max(self.number, capacity), most - len(self.elements))
+        self.number = max(capacity - len(elements), spare)
         for oldest in list(islice(self.elements, max(0, len(self.elements) + self.number - most))):
             del self.elements[oldest]
+            self.points.pop(oldest, None)
+        del self.fakes[self.number :]
 
     def lacking(self, most: int) -> tuple[list[bytes], int]:
-        """Up to so many elements, or else up to so many fakes, that are wanted and not there."""
-        elements = list(islice((e for e in reversed(self.elements) if e not in self.points), most))
-        return elements, 0 if elements else min(most, max(0, self.number - len(self.fakes)))
+        """Up to so many elements, or else up to so many fakes: first of the latest set, then fakes, then the others."""
+        newest_first = reversed(self.elements)
+        of_latest = list(islice((e for e in islice(newest_first, self.latest) if e not in self.points), most))
+        if of_latest or len(self.fakes) < self.number:
+            return of_latest, 0 if of_latest else min(most, self.number - len(self.fakes))
+        return list(islice((e for e in newest_first if e not in self.points), most)), 0
 
 
 class ListStock:
@@ -89,8 +99,8 @@ class ListStock:
             width: Blocks of each.
 
         Returns:
-            None if an element or a fake is lacking: that much is to be seen from the time that the list takes, but not
-            how many.
+            None if an element or a fake is lacking. That much can be seen from the time that the list takes, but not
+            how many are.
         """
         most = MOST_BLOCKS // width
         if width > WIDEST or capacity > most:
@@ -101,20 +111,15 @@ class ListStock:
             missing = capacity - len(elements)
             if len(shelf.fakes) < missing or not shelf.points.keys() >= set(elements):
                 return None
-            self._shelves[width] = _Shelf(elements=shelf.elements, number=shelf.number)
+            self._shelves[width] = _Shelf(elements=shelf.elements, latest=shelf.latest, number=shelf.number)
         joined = b"".join([*map(shelf.points.__getitem__, elements), *shelf.fakes[:missing]])
         return PreparedList(shelf.key, np.frombuffer(joined, np.uint8).reshape(capacity, width, POINT_BYTES))
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing is lacking of what could be kept."""
-        return self._lacking() is None
-
-    def make(self) -> None:
-        """Adds a little of what is lacking, with randomness of the operating system."""
+    def make(self) -> bool:
+        """Adds a little of what is lacking, with randomness of the operating system; False where nothing was."""
         lacking = self._lacking()
         if lacking is None:
-            return
+            return False
         width, shelf, elements, number = lacking
         made = blocks.encode(elements, width) if elements else blocks.fake(Randomness.from_os(), number, width)
         joined = made.reshape(-1, blocks.BLOCK_BYTES)
@@ -123,9 +128,11 @@ class ListStock:
         rows = [points[start : start + step] for start in range(0, len(points), step)]
         with self._lock:  # a shelf that was taken meanwhile is nobody's any more, and so is what is added to it
             if elements:
-                shelf.points.update(zip(elements, rows, strict=True))
+                made_of = zip(elements, rows, strict=True)
+                shelf.points.update((element, row) for element, row in made_of if element in shelf.elements)
             else:
                 shelf.fakes.extend(rows)
+        return True
 
     def _lacking(self) -> tuple[int, _Shelf, list[bytes], int] | None:
         """A width, its shelf, and some of what it lacks: elements, or a number of fakes."""

@@ -174,10 +174,11 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
     """Every party but the merger: adds its layer to all lists, then strips it from the merged one."""
     key = own.key
     progress = _Steps(lane, len(ring) + 1)
+    hops = {owner: lane.lane(f"list/{owner}") for owner in ring}  # all in the same round, whichever list comes first
 
     async def encrypt(owner: str) -> None:
         before, after = _neighbours(route_of(ring, owner), lane.me)
-        hop = lane.lane(f"list/{owner}")
+        hop = hops[owner]
         if before is None:
             encrypted = await _first_layer(hop, own)
         else:

@@ -92,8 +92,18 @@ class Ballot(Tally):
         total = await secure_sum(lane, self.secrets, np.array([word], np.uint64), label="enumeration_bounded")
         return total is not None and int(total[0]) == 0
 
-    async def union(self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int) -> list[bytes]:
-        """The union of all parties' elements, in ascending order of bytes."""
+    async def union(
+        self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int, *, recurring: bool = False
+    ) -> list[bytes]:
+        """The union of all parties' elements, in ascending order of bytes.
+
+        Args:
+            name: Of the lane, unused so far.
+            elements: This party's.
+            label: Under which it is opened.
+            max_element_bytes: The longest element that the job allows, public.
+            recurring: Whether other jobs will have the same elements.
+        """
         return await set_union(
             self.session.lane(name),
             self.secrets,
@@ -102,5 +112,5 @@ class Ballot(Tally):
             bound=self.task.bound,
             label=label,
             max_element_bytes=max_element_bytes,
-            stock=self.lists,
+            stock=self.lists if recurring else None,
         )

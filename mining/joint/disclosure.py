@@ -34,8 +34,10 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
         Declared("rows", everyone, "number of transactions of all parties together", 1, "at the start"),
     ]
     if task.disclose != "frequent":
-        which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"
-        found.append(Declared("supports", learners, f"sum over all parties of {which} count", sums, "once per batch"))
+        which, when = "each candidate's", "once per batch"
+        if task.is_shared:
+            which, when = "each frequent itemset's", "once for the items, and once for all longer itemsets"
+        found.append(Declared("supports", learners, f"sum over all parties of {which} count", sums, when))
     told = everyone if task.is_shared else outsiders
     if told:
         found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per batch"))

@@ -63,7 +63,7 @@ async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
         return task.catalogue
     least = 1 if task.universe == "all-items" else ballot.threshold
     names = encoded(ballot.session.me, [data.items[i] for i in np.flatnonzero(data.item_counts() >= least)])
-    return decoded(await ballot.union("items", names, "items", MAX_ITEM_BYTES))
+    return decoded(await ballot.union("items", names, "items", MAX_ITEM_BYTES, recurring=True))
 
 
 def _check_catalogued(me: str, data: Transactions, catalogue: tuple[str, ...]) -> None:

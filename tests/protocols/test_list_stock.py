@@ -30,8 +30,8 @@ def filled(elements: Collection[bytes], capacity: int, width: int = 1) -> ListSt
 
 
 def fill(stock: ListStock) -> None:
-    while not stock.full:
-        stock.make()
+    while stock.make():
+        pass
 
 
 def content(prepared: PreparedList) -> list[bytes | None]:
@@ -48,13 +48,35 @@ def test_a_set_that_comes_again_is_there_with_fakes_up_to_the_capacity(width: in
     assert content(taken) == [*ITEMS, *[None] * 296]
 
 
-def test_a_part_of_an_earlier_set_serves_if_the_fakes_do() -> None:
-    stock = filled(ITEMS, 8)
-    assert stock.take(ITEMS[:3], 8, 1) is None  # five fakes are wanted, and there are four
-    fill(stock)
-    taken = stock.take(ITEMS[:2], 4, 1)
-    assert taken is not None
-    assert content(taken) == [*ITEMS[:2], None, None]
+def test_any_part_of_an_earlier_set_serves() -> None:
+    for part in (ITEMS[:3], ITEMS[2:], []):
+        for capacity in (4, 8):
+            taken = filled(ITEMS, 8).take(part, capacity, 1)
+            assert taken is not None
+            assert content(taken) == [*part, *[None] * (capacity - len(part))]
+
+
+def test_sets_in_turns_are_all_kept() -> None:
+    stock = filled(ITEMS, 200)
+    others = [b"%d" % number for number in range(40)]
+    assert stock.take(others, 64, 1) is None
+    for _ in range(3):
+        fill(stock)
+        assert stock.take(ITEMS, 200, 1) is not None
+        fill(stock)
+        assert stock.take(others, 64, 1) is not None
+
+
+def test_the_latest_set_is_made_first_and_then_the_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_stock, "_BATCH_BLOCKS", 4)
+    stock = ListStock()
+    assert stock.take([b"%d" % number for number in range(1000)], 1000, 1) is None
+    assert stock.take(ITEMS, 8, 1) is None
+    for _ in range(3):
+        stock.make()
+    (shelf,) = stock._shelves.values()
+    assert set(shelf.points) == set(ITEMS)
+    assert len(shelf.fakes) == 8
 
 
 def test_a_set_with_a_new_element_has_to_wait() -> None:
@@ -98,11 +120,9 @@ def test_widths_have_stocks_of_their_own() -> None:
 def test_no_list_is_taken_twice_whoever_takes_and_makes_at_once() -> None:
     stock = filled(ITEMS, 10)
     with ThreadPoolExecutor(8) as pool:
-        made = [pool.submit(stock.make) for _ in range(60)]
-        found = list(pool.map(lambda _: stock.take(ITEMS, 10, 1), range(400)))
-    assert all(call.result() is None for call in made)
-    lists = [prepared for prepared in found if prepared is not None]
-    assert lists
+        made = [pool.submit(stock.make) if step % 2 else pool.submit(stock.take, ITEMS, 10, 1) for step in range(600)]
+    lists = [call.result() for call in made if isinstance(call.result(), PreparedList)]
+    assert len(lists) > 1
     rows = Counter(row.tobytes() for prepared in lists for row in prepared.points)
     assert max(rows.values()) == 1
     assert all(content(prepared) == [*ITEMS, *[None] * 6] for prepared in lists)
@@ -113,11 +133,29 @@ def test_a_stock_stays_small_and_gives_up_the_oldest_elements(monkeypatch: pytes
     stock = ListStock()
     for start in range(0, 40, 4):
         assert stock.take([b"%d" % number for number in range(start, start + 4)], 6, 3) is None
-    fill(stock)
-    (shelf,) = stock._shelves.values()
+        fill(stock)
+        (shelf,) = stock._shelves.values()
+        assert shelf.points.keys() == shelf.elements.keys()
+        assert len(shelf.points) + len(shelf.fakes) <= 10
     assert sorted(shelf.points) == [b"%d" % number for number in range(32, 40)]
-    assert len(shelf.fakes) == 2
     assert stock.take([b"%d" % number for number in range(36, 40)], 6, 3) is not None
+
+
+def test_an_element_that_is_given_up_while_it_is_made_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_stock, "MOST_BLOCKS", 8)
+    stock = ListStock()
+    assert stock.take(ITEMS, 8, 1) is None
+    encrypt = CommutativeKey.encrypt_blocks
+
+    def meanwhile(key: CommutativeKey, given: embedding.Blocks, *, come_again: bool = True) -> np.ndarray:
+        monkeypatch.setattr(CommutativeKey, "encrypt_blocks", encrypt)
+        assert stock.take([b"%d" % number for number in range(8)], 8, 1) is None
+        return encrypt(key, given, come_again=come_again)
+
+    monkeypatch.setattr(CommutativeKey, "encrypt_blocks", meanwhile)
+    stock.make()
+    (shelf,) = stock._shelves.values()
+    assert not shelf.points
 
 
 def test_nothing_is_made_for_lists_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +163,7 @@ def test_nothing_is_made_for_lists_that_are_too_large(monkeypatch: pytest.Monkey
     stock = ListStock()
     assert stock.take(ITEMS, 16, 2) is None
     assert stock.take(ITEMS, 5, list_stock.WIDEST + 1) is None
-    assert stock.full
+    assert not stock.make()
 
 
 def test_no_fake_is_remembered_after_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:

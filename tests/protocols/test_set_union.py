@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crypto.protocols import layers
+from crypto.protocols import set_union as set_union_module
 from crypto.protocols.union_disclosure import declared, leakage
+from crypto.protocols.union_lists import ListSizes, OwnList
 from link.disclosure import opens
 from link.errors import ConfigurationError
 from protos.v1 import set_union_pb2
@@ -212,3 +218,20 @@ def test_leakage_between_two_parties():
     assert any("hides only which of a party's own elements the other holds" in x.what for x in lines)
     assert not any("fakes" in x.what for x in lines)
     assert any("rung 2^j" in x.what for x in lines)
+
+
+@pytest.mark.parametrize("late", NAMES[:4])
+def test_a_party_that_is_late_sends_its_list_in_the_same_round(late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = set_union_module.padded
+
+    def slowly(elements: Sequence[bytes], sizes: ListSizes, me: str, *rest: Any) -> OwnList:
+        if me == late:
+            time.sleep(0.2)
+        return made(elements, sizes, me, *rest)
+
+    monkeypatch.setattr(set_union_module, "padded", slowly)
+    run = run_union(sets_of("ab", "bc", "", "d"), merger="east")
+    firsts = {frame.lane: frame.round for frame in reversed(run.frames) if frame.lane.endswith(f"/{frame.sender}")}
+    rounds = {number for lane, number in firsts.items() if "/list/" in lane}
+    assert len(rounds) == 1
+    assert max(costs.rounds for costs in run.costs.values()) == 1 + 2 * 4 + 2  # the first is that of the secrets

@@ -99,7 +99,7 @@ def test_every_hop_permutes_whole_tuples(keys):
                 sent = tuples_of([f for f in frames if f.sender == party], 3)
                 if not len(received):
                     continue  # its own list
-                expected = rows(raised(getattr(keys[party, "key"], function), received))
+                expected = rows(raised(getattr(keys[party, "list"], function), received))
                 places = {row: place for place, row in enumerate(expected)}
                 order = tuple(places[row] for row in rows(sent))
                 assert sorted(order) == list(range(len(expected)))
@@ -116,7 +116,7 @@ def patterns_at(merger: str, frames: list[Frame], keys) -> Counter[frozenset[str
         owner = lane.rpartition("/")[2]
         tuples = tuples_of(sent, 1)
         if owner == merger:
-            tuples = raised(keys[merger, "wrapping"].decrypt, tuples)
+            tuples = raised(keys[merger, "list"].decrypt, tuples)
         for row in rows(tuples):
             holders[row].add(owner)
     return Counter(map(frozenset, holders.values()))
@@ -209,7 +209,7 @@ def test_the_merger_cannot_tell_its_own_elements_in_the_shuffled_lists(keys):
     (frames,) = [f for lane, f in hops(run.frames, "list/").items() if lane.endswith("north")]
     sent = tuples_of([f for f in frames if f.sender == "north"], 1)
     back = tuples_of([f for f in frames if f.receiver == "north"], 1)
-    places = {row: place for place, row in enumerate(rows(raised(keys["south", "key"].encrypt, sent)))}
+    places = {row: place for place, row in enumerate(rows(raised(keys["south", "list"].encrypt, sent)))}
     order = [places[row] for row in rows(back)]
     assert sorted(order) == list(range(len(sent)))
     assert order != sorted(order)

@@ -46,8 +46,8 @@ def lists_of_two(elements: list[bytes], capacity: int) -> list[np.ndarray]:
         padded(elements, sizes, me, fakes, [Randomness.from_seed(b"pair")], Randomness.from_seed(me.encode()))
         for me in ("a", "b")
     ]
-    assert all(not len(own.ready) for own in lists)
-    return [own.tuples for own in lists]
+    assert all(not len(own.encrypted) for own in lists)
+    return [np.concatenate([own.elements, own.fakes]) for own in lists]
 
 
 @pytest.mark.parametrize("elements", [[], [b"x", b"y" * 20], [b"%d" % i for i in range(9)]])

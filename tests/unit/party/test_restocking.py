@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from crypto.primitives.commutative import CommutativeKey
 from crypto.protocols.list_stock import ListStock, PreparedList
 from party import server
+from party.logs import Log, open_log
 from party.restocking import Restocking
 from tests.unit.party.nodes import running, weekly
 
@@ -24,6 +27,10 @@ def wanted(capacity: int) -> ListStock:
     return stock
 
 
+def log(to: io.StringIO | None = None) -> Log:
+    return open_log("north", to or io.StringIO())
+
+
 def made(stock: ListStock) -> int:
     return sum(len(shelf.points) + len(shelf.fakes) for shelf in stock._shelves.values())
 
@@ -31,10 +38,10 @@ def made(stock: ListStock) -> int:
 def test_an_idle_node_fills_its_stock_up() -> None:
     async def test() -> None:
         stock = wanted(600)
-        restocking = Restocking(stock, lambda: True)
+        restocking = Restocking(stock, lambda: True, log())
         restocking.resume()
         restocking.resume()  # once more, which changes nothing
-        await until(lambda: stock.full)
+        await until(lambda: not stock._lacking())
         await restocking.close()
         assert stock.take([b"milk"], 600, 1) is not None
 
@@ -44,13 +51,13 @@ def test_an_idle_node_fills_its_stock_up() -> None:
 def test_a_job_makes_it_pause_and_the_end_of_the_job_go_on() -> None:
     async def test() -> None:
         stock, idle = wanted(600), False
-        restocking = Restocking(stock, lambda: idle)
+        restocking = Restocking(stock, lambda: idle, log())
         restocking.resume()
         await asyncio.sleep(0.1)
         assert not made(stock)
         idle = True
         restocking.resume()
-        await until(lambda: stock.full)
+        await until(lambda: not stock._lacking())
         await restocking.close()
 
     asyncio.run(test())
@@ -59,11 +66,27 @@ def test_a_job_makes_it_pause_and_the_end_of_the_job_go_on() -> None:
 def test_closing_leaves_the_stock_as_it_is() -> None:
     async def test() -> None:
         stock = wanted(1 << 14)
-        restocking = Restocking(stock, lambda: True)
+        restocking = Restocking(stock, lambda: True, log())
         restocking.resume()
         await until(lambda: made(stock) > 0)
         await restocking.close()
-        assert not stock.full
+        assert stock._lacking()
+
+    asyncio.run(test())
+
+
+def test_what_goes_wrong_is_told_and_tried_again_after_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        stock, told = wanted(600), io.StringIO()
+        restocking = Restocking(stock, lambda: True, log(told))
+        with monkeypatch.context() as failing:
+            failing.setattr(CommutativeKey, "encrypt_blocks", lambda *_, **__: (_ for _ in ()).throw(MemoryError))
+            restocking.resume()
+            await until(lambda: "lists not made" in told.getvalue())
+        assert "MemoryError" in told.getvalue()
+        restocking.resume()
+        await until(lambda: not stock._lacking())
+        await restocking.close()
 
     asyncio.run(test())
 
@@ -84,7 +107,7 @@ def test_a_node_makes_lists_after_a_job_and_spends_them_in_the_next(
         async with running(tmp_path) as nodes:
             await nodes.run(weekly())
             stocks = [node.host._room.lists for node in nodes.nodes.values()]
-            await until(lambda: all(stock.full for stock in stocks))
+            await until(lambda: all(not stock._lacking() for stock in stocks))
             assert taken == [None] * len(stocks)
             taken.clear()
             await nodes.run(weekly())
