@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from jobs.toml import read_toml, validate
+from jobs.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
 from link.identity import Identity
 
@@ -44,17 +44,13 @@ def _pins(value: Any) -> frozenset[str]:
 Pins = Annotated[frozenset[str], BeforeValidator(_pins)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FederationName(_Section):
+class FederationName(TomlTable):
     """The `[federation]` table."""
 
     name: str
 
 
-class Credentials(_Section):
+class Credentials(TomlTable):
     """Certificate authority, certificate, private key and list of revoked certificates, as paths.
 
     Without `crl` the list is `ca.crl` beside the authority's certificate; while there is none, nothing is revoked.
@@ -99,7 +95,7 @@ class CoordinatorSection(Credentials):
         return CoordinatorSection(**files, state_dir=file.parent / self.state_dir)
 
 
-class Member(_Section):
+class Member(TomlTable):
     """A `[[party]]` table: a party's name, as in its certificate, its address, and perhaps its only certificates."""
 
     name: Name
@@ -108,7 +104,7 @@ class Member(_Section):
     _address = field_validator("address")(check_address)
 
 
-class Federation(_Section):
+class Federation(TomlTable):
     """The whole of `federation.toml`."""
 
     federation: FederationName

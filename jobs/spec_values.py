@@ -6,7 +6,9 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from jobs.toml import TomlTable
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
@@ -73,7 +75,7 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 Cuts = Annotated[tuple[Fraction, ...], Field(min_length=1, max_length=1000)]
 
 
-class Section(BaseModel):
+class Section(TomlTable):
     """A table of a job file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)

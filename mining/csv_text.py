@@ -37,7 +37,7 @@ def read_header(data: bytes, separator: str, path: Path) -> tuple[list[str], mem
                     end = data.find(b"\n", end + 1)
                 return record, memoryview(data)[end + 1 if end >= 0 else len(data) :]
     except csv.Error as error:
-        raise _improper(path, reader.line_num, error) from None
+        raise improper(path, reader.line_num, error) from None
     raise InputDataError(f"{path} is empty; this format needs a first line with column names.")
 
 
@@ -139,10 +139,11 @@ def _check_strictly(data: bytes, separator: str, path: Path) -> None:
         for _ in reader:
             pass
     except csv.Error as error:
-        raise _improper(path, reader.line_num, error) from None
+        raise improper(path, reader.line_num, error) from None
 
 
-def _improper(path: Path, line: int, error: csv.Error) -> InputDataError:
+def improper(path: Path, line: int, error: csv.Error) -> InputDataError:
+    """What is told of text that is no proper CSV."""
     reason = str(error)
     if reason.startswith("new-line"):
         reason = "a carriage return stands alone outside quotes, where lines must end in LF or CR LF"

@@ -38,10 +38,10 @@ def load_transactions(
         source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
             one makes four slashes) or `postgres://...`.
         format:
-            - basket: one transaction a line, items separated by blanks (any run of ASCII white space) or by
-              `separator`; blank lines are ignored.
+            - basket: one transaction a line, items separated by blanks (any run of ASCII white space), where blank
+              lines are ignored; or by `separator`, where empty lines are.
             - csv: one transaction a line as a CSV record whose cells are items, quoted where they hold the
-              separator, quotes or line ends; blank lines are ignored.
+              separator, quotes or line ends; empty lines are ignored.
             - long: CSV with a header and a line per transaction and item, in the columns `id_column` and
               `item_column`; an empty item makes a transaction without items where it is the only line of its id.
             - wide: CSV with a header and a line per transaction; every column but `id_column` is an item, its cells
@@ -163,6 +163,8 @@ def read_text(path: Path) -> bytes:
         raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
     if data.startswith(_GZIP_MAGIC) or path.suffix == ".gz":
         try:
+            if not data:
+                raise EOFError
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
-from mining.csv_text import line_of_record, read_cells, read_header
+from mining.csv_text import improper, line_of_record, read_cells, read_header
 from mining.transactions import Transactions
 
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
@@ -33,7 +33,7 @@ _TRUTH = {
 
 
 def from_baskets(data: bytes, separator: str | None) -> Transactions:
-    """One transaction a line, its items separated by blanks or by `separator`; blank lines are ignored."""
+    """One transaction a line, its items between blanks, where blank lines are ignored, or between `separator`."""
     parts: list[pa.StringArray] = []
     rows = [np.empty(0, np.int64)]
     n_rows = 0
@@ -46,7 +46,7 @@ def from_baskets(data: bytes, separator: str | None) -> Transactions:
 
 
 def from_records(data: bytes, separator: str, path: Path) -> Transactions:
-    """One transaction a line as a CSV record; blank lines are ignored, empty cells give no item."""
+    """One transaction a line as a CSV record; empty lines are ignored, empty cells give no item."""
     if b'"' not in data:
         return from_baskets(data, separator)
     lengths: list[int] = []
@@ -54,13 +54,13 @@ def from_records(data: bytes, separator: str, path: Path) -> Transactions:
     reader = csv.reader(_lines(data), delimiter=separator, strict=True)
     try:
         for record in reader:
-            if not record or (len(record) == 1 and record[0] and not record[0].strip(_BLANKS.decode())):
+            if not record:
                 continue
             items = [cell for cell in record if cell]
             lengths.append(len(items))
             flat += items
     except csv.Error as error:
-        raise InputDataError(f"{path} is not proper CSV near line {reader.line_num}: {error}.") from None
+        raise improper(path, reader.line_num, error) from None
     rows = np.repeat(np.arange(len(lengths)), lengths)
     return _encode([rows], [pa.array(flat, pa.string())], len(lengths))
 
@@ -170,9 +170,8 @@ def _split_at_blanks(block: bytes) -> tuple[NDArray[np.int64], pa.StringArray]:
 
 
 def _split_at(block: bytes, separator: str) -> tuple[NDArray[np.int64], pa.StringArray]:
-    """Items per line that is not blank, and all items; empty ones are dropped."""
-    lines = [line.removesuffix(b"\r") for line in block.split(b"\n")]
-    lines = [line for line in lines if line.strip(_BLANKS)]
+    """Items per line that is not empty, and all items; empty ones are dropped."""
+    lines = [line for line in (line.removesuffix(b"\r") for line in block.split(b"\n")) if line]
     if not lines:
         return np.empty(0, np.int64), pa.array([], pa.string())
     cells = pc.split_pattern(pa.array(lines, pa.string()), separator)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds import Kind
 from jobs.spec import Task
 from jobs.spec_values import DataName
-from jobs.toml import read_toml, validate
+from jobs.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
 from party.anonymization.policy import AnonymizationRules
 from party.frequency.policy import FrequencySection
@@ -38,11 +38,7 @@ def _id_columns(value: object) -> object:
     return tuple(names)
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PartySection(_Section):
+class PartySection(TomlTable):
     """The `[party]` table.
 
     Attributes:
@@ -61,7 +57,7 @@ class PartySection(_Section):
     _address = field_validator("listen")(check_address)
 
 
-class DatasetSection(_Section):
+class DatasetSection(TomlTable):
     """A `[[dataset]]` table.
 
     Attributes:
@@ -149,7 +145,7 @@ class DatasetSection(_Section):
         return self.model_copy(update=changes)
 
 
-class PartyConfig(_Section):
+class PartyConfig(TomlTable):
     """The whole of `party.toml`; without any `[[dataset]]` the node takes part in no jobs, and serves clients alone."""
 
     party: PartySection

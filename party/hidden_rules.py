@@ -5,17 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from jobs.spec_values import Fraction, Support
+from jobs.toml import TomlTable
 from link.errors import ConfigurationError
 from mining.hiding.hide import Method, sanitise
 from mining.hiding.sensitive import Scope, SensitiveRule, Thresholds
 from mining.transactions import Transactions
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _rule(value: Any) -> Any:
@@ -29,14 +26,14 @@ def _rule(value: Any) -> Any:
     return {"antecedent": list(rule.antecedent), "consequent": list(rule.consequent)}
 
 
-class RuleSection(_Section):
+class RuleSection(TomlTable):
     """A sensitive rule; without a consequent, an itemset."""
 
     antecedent: tuple[str, ...] = Field(min_length=1)
     consequent: tuple[str, ...] = ()
 
 
-class HidingSection(_Section):
+class HidingSection(TomlTable):
     """The `[dataset.hiding]` table.
 
     Attributes:

@@ -8,12 +8,13 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction as Ratio
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, model_validator
 
 from jobs.budget_document import Amounts
 from jobs.privacy_account import Charge
 from jobs.privacy_spec import Delta
 from jobs.spec_values import Duration, Fraction
+from jobs.toml import TomlTable
 from ldp.accounting.composition import Guarantee, optimal
 from ldp.accounting.rounding import float_above
 from link.errors import ConfigurationError
@@ -33,7 +34,7 @@ def _total(value: Decimal) -> Decimal:
 Total = Annotated[Fraction, AfterValidator(_total)]
 
 
-class DatasetBudget(BaseModel):
+class DatasetBudget(TomlTable):
     """The `[dataset.privacy]` table: a total that is left out limits nothing.
 
     Attributes:
@@ -46,8 +47,6 @@ class DatasetBudget(BaseModel):
             was known, such as those of a weekly job.
         exact: Whether jobs may run without noise, whose results no ε bounds.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     epsilon: Total | None = None
     delta: Delta | None = None

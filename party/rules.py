@@ -5,13 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.federation import Name
 from jobs.itemsets_spec import Pattern
 from jobs.privacy_spec import Delta, Epsilon, PrivacyModel
 from jobs.spec import Task
 from jobs.spec_values import ColumnName, DataName, Duration, seconds
+from jobs.toml import TomlTable
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine
 from party.column_roles import Roles
@@ -52,11 +53,7 @@ Tasks = Annotated[tuple[Task, ...], BeforeValidator(_any_task)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ApprovalRule(_Section):
+class ApprovalRule(TomlTable):
     """A `[[policy.approval]]` table: how the jobs are decided that fit everything it names.
 
     Attributes:
@@ -74,7 +71,7 @@ class ApprovalRule(_Section):
     parties: Annotated[tuple[Name, ...] | None, Some] = None
 
 
-class Rules(_Section):
+class Rules(TomlTable):
     """What `[policy]` and a `[dataset.policy]` may both hold. Every rule that is written is enforced.
 
     Attributes:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from jobs.collection import MECHANISMS, CollectionSpec
 from jobs.collection_mechanism import report_epsilon
 from jobs.federation import Name
 from jobs.spec_values import Duration, Fraction, seconds
+from jobs.toml import TomlTable
 from ldp.domain import LARGEST_DOMAIN
 from link.errors import PolicyDenied
 
 
-class FrequencySection(BaseModel):
+class FrequencySection(TomlTable):
     """The `[frequency]` table; without it a node collects nothing.
 
     Attributes:
@@ -28,8 +29,6 @@ class FrequencySection(BaseModel):
         min_reports: An estimate of fewer reports is not shown.
         max_disk: Bytes that all collections together may take; beyond, no report is taken.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_epsilon: Fraction
     create: tuple[Name, ...] | None = None

@@ -6,11 +6,12 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from anonymize.auditing.column import QueryClass
 from anonymize.auditing.counts import OverlapControl
 from jobs.federation import Name
+from jobs.toml import TomlTable
 from link.errors import ConfigurationError, PolicyDenied
 from party.case import listed
 from party.queries.language import CLASS_OF, Function
@@ -37,7 +38,7 @@ Columns = Annotated[tuple[str, ...], AfterValidator(_once)]
 Classes = Annotated[tuple[QueryClass, ...], AfterValidator(_once), AfterValidator(_classes)]
 
 
-class QueriesSection(BaseModel):
+class QueriesSection(TomlTable):
     """The `[dataset.queries]` table; without it nothing may be asked of the dataset.
 
     Attributes:
@@ -54,11 +55,9 @@ class QueriesSection(BaseModel):
         max_queries: How many queries are answered in all; any number, where absent.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     coordinators: tuple[Name, ...] | None = None
     public: Columns
-    columns: dict[str, Classes] = {}
+    columns: dict[str, Classes] = Field(default_factory=dict)
     records: bool = False
     min_size: int = Field(ge=2, le=LARGEST)
     max_overlap: int | None = Field(default=None, ge=0, le=LARGEST)

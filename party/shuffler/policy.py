@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from jobs.federation import Name
+from jobs.toml import TomlTable
 from ldp.shuffling.route import MAX_REPORT_BYTES, Route
 from link.errors import PolicyDenied
 
 
-class ShufflerSection(BaseModel):
+class ShufflerSection(TomlTable):
     """The `[shuffler]` table; without it a node shuffles nothing.
 
     Attributes:
@@ -22,8 +23,6 @@ class ShufflerSection(BaseModel):
         max_batch: The largest maximum that a route may have.
         max_disk: Bytes that all routes together may take; beyond, no report, no batch and no route is taken.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min_batch: int = Field(default=1000, ge=2)
     create: tuple[Name, ...] | None = None

@@ -79,10 +79,18 @@ class TestBasket:
     def test_gzip_by_content_or_name(self, write, name):
         assert rows(load_transactions(write(gzip.compress(b"a b\nc\n"), name), "basket")) == [["a", "b"], ["c"]]
 
-    @pytest.mark.parametrize("text", ["", "\n\n", " \n", "\ufeff"])
+    @pytest.mark.parametrize("text", ["", "\n\n", "\r\n", "\ufeff"])
     def test_nothing(self, write, text):
         assert load_transactions(write(text), "basket").n_rows == 0
         assert load_transactions(write(text), "basket", separator=",").n_rows == 0
+
+    def test_with_a_separator_blanks_are_an_item(self, write):
+        assert load_transactions(write(" \n\t\n"), "basket").n_rows == 0
+        assert rows(load_transactions(write(" \n\t\n"), "basket", separator=",")) == [[" "], ["\t"]]
+
+    def test_an_empty_file_is_no_gzip_file(self, write):
+        message = refused(write(b"", "sales.gz"), "basket")
+        assert "is not a whole gzip file" in message
 
     def test_items_are_bytes_in_order(self, write):
         transactions = load_transactions(write("007 7 B a ä \u00a0 Z"), "basket")
@@ -106,6 +114,14 @@ class TestCsv:
             [],
             ["a"],
         ]
+
+    @pytest.mark.parametrize("quote", ["", '"'])
+    def test_cells_of_blanks_are_items(self, write, quote):
+        text = f"{quote}  {quote}\n{quote}  {quote},x\n\t\n\nq\n"
+        assert rows(load_transactions(write(text), "csv")) == [["  "], ["  ", "x"], ["\t"], ["q"]]
+
+    def test_a_return_alone_is_told_in_words_of_files(self, write):
+        assert "a carriage return stands alone" in refused(write('"a"\nb\rc\n'), "csv")
 
     def test_without_quotes(self, write):
         assert rows(load_transactions(write("a; b\n\n;\nc\r\n"), "csv", separator=";")) == [[" b", "a"], [], ["c"]]
