@@ -6,6 +6,7 @@ result = comine.simulate("job.toml", {"north": "north.dat.gz", "south": [["bread
 result.itemsets()
 
 federation = comine.Federation.connect("federation.toml")
+federation.plan("job.toml").prose
 federation.run("job.toml").save("out")
 job = federation.submit("job.toml")
 job.result().rules()
@@ -21,18 +22,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
+    from comine.planned import Plan
     from jobs.anonymization.api import anonymize
     from jobs.findings import Result
     from jobs.trained import Model
     from link.errors import ComineError
 
-__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Result", "anonymize", "load_model", "simulate"]
+__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
 
 _HOMES = {
     "ComineError": "link.errors",
     "Federation": "comine.api",
     "JobHandle": "comine.handle",
     "Model": "jobs.trained",
+    "Plan": "comine.planned",
     "Result": "jobs.findings",
     "anonymize": "jobs.anonymization.api",
     "load_model": "comine.api",

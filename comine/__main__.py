@@ -8,18 +8,22 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, cast
 
 import typer
 
 from coordinator.cli.app import COMMANDS, add_command
+from coordinator.cli.outlet import outlet
 from coordinator.loading import loading
 from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
 from link.printable import one_line
 
 _COMMANDS: Final = ("init", *COMMANDS, "party")
 _SIGINT_EXIT = 130
-_BROKEN_PIPE_EXIT = 1  # click's; no command of comine ends with it, but Typer's completion does
+_COMPLETION_EXIT = 1  # Typer's, of a shell that it does not know; no command of comine ends with it
+_WrongUsage = cast(
+    type[Exception], typer.BadParameter.__base__
+)  # click's UsageError, which Typer gives no name of its own
 _COMPLETION = frozenset(("--install-completion", "--show-completion"))
 
 
@@ -88,14 +92,14 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more are not used, and each spins for 50 ms when it starts
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
-    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    sys.stdout, sys.stderr = outlet(sys.stdout or nowhere), outlet(sys.stderr or nowhere)
     _speak_utf_8()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError as error:
-            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            if stream is sys.stdout:
                 code = _failed(_full(error))
             os.dup2(nowhere.fileno(), stream.fileno())
     # A thread cannot be cancelled, so the interpreter would wait for work that nobody wants any more; and taking the
@@ -117,23 +121,15 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with loading(for_good=True):
             command = typer.main.get_command(application(*arguments[:1]))
-        command(list(arguments), prog_name="comine")
+        code = command(list(arguments), prog_name="comine", standalone_mode=False)
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
-        if isinstance(end.__context__, typer.Abort):  # Ctrl-C or the end of input where a question was asked
-            return _failed(JobCancelled("interrupted"))
-        if code == _BROKEN_PIPE_EXIT and _COMPLETION & set(arguments):
-            return _failed(
-                UsageError(
-                    "the shell that calls cannot be told, or is none of bash, zsh and fish; this prints the script for "
-                    "bash: _COMINE_COMPLETE=source_bash comine"
-                )
-            )
-        if code == _BROKEN_PIPE_EXIT:
-            return 0  # whoever read our output has seen enough
-        return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code
-    except BrokenPipeError:
-        return 0  # whoever read our output has seen enough
+        if isinstance(end.__context__, BrokenPipeError):  # none of ours, whose readers may leave
+            return _faulty(end.__context__)
+        code = end.code
+    except _WrongUsage as error:
+        return _misused(error)
+    except typer.Abort:  # Ctrl-C or the end of input where a question was asked
+        return _failed(JobCancelled("interrupted"))
     except KeyboardInterrupt:
         return _failed(JobCancelled("interrupted"))
     except ComineError as error:
@@ -149,7 +145,19 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return _failed(_full(error))
         return _faulty(error)
-    return 0
+    return _ended(code if isinstance(code, int) else 0, arguments)
+
+
+def _ended(code: int, arguments: Sequence[str]) -> int:
+    """The exit code of a command that ended with `code` and without an error."""
+    if code == _COMPLETION_EXIT and _COMPLETION & set(arguments):
+        return _failed(
+            UsageError(
+                "the shell that calls cannot be told, or is none of bash, zsh and fish; this prints the script for "
+                "bash: _COMINE_COMPLETE=source_bash comine"
+            )
+        )
+    return _failed(JobCancelled("interrupted")) if code == _SIGINT_EXIT else code
 
 
 def _full(error: OSError) -> ResourceError:
@@ -166,6 +174,19 @@ def _failed(error: ComineError) -> int:
     else:
         _say(f"{error.message.removesuffix('.')} ({error.code}; comine explain {error.code})")
     return error.exit_code
+
+
+def _misused(error: Any) -> int:
+    """Tells what click does not understand, after how the command is used."""
+    context, message = error.ctx, error.format_message()
+    if context is not None and message == context.get_help():  # a group without a command: the help says it all
+        error.show()
+        return UsageError.exit_code
+    path = "comine" if context is None else context.command_path
+    if context is not None:
+        typer.echo(context.get_usage(), err=True)
+    _say(f"{message[:1].lower()}{message[1:].removesuffix('.')} ({UsageError.code}; {path} --help)")
+    return UsageError.exit_code
 
 
 def _faulty(error: Exception) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from mining.transactions import Transactions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
+    from comine.planned import Plan
+    from coordinator.store import JobFolder
 
 
 Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
@@ -113,6 +116,27 @@ class Federation:
         file, _, identity = load_federation(Path(path))
         return cls(Path(path), file, identity)
 
+    def plan(self, job: Job) -> Plan:
+        """What a job will cost each party and who will learn what; moves no data and proposes nothing.
+
+        The plan is kept, so that the next result of the same job shows it beside what the job has cost.
+
+        Args:
+            job: Path of a job file, or its contents as a mapping.
+
+        Raises:
+            ComineError: A party cannot be reached, would refuse the job, or cannot read its data.
+        """
+        from comine.planned import Plan
+        from coordinator.planner import plan_job
+        from coordinator.store import Store
+
+        spec = _specification(job)
+        addresses = self._file.select(spec.job.parties)
+        contents = run_interruptibly(plan_job(spec, self._identity, addresses)).as_data()
+        Store.of(self._file).save_plan(spec.digest, contents)
+        return Plan.from_data(contents)
+
     def run(self, job: Job) -> Result:
         """Runs a job at the nodes of its parties, and waits for ten minutes where people there have to approve it.
 
@@ -157,12 +181,28 @@ class Federation:
         Raises:
             UsageError: There is none.
         """
-        from comine.handle import JobHandle
         from coordinator.store import Store
 
-        folder = Store.of(self._file).find(asked)
-        addresses = self._file.select(folder.record().spec.job.parties)
-        return JobHandle(folder, self._path, self._identity, addresses)
+        return self._handle(Store.of(self._file).find(asked))
+
+    def jobs(self) -> list[JobHandle]:
+        """All jobs that the coordinator keeps, newest first.
+
+        Folders that cannot be read, and jobs with a party that the federation file does not name any more, are left
+        out; `comine job list` tells of them.
+        """
+        from coordinator.store import Store
+
+        found = []
+        for folder in Store.of(self._file).jobs():
+            with suppress(ConfigurationError):
+                found.append(self._handle(folder))
+        return found
+
+    def _handle(self, folder: JobFolder) -> JobHandle:
+        from comine.handle import JobHandle
+
+        return JobHandle(folder, self._path, self._identity, self._file.select(folder.record().spec.job.parties))
 
     def __repr__(self) -> str:
         return f"Federation({self._file.federation.name!r}, parties={', '.join(self.parties)})"

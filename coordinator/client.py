@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 import grpc
@@ -49,12 +50,16 @@ class PartyClient:
         identity: The coordinator.
         party: Whom the other end must prove to be.
         address: HOST:PORT.
+
+    Attributes:
+        last: The last that the party told of a job on this connection.
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
         self.party, self.address, self._trust = party, address, identity.trust
         self.channel = dial(identity, party, address)
         self._control: Any = ControlStub(self.channel)
+        self.last: JobEvent | None = None
 
     async def describe(self) -> Description:
         """What the party says of itself.
@@ -88,9 +93,23 @@ class PartyClient:
         call = self._control.Watch(WatchRequest(job_id=job_id))
         try:
             while (event := await self.call(call.read())) is not grpc.aio.EOF:
+                self.last = event
                 yield event
         finally:
             call.cancel()
+
+    async def look(self, job_id: bytes, patience_s: float = REACH_S) -> JobEvent:
+        """The job at this party as it stands.
+
+        Raises:
+            ConnectionBroken: The party does not answer within `patience_s`.
+            ComineError: It cannot be reached, or knows no such job.
+        """
+        try:
+            async with asyncio.timeout(patience_s), aclosing(self.watch(job_id)) as events:
+                return await anext(events)
+        except (TimeoutError, StopAsyncIteration):
+            raise silent(self.party, self.address) from None
 
     async def deal(self, job_id: bytes, label: bytes, data: bytes) -> None:
         """Answers the party's request of this label."""

@@ -145,7 +145,7 @@ def _caravan() -> str:
     read = subprocess.run([sys.executable, "-P", "-c", _READER], capture_output=True, text=True)
     if read.returncode == _ABSENT:
         raise ConfigurationError(
-            "the demo's data are not installed; install them with: python -m pip install 'comine[demo]'"
+            "the demo's data are not installed; install them with python -m pip install '.[demo]' in comine's folder"
         )
     if read.returncode:
         raise _unknown_data()

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.client import PartyClient
+from coordinator.last_words import last_words
 from coordinator.lifecycle import (
     Act,
     Attend,
@@ -166,6 +167,7 @@ class Driver:
             case CancelAll(reason):
                 await self._end_tasks()
                 self.untold = await self._cancel(reason)
+                self._record.last = await last_words(self._record.id, self._clients.values(), self.untold)
 
     def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs an effect beside the loop; what ends it early ends the job."""

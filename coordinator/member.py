@@ -9,6 +9,23 @@ from link.errors import ConfigurationError
 from link.identity import Identity
 
 
+def read_federation(path: Path) -> Federation:
+    """Reads a federation file that somebody has named, or has left to be the one of the current folder.
+
+    Raises:
+        ConfigurationError: The file is missing or wrong.
+    """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"{path} does not exist; on the command line, give --federation FILE, or set COMINE_FEDERATION"
+        ) from None
+    except OSError:
+        pass  # which reading it tells better
+    return Federation.load(path)
+
+
 def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
     """Reads a federation file and the coordinator's certificate and key.
 
@@ -16,7 +33,7 @@ def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
         ConfigurationError: The file is wrong, has no `[coordinator]`, or names a party's certificate there.
         IdentityError: The certificate is not valid today, revoked, not the pinned one, or not of the authority.
     """
-    federation = Federation.load(path)
+    federation = read_federation(path)
     credentials = federation.coordinator
     if credentials is None:
         raise ConfigurationError(f"{path}: the table [coordinator] with ca, certificate and key is missing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ def draft(
         plan: What was predicted for it.
     """
     now = time.time()
-    nonce, expiry = secrets.token_bytes(NONCE_BYTES), int(now + expires_s)
+    nonce, expiry = secrets.token_bytes(NONCE_BYTES), math.ceil(now + expires_s)  # a proposal tells whole seconds
     return Record(
         spec=spec,
         id=spec.job_id(nonce, expiry),
@@ -158,6 +159,7 @@ async def resume_job(
             raise UsageError(f"the job {folder.id[:12]} cannot be resumed: {why}")
         folder.forget_cancel()
         record.job, _ = step(job, Signal.RESUMED, now)
+        record.last = {}
         folder.save(record)
         driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell)
         job = await driver.drive(ends_with_me=True)

@@ -136,7 +136,10 @@ def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:
             raise ConfigurationError(f"'{name}' is not a party of the job, which names {', '.join(parties)}")
     for name in parties:
         if name not in given:
-            raise ConfigurationError(f"there is no data for the party '{name}' of the job; give --party {name}=FILE")
+            raise ConfigurationError(
+                f"there is no data for the party '{name}' of the job; give its data too, on the command line with "
+                f"--party {name}=FILE"
+            )
 
 
 def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import Mapping
-from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from coordinator.client import REACH_S, PartyClient
-from coordinator.lifecycle import Job, Stand
+from coordinator.client import PartyClient
+from coordinator.last_words import NAMES
+from coordinator.lifecycle import Job, Stand, State
 from coordinator.runner import ended
 from coordinator.store import JobFolder, Record, Store
 from jobs.standing import JobDocument, JobError, JobLine, JobList, PartyStanding
-from link.errors import ComineError, ConfigurationError
+from link.errors import ComineError
 from link.identity import Identity
 from link.printable import one_line
-from protos.v1.control_pb2 import Approval, JobEvent, JobState
+from protos.v1.control_pb2 import Approval, JobEvent, Release
 
-_STATES: Final = {number: name.lower().replace("_", "-") for name, number in JobState.items()}
+_OPEN: Final = frozenset({"awaiting-approval", "approved", "running", "releasing"})
+
+
+class _Standing(NamedTuple):
+    """Where a job stands at one party, and what it has cost there; 0 where that is not known."""
+
+    state: str
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 async def job_status(folder: JobFolder, identity: Identity, addresses: Mapping[str, str]) -> JobDocument:
@@ -41,12 +49,9 @@ async def look(record: Record, identity: Identity, addresses: Mapping[str, str])
     async def ask(party: str) -> JobEvent | ComineError:
         client = PartyClient(identity, party, addresses[party])
         try:
-            async with asyncio.timeout(REACH_S), aclosing(client.watch(record.id)) as events:
-                return await anext(events)
+            return await client.look(record.id)
         except ComineError as error:
             return error
-        except (TimeoutError, StopAsyncIteration):
-            return ConfigurationError(f"{party} at {addresses[party]} did not answer in time", party=party)
         finally:
             await client.close()
 
@@ -109,21 +114,44 @@ def as_data(document: JobDocument | JobList) -> dict[str, Any]:
 
 def _party(record: Record, party: str, answer: JobEvent | ComineError | None) -> PartyStanding:
     event = answer if isinstance(answer, JobEvent) else JobEvent()
-    stand = record.job.stands[party]
+    standing = _said(event) if isinstance(answer, JobEvent) else _known(record, party)
     approval = Approval.FromString(record.approvals[party].approval) if party in record.approvals else None
     return PartyStanding(
-        state=_STATES[event.state] if isinstance(answer, JobEvent) else stand.value,
+        state=standing.state,
         asked=isinstance(answer, JobEvent),
         approved_by=None if approval is None else one_line(approval.by),
         approved=None if approval is None else _when(approval.decided),
         step=one_line(event.step),
         done=event.done,
         total=event.total,
-        bytes_sent=event.bytes_sent,
-        bytes_received=event.bytes_received,
-        waits_for=_next(record.job, party, stand),
-        problem=answer.message if isinstance(answer, ComineError) else "",
+        bytes_sent=standing.bytes_sent,
+        bytes_received=standing.bytes_received,
+        waits_for=_next(record.job, party, record.job.stands[party]),
+        problem=answer.message if isinstance(answer, ComineError) else _unheard(record.job, standing.state),
     )
+
+
+def _said(event: JobEvent) -> _Standing:
+    return _Standing(NAMES[event.state], event.bytes_sent, event.bytes_received)
+
+
+def _known(record: Record, party: str) -> _Standing:
+    """As the coordinator last knew: of a job that is over, how it ended at the party."""
+    job, last = record.job, record.last.get(party)
+    if party in record.released:
+        release = Release.FromString(record.released[party].release)
+        return _Standing(job.stands[party], release.bytes_sent, release.bytes_received)
+    if job.state is State.DENIED and job.problem is not None and job.problem.party == party:
+        # A person is asked only where the policy leaves it to one, so whoever else said no is the policy.
+        return _Standing("denied" if job.stands[party] is Stand.AWAITING else "refused")
+    return _Standing(job.stands[party].value) if last is None else _Standing(*last)
+
+
+def _unheard(job: Job, state: str) -> str:
+    """Why a party of a job that is over does not stand at an end."""
+    if not job.over or state not in _OPEN:
+        return ""
+    return "not heard of after the end of the job; what runs there ends without its peers, or by its deadline"
 
 
 def _next(job: Job, party: str, stand: Stand) -> str:

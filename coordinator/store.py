@@ -25,7 +25,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -41,6 +41,20 @@ _ID = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},64}}")
 
 
+class LastWord(NamedTuple):
+    """The last that a party said of a job.
+
+    Attributes:
+        state: Of the job at the party.
+        bytes_sent: To its peers; 0 where it has not said.
+        bytes_received: From its peers; 0 where it has not said.
+    """
+
+    state: str
+    bytes_sent: int
+    bytes_received: int
+
+
 @dataclass
 class Record:
     """All that the coordinator knows of one job.
@@ -53,6 +67,7 @@ class Record:
         job: How it stands.
         approvals: The parties' consents, as they come in.
         released: What each party signed at the end.
+        last: What each party last said of an attempt that ended early.
         out: Where the result is to be written by the driver in the background.
         out_problem: Why it could not be written there.
         plan: What was predicted for it, as data.
@@ -65,6 +80,7 @@ class Record:
     job: Job
     approvals: dict[str, SignedApproval] = field(default_factory=dict)
     released: dict[str, ResultHeader] = field(default_factory=dict)
+    last: dict[str, LastWord] = field(default_factory=dict)
     out: Path | None = None
     out_problem: str = ""
     plan: dict[str, Any] | None = None
@@ -318,6 +334,7 @@ def _as_data(record: Record) -> dict[str, Any]:
         "problem": None if problem is None else [problem.code, problem.message, problem.party],
         "approvals": {name: _text(approval.SerializeToString()) for name, approval in record.approvals.items()},
         "released": {name: _text(header.SerializeToString()) for name, header in record.released.items()},
+        "last": record.last,
         "out": None if record.out is None else str(record.out),
         "out_problem": record.out_problem,
     }
@@ -345,6 +362,7 @@ def _from_data(data: dict[str, Any], spec: JobSpec, proposal: SignedProposal) ->
         job=job,
         approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in data["approvals"].items()},
         released={name: ResultHeader.FromString(b64decode(text)) for name, text in data["released"].items()},
+        last={name: LastWord(*word) for name, word in data.get("last", {}).items()},
         out=None if data["out"] is None else Path(data["out"]),
         out_problem=str(data["out_problem"]),
     )

@@ -79,6 +79,9 @@ approve = "auto"
 tasks = ["itemsets", "rules"]
 min_parties = 3
 min_support = 0.01
+min_count = 10
+min_insider_k = 2
+party_sets = "fixed"
 END
     mkdir "$made/$shop/data"
     cp "../examples/groceries/$shop.dat" "$made/$shop/data/baskets.dat"

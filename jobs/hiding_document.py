@@ -20,7 +20,7 @@ class EffectsDocument(_Part):
     """Side effects on one kind of patterns."""
 
     sensitive: int = Field(ge=0, description="Sensitive patterns that could be found before.")
-    hiding_failure: float = Field(ge=0, le=1, description="Share of them that can be found still; always 0.")
+    hiding_failure: float = Field(ge=0, le=1, description="Share of them that can be found still.")
     others: int = Field(ge=0, description="Other patterns that could be found before.")
     lost: int = Field(ge=0, description="How many of those can no longer be found.")
     misses_cost: float = Field(ge=0, le=1, description="lost / others.")

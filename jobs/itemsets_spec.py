@@ -28,7 +28,8 @@ class ItemsetsSection(Section):
         strategy: `level-wise`, `one-shot`, or whichever `auto` expects to suit `prefer`.
         prefer: What `auto` values: `disclosure` says as little as possible, `speed` takes what is quickest, `balanced`
             the least disclosure that costs little.
-        thin: Level-wise only: each level's candidates are first thinned to those that are locally frequent somewhere.
+        thin: Level-wise, also where that follows `one-shot`: each level's candidates are first thinned to those that
+            are locally frequent somewhere.
         universe: How level 1 gets its items: `hidden-all` (pseudonyms of all items, of which only frequent items' are
             named), `hidden` (the same of the locally frequent ones), `frequent-items` (union of the names of the
             locally frequent ones), `all-items` (union of all), or the path of a public catalogue, one item a line.

@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.anonymize_spec import JointAnonymizeSection, with_hierarchies
 from jobs.federation import Name
@@ -46,6 +46,15 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
 
 
+def _one_or_several(recipients: object) -> object:
+    """A single recipient as a list of one."""
+    return (recipients,) if isinstance(recipients, str) else recipients
+
+
+_Several = Annotated[tuple[str, ...], Field(min_length=1)]
+Recipients = Annotated[_Several, BeforeValidator(_one_or_several, json_schema_input_type=str | _Several)]
+
+
 class JobSection(Section):
     """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most."""
 
@@ -54,7 +63,7 @@ class JobSection(Section):
     parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
     dataset: str = Field(min_length=1)
     partition: Literal["horizontal", "vertical", "hybrid"] = "horizontal"
-    recipients: tuple[str, ...] = Field(default=("coordinator",), min_length=1)
+    recipients: Recipients = ("coordinator",)
     deadline: str = "30m"
 
     @field_validator("deadline")
@@ -75,6 +84,8 @@ class JobSection(Section):
         for name in self.recipients:
             if name not in ("coordinator", "all", *self.parties):
                 raise ValueError(f'the recipient \'{name}\' is neither "coordinator", "all" nor a party of the job')
+            if self.recipients.count(name) > 1:
+                raise ValueError(f"the recipient '{name}' is named twice")
         return self
 
     @property

@@ -117,7 +117,7 @@ def statement(spec: JobSpec) -> Statement:
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=collusion,
         declared=declared,
-        learned=(released, _progress(spec), *lines, *_excluded(spec)),
+        learned=(released, _progress(spec), *_uncut(spec), *lines, *_excluded(spec)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
@@ -173,6 +173,17 @@ def _progress(spec: JobSpec) -> Learned:
     return Learned(("coordinator",), "size", what)
 
 
+def _uncut(spec: JobSpec) -> tuple[Learned, ...]:
+    """Every party that learns supports cuts its result to the first k after the protocol, which finds all."""
+    if spec.privacy.model != "exact" or not spec.mines or spec.itemsets.top_k is None:
+        return ()
+    what = (
+        "all frequent itemsets with their supports, not only those of the result: each party that learns supports "
+        f"takes {_most_frequent(spec.itemsets.top_k)} out of them at the end"
+    )
+    return (Learned(spec.learners, "result", what),)
+
+
 def _excluded(spec: JobSpec) -> tuple[Learned, ...]:
     if not (spec.mines and spec.itemsets.exclude):
         return ()
@@ -204,8 +215,14 @@ def _result(spec: JobSpec) -> str:
         return "the items that seem most frequent with estimated supports, and N"
     if spec.itemsets.disclose == "frequent":
         return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
-    found = "all frequent itemsets with their supports" + (" and the association rules that follow" if rules else "")
-    return f"{found}, and N"
+    found = "all frequent itemsets with their supports"
+    if spec.itemsets.top_k is not None:
+        found = f"of all frequent itemsets {_most_frequent(spec.itemsets.top_k)}, with supports"
+    return f"{found}{' and the association rules that follow' if rules else ''}, and N"
+
+
+def _most_frequent(k: int) -> str:
+    return f"the {k:,} most frequent" if k > 1 else "the most frequent one"
 
 
 def _collusion(spec: JobSpec) -> str:

@@ -97,13 +97,17 @@ def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
         case "string_pattern_mismatch":
             what = "is not a name: use 1 to 63 lower-case letters, digits and the characters . - _, no sign at the ends"
         case "too_short":
-            what = f"needs at least {first['ctx']['min_length']} entries"
+            what = f"needs at least {_entries(first['ctx']['min_length'])}"
         case "too_long":
-            what = f"has at most {first['ctx']['max_length']} entries"
+            what = f"has at most {_entries(first['ctx']['max_length'])}"
         case _:
             what = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{place}: {what}{more}" if place else f"{what}{more}"
+
+
+def _entries(number: int) -> str:
+    return f"{number} entr{'y' if number == 1 else 'ies'}"
 
 
 def _meant(key: str, table: type[BaseModel] | None) -> str:

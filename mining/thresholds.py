@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, PolicyDenied
 
 
 def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
@@ -33,6 +33,23 @@ def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
     share = _fraction_of(min_support)
     scaled = share * n_rows
     return max(1, -(-scaled.numerator // scaled.denominator))
+
+
+def below_floor(me: str, least: int, rows: str) -> PolicyDenied:
+    """The refusal of a fraction that comes to a lower count than a party's policy allows.
+
+    It names no fraction that would do: the number of rows follows from it, which whoever reads this need not know.
+
+    Args:
+        me: The party.
+        least: The lowest count that it allows.
+        rows: Of what the count is.
+    """
+    return PolicyDenied(
+        f"the policy of {me} asks for a count of at least {least} (rule min_count), and the job's min_support comes to "
+        f"fewer of {rows}; set min_support to a count of at least {least}, or to a larger fraction",
+        party=me,
+    )
 
 
 def local_threshold(

@@ -172,10 +172,9 @@ class Consent:
         with self._store.alone():
             present = self._store.get(record.job_id) or record
             if present.state != AWAITING_APPROVAL:
-                state = JobState.Name(present.state).lower().replace("_", " ")
-                by = f" by {present.decided_by}" if present.decided_by else ""
                 raise UsageError(
-                    f"the job {record.job_id.hex()[:12]} is {state}{by}; only jobs that await approval can be decided"
+                    f"the job {record.job_id.hex()[:12]} {_standing(present)}; only jobs that await approval can be "
+                    "approved or denied"
                 )
             if present.expiry <= self._now():
                 raise DeadlineExceeded(
@@ -194,6 +193,20 @@ class Consent:
 
     def _twice(self) -> UnexpectedMessage:
         return UnexpectedMessage(f"{self._me} has received this very proposal before; make a new one", party=self._me)
+
+
+def _standing(record: Record) -> str:
+    """How a job stands that awaits no decision, as the end of a sentence about it."""
+    by = " by the policy" if record.decided_by == POLICY else f" by {record.decided_by}"
+    match record.state:
+        case JobState.APPROVED | JobState.DENIED:
+            return f"was {JobState.Name(record.state).lower()}{by}"
+        case JobState.RUNNING | JobState.RELEASING:
+            return "is running"
+        case JobState.CANCELLED:
+            return "was cancelled"
+        case _:  # succeeded, failed, expired
+            return f"has {JobState.Name(record.state).lower()}"
 
 
 def _floor(spec: JobSpec) -> str:

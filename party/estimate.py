@@ -28,7 +28,7 @@ from jobs.plan.estimate import estimate
 from jobs.plan.plan import RowsPublic
 from jobs.plan.publication import published_columns, published_rows, published_sizes, told_speed
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
-from link.errors import ComineError, LimitExceeded, PolicyDenied
+from link.errors import ComineError, LimitExceeded
 from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from mining.item_columns import item_columns
@@ -37,7 +37,7 @@ from mining.joint.local_sizes import local_sizes
 from mining.joint.parameters import HorizontalMining
 from mining.joint.vertical.local_columns import local_columns
 from mining.tables import Table
-from mining.thresholds import minimum_count
+from mining.thresholds import below_floor, minimum_count
 from mining.transactions import Transactions
 from party.config import PartyConfig
 from party.judge import Judge
@@ -264,11 +264,7 @@ def _checked_rows(policy: PolicySection, spec: JobSpec, claimed: int, own: int, 
         share = policy.min_support
         return n_rows if share is None else max(own, min(n_rows, floor(Fraction(asked) / Fraction(share))))
     if policy.min_count is not None and minimum_count(asked, n_rows) < policy.min_count:
-        raise PolicyDenied(
-            f"the policy of {me} asks for a count of at least {policy.min_count} (rule min_count), and the job's "
-            "min_support comes to fewer of all parties' transactions",
-            party=me,
-        )
+        raise below_floor(me, policy.min_count, "all parties' transactions")
     return n_rows
 
 

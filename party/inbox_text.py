@@ -47,6 +47,9 @@ def harmless(text: object) -> str:
 
 
 def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
+    from jobs.report.parameters import parameters  # a list of jobs needs none of it
+    from jobs.spec import JobSpec
+
     job_id = contents["job_id"]
     yield f"{contents['name']}: {contents['state']}, until {_time(contents['expiry'])} UTC"
     yield f"job {job_id}"
@@ -59,7 +62,7 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
         yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
     if contents["alignment"] is not None:
         yield f"the positions of this party's rows are in {contents['alignment']}"
-    yield from _titled("The job", columns(_parameters(contents["job"])))
+    yield from _titled("The job", columns(_parameters(parameters(JobSpec.model_validate(contents["job"])))))
     yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
     yield from _titled("What it may cost each record", _privacy(contents["privacy"]))
     policy = contents["policy"]
@@ -88,10 +91,10 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
             yield f"comine party {verb} {party_toml} {job_id[:SHORT]}{more}"
 
 
-def _parameters(job: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every key of a specification that has a value."""
-    for table, keys in job.items():
-        for key, value in (keys or {}).items():
+def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Every key of a job that has a value."""
+    for table, keys in tables.items():
+        for key, value in keys.items():
             if key == "catalogue" and value:
                 yield f"{table}.{key}", f"{len(value)} items"
             elif value not in (None, [], ""):

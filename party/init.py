@@ -78,7 +78,7 @@ def init(
     files = {FEDERATION_FILE: render_federation(name, listen), PARTY_FILE: party}
     for path in write_files(out, files, keep=frozenset((FEDERATION_FILE,)), force=force):
         _note(f"created {path}")
-    _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen)
+    _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen, collects=collects)
 
 
 def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
@@ -122,18 +122,25 @@ def _section(name: str, described: Settings, source: str, folder: Path) -> Datas
     return section.beside(folder.absolute()) if section.is_url else section.model_copy(update={"source": source})
 
 
-def _say_what_is_next(name: str, party: Path, federation: Path, listen: str) -> None:
+def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, collects: bool) -> None:
     pki = party.parent / "pki"
     host = listen.rpartition(":")[0]
     hosts = "" if host in ("0.0.0.0", "[::]") else f" --host {host}"  # noqa: S104
     _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
     _note("          comine pki init                  (once)")
     _note(f"          comine pki issue {name}{hosts}")
-    _note(f"      add the other parties to {federation}, read the policy in {party}, and then")
+    if collects:
+        _note(f"      see in [frequency] of {party} what may be collected, and then")
+    else:
+        _note(f"      add the other parties to {federation}, read the policy in {party}, and then")
     _note(f"          comine party check {party}")
     _note(f"          comine party serve {party}")
-    _note("      the coordinator sees whether all are ready with")
-    _note("          comine doctor --federation federation.toml")
+    if collects:
+        _note("      a coordinator whose federation file has the node's name and address creates collections with")
+        _note("          comine frequency create COLLECTION --federation federation.toml")
+    else:
+        _note("      the coordinator sees whether all are ready with")
+        _note("          comine doctor --federation federation.toml")
 
 
 def _note(line: str) -> None:

@@ -228,6 +228,8 @@ def watch(
             run_interruptibly(watching(show))
         except JobCancelled:
             note(f"the collection goes on; come back with: comine frequency watch {name}")
+        except BrokenPipeError:
+            return  # whoever read has seen enough
 
 
 @contextmanager
@@ -237,11 +239,12 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Change], None]]:
     import sys
 
     from coordinator.cli.console import write
+    from coordinator.cli.outlet import check_reader
     from coordinator.frequency_watch import as_data, line, table, title
 
     def told(change: Change) -> None:
         write(f"{json.dumps(as_data(change), ensure_ascii=False) if as_json else line(change)}\n")
-        sys.stdout.flush()
+        check_reader()
 
     if as_json or not sys.stdout.isatty():
         yield told

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from coordinator.store import JobFolder, Record
     from jobs.federation import Federation
     from jobs.findings import Result
-    from jobs.standing import JobDocument
+    from jobs.standing import JobDocument, PartyStanding
 
 JobId = Annotated[
     str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
@@ -100,11 +100,12 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
 def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """List the coordinator's jobs, newest first."""
     from coordinator.cli.console import note, write_json, write_table
+    from coordinator.member import read_federation
     from coordinator.status import as_data, job_list
     from coordinator.store import Store
-    from jobs.federation import Federation
+    from link.printable import one_line
 
-    store = Store.of(Federation.load(federation))
+    store = Store.of(read_federation(federation))
     _take_up(store.jobs(), federation)
     found = job_list(store)
     for path in found.unreadable:
@@ -116,7 +117,7 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
         [
             line.job_id[:12],
             line.created[:16].replace("T", " "),
-            line.name,
+            one_line(line.name),
             line.task,
             line.state,
             line.error.code if line.error is not None else ", ".join(line.waits_for),
@@ -182,10 +183,16 @@ def report(
     from coordinator.cli.console import write
     from coordinator.store import write_whole
     from jobs.report import report as page
+    from link.errors import ResourceError
 
     found, folder = _result(federation, job)
     file = (folder.path / "report.html" if out is None else out).absolute()
-    write_whole(file, page(found).encode())
+    try:
+        write_whole(file, page(found).encode())
+    except ResourceError as error:
+        if out is None:
+            raise
+        raise ResourceError(f"{file} cannot be written; name another --out file") from error
     write(f"{file}\n")
 
 
@@ -238,12 +245,12 @@ def _take_up(folders: list[JobFolder], federation: Path) -> None:
 
 
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
+    from coordinator.member import read_federation
     from coordinator.released import result_of
     from coordinator.runner import ended
-    from jobs.federation import Federation
     from link.errors import ConfigurationError
 
-    folder = _find(Federation.load(federation), asked)
+    folder = _find(read_federation(federation), asked)
     record = folder.record()
     if record.job.problem is not None:
         raise ended(record.job)
@@ -258,7 +265,6 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
 
 def _show(document: JobDocument) -> None:
     from coordinator.cli.console import write, write_table
-    from coordinator.cli.live import size
     from link.printable import one_line
 
     ends = f", until {document.until}" if document.until is not None else ""
@@ -272,13 +278,21 @@ def _show(document: JobDocument) -> None:
             party,
             standing.state,
             standing.step + (f" {standing.done}/{standing.total}" if standing.total else ""),
-            f"{size(standing.bytes_sent)}, {size(standing.bytes_received)}",
+            _traffic(standing),
             standing.approved_by or "",
             standing.problem or standing.waits_for,
         ]
         for party, standing in document.parties.items()
     ]
     write_table(["party", "state", "step", "sent, received", "approved by", "waits for"], rows)
+
+
+def _traffic(standing: PartyStanding) -> str:
+    """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
+    from coordinator.cli.live import size
+
+    figures = (standing.bytes_sent, standing.bytes_received)
+    return ", ".join(map(size, figures)) if standing.asked or any(figures) else "–, –"
 
 
 def _end(state: str) -> str:

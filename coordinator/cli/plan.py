@@ -43,15 +43,7 @@ def show_plan(plan: Plan) -> None:
     """Writes a plan for people: the figures per party, who learns what, on what they rest, and other ways."""
     from coordinator.cli.console import write, write_table
 
-    at_most = any(party.bytes_sent_at_most is not None for party in plan.parties.values())
-    heads = ["party", "rows", "sends", *(["at most"] if at_most else []), "receives", "seconds", "memory"]
-    rows = []
-    for name, party in plan.parties.items():
-        told = "hidden" if party.n_rows is None else f"{'≈ ' * (party.rows_public == 'rounded')}{party.n_rows:,}"
-        most = [] if not at_most else [size(party.bytes_sent_at_most or party.bytes_sent)]
-        costs = [size(party.bytes_sent), *most, size(party.bytes_received), f"{party.seconds:.2f}"]
-        rows.append([name, told, *costs, size(party.memory_bytes)])
-    write_table(heads, rows, f"What '{plan.job}' is expected to cost")
+    write_table(*costs(plan), f"What '{plan.job}' is expected to cost")
     batches = [batch for batch in plan.batches if batch.candidates]
     took = plan.strategy if plan.n_rows is not None else f"{plan.strategy} (as the job has it)"
     write(
@@ -61,18 +53,36 @@ def show_plan(plan: Plan) -> None:
         )
         + ".\n"
     )
-    for title, sentences in (
-        ("Who learns what", plan.prose),
-        ("What it costs each record", cost_of_records(plan)),
-        ("To be thought of", plan.advice),
-        ("The figures rest on this", plan.assumptions),
-    ):
-        if sentences:
-            write(f"\n{title}\n")
+    for title, sentences in told(plan).items():
+        write(f"\n{title}\n")
         for sentence in sentences:
             write(f"  - {sentence}\n")
     show_engines(plan)
     show_alternatives(plan)
+
+
+def costs(plan: Plan) -> tuple[list[str], list[list[str]]]:
+    """What is expected of each party: the heads of the columns, and a row for each."""
+    at_most = any(party.bytes_sent_at_most is not None for party in plan.parties.values())
+    heads = ["party", "rows", "sends", *(["at most"] if at_most else []), "receives", "seconds", "memory"]
+    rows = []
+    for name, party in plan.parties.items():
+        n_rows = "hidden" if party.n_rows is None else f"{'≈ ' * (party.rows_public == 'rounded')}{party.n_rows:,}"
+        most = [] if not at_most else [size(party.bytes_sent_at_most or party.bytes_sent)]
+        figures = [size(party.bytes_sent), *most, size(party.bytes_received), f"{party.seconds:.2f}"]
+        rows.append([name, n_rows, *figures, size(party.memory_bytes)])
+    return heads, rows
+
+
+def told(plan: Plan) -> dict[str, list[str]]:
+    """What a plan says in sentences, under their titles."""
+    sentences = {
+        "Who learns what": plan.prose,
+        "What it costs each record": cost_of_records(plan),
+        "To be thought of": plan.advice,
+        "The figures rest on this": plan.assumptions,
+    }
+    return {title: lines for title, lines in sentences.items() if lines}
 
 
 def in_all(plan: Plan) -> str:

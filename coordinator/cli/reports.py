@@ -72,7 +72,7 @@ def submit(
         submit_as_gateway,
     )
     from coordinator.frequency_values import lines
-    from jobs.federation import Federation
+    from coordinator.member import read_federation
     from link.errors import InputDataError, UsageError
 
     if gateway == (client_folder is not None):
@@ -81,7 +81,7 @@ def submit(
         raise UsageError("--ids goes with --gateway, and --secret with --ids")
     if ids and secret is None:
         secret = certificate.with_suffix(".secret")
-    addresses = Federation.load(federation).addresses
+    addresses = read_federation(federation).addresses
     given = lines(values)
     with connection_to(files_of(certificate, key, ca), addresses, name, node) as connection:
         if client_folder is None:

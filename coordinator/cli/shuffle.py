@@ -82,15 +82,15 @@ def submit(
         submit_as_gateway,
     )
     from coordinator.frequency_values import lines
+    from coordinator.member import read_federation
     from coordinator.shuffle_submit import ShuffledConnection
     from coordinator.shuffling import nodes_of, standing
-    from jobs.federation import Federation
     from link.errors import InputDataError, UsageError
     from link.identity import Identity
 
     if gateway == (client_folder is not None):
         raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
-    addresses = Federation.load(federation).addresses
+    addresses = read_federation(federation).addresses
     given = lines(values)
     if client_folder is not None and len(given) != 1:
         raise InputDataError(

@@ -51,22 +51,27 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
         bound: The job's bound; None where size classes are announced.
     """
     everyone = tuple(parties)
-    lines = joint_prf.leakage(everyone, bound)
+    lines = _of("the ids", joint_prf.leakage(everyone, bound))
     if mode == "union":
-        two = "; with two parties the other's identifiers among random ones are those that are not one's own"
-        what = "at which positions its own rows are; not who else has a row there" + (two if len(everyone) == 2 else "")
+        whether = "whether the other has a row there too" if len(everyone) == 2 else "who else has a row there"
         return [
-            Learned(everyone, "result", what),
+            Learned(everyone, "result", f"at which positions their own rows are, but not {whether}"),
             *lines,
-            *union_disclosure.leakage(everyone, merger, bound=bound, fill="union"),
+            *_of(
+                "the union of the ids' pseudonyms",
+                union_disclosure.leakage(everyone, merger, bound=bound, fill="union"),
+            ),
         ]
-    what = (
-        "which of its own rows all parties hold" if mode == "intersection" else "how many identifiers all parties hold"
-    )
-    lines.insert(0, Learned(everyone, "result", what))
-    if len(everyone) > 2:
-        lines += _of_merger(merger)
-    return lines
+    if mode == "intersection":
+        who = "the other has too" if len(everyone) == 2 else "all others have too"
+        result = Learned(everyone, "result", f"which of their own rows {who}")
+    else:
+        result = Learned(everyone, "result", "how many identifiers all parties hold")
+    return [result, *lines, *(_of_merger(merger) if len(everyone) > 2 else ())]
+
+
+def _of(what: str, lines: list[Learned]) -> list[Learned]:
+    return [Learned(line.who, line.kind, f"of {what}: {line.what}") for line in lines]
 
 
 def _of_merger(merger: str) -> list[Learned]:

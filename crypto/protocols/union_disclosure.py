@@ -56,7 +56,9 @@ def leakage(
     if fill != "union":
         lines.append(Learned(everyone, "size", "by party, the number of blocks of its longest element (length class)"))
     if bound is None and tells_sizes:
-        lines.append(Learned(everyone, "size", "by party, the rung 2^j that holds the size of its set"))
+        lines.append(
+            Learned(everyone, "size", "by party, the least power of two that holds the size of its set (its rung 2^j)")
+        )
     elif tells_sizes:
         lines.append(Learned(everyone, "size", f"that no set holds more than {bound} elements"))
     noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"

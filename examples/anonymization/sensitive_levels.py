@@ -1,6 +1,8 @@
 """The experiments of "Data anonymity method based on sensitive hierarchical information entropy" (Shi et al., 2024).
 
-`python -m examples.anonymization.sensitive_levels [--adult FOLDER] [--out FOLDER]`
+`python -m examples.anonymization.sensitive_levels [--adult FOLDER] [--out FOLDER] [--repetitions N]`
+
+Takes two minutes and more on one core; with one repetition in place of ten, a tenth of that.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ def run(folder: Path | None, repetitions: int) -> Found:
     """Every algorithm at every setting, on a new sample of records each time."""
     data, trees = census(folder)
     found: Found = defaultdict(list)
+    runs, begun = len(SETTINGS) * len(VALUES) * len(ALGORITHMS), time.monotonic()
+    print(f"{repetitions} repetitions of {runs} runs; how long it takes is told after the first one", flush=True)
     for repetition in range(repetitions):
         rows = sorted(seeded(repetition).sample(range(data.num_rows), min(RECORDS, data.num_rows)))
         table = as_table(data.take(rows))
@@ -70,7 +74,11 @@ def run(folder: Path | None, repetitions: int) -> Found:
                     seconds = time.process_time() - start
                     for measure, value in (*release.statistics.items(), ("seconds", seconds)):
                         found[name, h, k, p, measure].append(float(value))
-        print(f"repetition {repetition + 1} of {repetitions} done", flush=True)
+        done, spent = repetition + 1, time.monotonic() - begun
+        left = spent / done * (repetitions * (1 + len(VARIANTS) / runs) - done)
+        print(
+            f"repetition {done} of {repetitions} done after {spent:.0f} s; in all some {left:.0f} s to go", flush=True
+        )
     return found
 
 
@@ -123,7 +131,8 @@ def variants(folder: Path | None, repetitions: int) -> None:
         epp, r_il, largest = zip(*found, strict=True)
         print(
             f"| {weights[0]:g}, {weights[1]:g} | {term} | {leftover} | {statistics.mean(epp):.4f} | "
-            f"{statistics.mean(r_il):.4f} | {max(largest)} |"
+            f"{statistics.mean(r_il):.4f} | {max(largest)} |",
+            flush=True,
         )
 
 

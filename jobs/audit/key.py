@@ -71,8 +71,18 @@ class AuditKey:
         return opening_mac(session_key(self.secret, session), number, label, values)
 
     def result_mac(self, session: bytes, digest: bytes) -> bytes:
-        """The MAC of a result's digest; a plain digest would let whoever reads the log try results until one fits."""
-        return hmac.digest(session_key(self.secret, session), _RESULT + digest, "sha256")
+        """As the function `result_mac`, with this party's key of a session."""
+        return result_mac(session_key(self.secret, session), digest)
+
+
+def result_mac(key: bytes, digest: bytes) -> bytes:
+    """The MAC of a result's digest; a plain digest would let whoever reads the log try results until one fits.
+
+    Args:
+        key: Of the session, as `link.disclosure.session_key` makes it.
+        digest: Of the packed result, as `jobs.result.digest` gives it.
+    """
+    return hmac.digest(key, _RESULT + digest, "sha256")
 
 
 def _make(path: Path) -> None:

@@ -22,9 +22,10 @@ from cryptography import x509
 from jobs.audit.catalogue import read_event
 from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, unsigned, unsigned_head
 from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
+from jobs.audit.lapse import check_author
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import Identity, verify
-from link.trust import fingerprint
+from link.identity import Identity
+from link.trust import Trust, fingerprint
 
 HEAD_SUFFIX: Final = ".head"
 _BLOCK: Final = 1 << 16
@@ -134,12 +135,7 @@ class AuditLog:
             head = read_head(head_path(self.path).read_bytes())
         except (FileNotFoundError, ValueError):
             return None
-        try:
-            verify(
-                self._identity.trust, head.certificate, self._identity.name, head.signed, head.signature, at=head.time
-            )
-        except IdentityError as error:
-            raise self._changed(f"its head is not this party's word: {error.message}") from None
+        self._check_own("its head", head.certificate, head.signed, head.signature)
         return head
 
     def _check_first(self) -> None:
@@ -166,10 +162,18 @@ class AuditLog:
                     break
         else:
             raise self._changed(f"entry {last.seq} is signed with a certificate that the log does not hold")
+        self._check_own(f"entry {last.seq}", pem, last.signed, last.signature)
+
+    def _check_own(self, what: str, certificate: bytes, signed: bytes, signature: bytes) -> None:
+        """Makes sure that the authority has ever given this party the certificate, and that its key has signed.
+
+        A node that runs past its certificate goes on writing, and must start again with a new one. So it is not asked
+        here whether the certificate was good then, or is pinned by now: readers of the log judge that.
+        """
         try:
-            verify(self._identity.trust, pem, self._identity.name, last.signed, last.signature, at=last.time)
+            check_author(Trust(self._identity.trust.ca_pem), certificate, self._identity.name, signed, signature)
         except IdentityError as error:
-            raise self._changed(f"entry {last.seq} is not this party's word: {error.message}") from None
+            raise self._changed(f"{what} is not this party's word: {error.message}") from None
 
     def _find_last(self) -> tuple[Entry, int]:
         """The last line that is an entry, and where it ends."""

@@ -6,32 +6,27 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import DecodeError
 from pydantic import ValidationError
 
+from jobs.audit.account import account_problems
 from jobs.audit.across import Journal, called
 from jobs.audit.contents import job_id_of
-from jobs.audit.events import Approved, Released, from_base64
+from jobs.audit.events import Approved, Proposed, Released, from_base64
 from jobs.audit.finding import Finding
 from jobs.audit.place import RESULT
-from jobs.audit.tables import packed_tables
+from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
-from jobs.model_document import MODEL_FILE, model_document, pack_model, read_model
 from jobs.release import rows_of, verify
-from jobs.result import digest
-from jobs.tables import csv_chunks
-from jobs.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
+from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
-from mining.joint.estimated import unpack_estimates
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 
@@ -60,12 +55,14 @@ def check_result(folder: Path, trust: Trust, found: Mapping[str, Journal]) -> li
     return [Finding(path, None, None, what) for what in _Check(folder, result, trust, found).problems()]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Check:
     folder: Path
     result: ResultDocument
     trust: Trust
     found: Mapping[str, Journal]
+    spec: bytes | None = None  # of a proposal that its coordinator is known to have signed
+    releases: list[Release] = field(default_factory=list)  # that their parties are known to have signed
 
     def problems(self) -> Iterator[str]:
         result = self.result
@@ -77,10 +74,65 @@ class _Check:
             yield "its parameters are not those of its spec_digest"
         if result.consents is not None:
             yield from self._safely("the consents", self._consents(result.consents))
+        elif (party := self._only_party()) is not None:
+            yield from self._own_copy(party)
+        else:
+            yield "it holds no consents, so nothing in it shows what the parties were asked and that they agreed"
         for receipt in result.receipts:
             yield from self._safely(f"what {receipt.party} signed", self._release(receipt))
         if {receipt.party for receipt in result.receipts} != set(result.parties):
             yield "it does not hold one signed release of each party"
+        spec = self._specification(canonical.encode())
+        if spec is None:
+            yield (
+                "its job cannot be read by this version of comine, so only signatures were checked; verify it with the "
+                f"version that wrote it, which it says is {result.software.comine}"
+            )
+            return
+        if self._only_party() is None and set(result.parties) != set(spec.job.parties):
+            yield "its parties are not those of the proposal"
+        signed = SignedResult(self.folder, spec)
+        for release in self.releases:
+            yield from self._safely(f"what {release.party} signed", signed.problems(release))
+        yield from self._safely("what follows from it", account_problems(result, signed))
+
+    def _only_party(self) -> str | None:
+        """The party whose node wrote this as its own copy, if it is one: that tells of nobody else."""
+        own = set(self.result.parties) | {receipt.party for receipt in self.result.receipts}
+        return next(iter(own)) if len(own) == 1 and self.result.consents is None else None
+
+    def _own_copy(self, party: str) -> Iterator[str]:
+        """A node's own copy of a result holds no consents: they are in its log."""
+        job_id = bytes.fromhex(self.result.job_id)
+        if party not in self.found:
+            yield f"it is the copy of {party} alone and holds no consents; give the log of {party} too, which has them"
+            return
+        journal = self.found[party]
+        seals = {event.seal for _, event in journal.told(job_id, Released) if event.to == party}
+        if not any(hashlib.sha256(_raw(receipt.signature)).digest() in seals for receipt in self.result.receipts):
+            yield f"it holds no consents, and the log of {party} tells of no such result for {party} itself"
+        if hashlib.sha256(self._recorded() or b"").hexdigest() != self.result.spec_digest:
+            yield f"the log of {party} tells of another specification of job {called(job_id)}, or of none"
+
+    def _recorded(self) -> bytes | None:
+        """The specification in a proposal that a party's log holds of this job."""
+        job_id = bytes.fromhex(self.result.job_id)
+        for journal in self.found.values():
+            for _, event in journal.told(job_id, Proposed):
+                proposal = Proposal.FromString(SignedProposal.FromString(event.proposal).proposal)
+                return proposal.spec
+        return None
+
+    def _specification(self, parameters: bytes) -> JobSpec | None:
+        """What was proposed; where nobody shows that, the parameters that are told."""
+        for proposed in (self.spec, self._recorded()):
+            if proposed is not None:
+                parameters = proposed
+                break
+        try:
+            return JobSpec.from_canonical(parameters)
+        except ConfigurationError:
+            return None
 
     def _safely(self, what: str, problems: Iterator[str]) -> Iterator[str]:
         try:
@@ -110,6 +162,7 @@ class _Check:
         asked = min((_time(approval.decided) for approval in decided.values()), default=None)
         coordinator = next((approval.coordinator for approval in decided.values()), "")
         proposal: Proposal = read_proposal(signed, self.trust, coordinator, at=asked)
+        self.spec = proposal.spec
         if job_id_of(proposal).hex() != self.result.job_id:
             yield "the proposal in it is of another job"
         if hashlib.sha256(proposal.spec).hexdigest() != self.result.spec_digest:
@@ -142,13 +195,7 @@ class _Check:
         measured = (release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
             yield f"{party} signed other costs than it tells"
-        if release.result_digest:
-            if _anonymizes(result):
-                yield from self._joint_release(release)
-            elif _trains(result):
-                yield from self._model(release)
-            else:
-                yield from self._estimates(release) if result.estimated else self._tables(release)
+        self.releases.append(release)
 
     def _told(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
         """When a release was signed, and whether its party's log tells of it."""
@@ -160,90 +207,6 @@ class _Check:
             if consent.party == party:  # the release followed within the job's expiry
                 return _time(Approval.FromString(_raw(consent.approval)).decided), False
         return None, False
-
-    def _model(self, release: Release) -> Iterator[str]:
-        path = self.folder / MODEL_FILE
-        try:
-            model = read_model(path.read_bytes())
-            written = json.loads(path.read_bytes()) == model_document(model)
-        except (OSError, ValueError) as error:
-            yield f"{MODEL_FILE} cannot be read ({error}), and {release.party} signed what is in it"
-            return
-        if not written or digest(pack_model(model)) != release.result_digest:
-            yield f"{MODEL_FILE} does not hold the model that {release.party} signed"
-
-    def _joint_release(self, release: Release) -> Iterator[str]:
-        from anonymize.verifier import verify as verify_release  # with what other results do without
-        from jobs.anonymized import Anonymized
-
-        try:
-            packed = (self.folder / JOINT_RELEASE).read_bytes()
-            signed = Anonymized.unpack(packed)
-            rows = pq.read_table(self.folder / RELEASE_PARQUET)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            yield f"{JOINT_RELEASE} or {RELEASE_PARQUET} cannot be read ({type(error).__name__})"
-            return
-        if digest(packed) != release.result_digest:
-            yield f"{JOINT_RELEASE} does not hold the release that {release.party} signed"
-        if not rows.equals(signed.table):
-            yield f"{RELEASE_PARQUET} does not hold the rows that {release.party} signed"
-        for finding in verify_release(self.folder).failures:
-            yield f"the release does not hold what its certificate claims: {finding.check}"
-
-    def _estimates(self, release: Release) -> Iterator[str]:
-        try:
-            packed = (self.folder / ESTIMATES_FILE).read_bytes()
-            estimated = unpack_estimates(packed)
-        except (OSError, ValueError) as error:
-            yield f"{ESTIMATES_FILE} cannot be read ({error}), and {release.party} signed what is in it"
-            return
-        if digest(packed) != release.result_digest:
-            yield f"{ESTIMATES_FILE} does not hold the estimates that {release.party} signed"
-            return
-        measures = (self.result.parameters.get("rules") or {}).get("measures", ())
-        tables = {"itemsets": estimated.itemsets.to_arrow()}
-        if estimated.rules is not None:
-            tables["rules"] = estimated.rules.to_arrow(measures)
-        for name, table in tables.items():
-            yield from self._same(name, table, release)
-
-    def _same(self, name: str, table: pa.Table, release: Release) -> Iterator[str]:
-        """Whether the files of a table hold what follows from the estimates."""
-        path = self.folder / name
-        try:
-            as_text = path.with_suffix(".csv").read_bytes() == b"".join(csv_chunks(table))
-            as_columns = pq.read_table(path.with_suffix(".parquet")).equals(table)
-        except (OSError, pa.ArrowException) as error:
-            yield f"{name}.csv or {name}.parquet cannot be read ({type(error).__name__})"
-            return
-        for ending, same in (("csv", as_text), ("parquet", as_columns)):
-            if not same:
-                yield f"{name}.{ending} does not follow from the estimates that {release.party} signed"
-
-    def _tables(self, release: Release) -> Iterator[str]:
-        asked = self.result.parameters.get("itemsets")
-        counted = not (isinstance(asked, dict) and asked.get("disclose") == "frequent")
-        rules = not counted and self.result.parameters.get("rules") is not None
-        for ending in ("csv", "parquet"):
-            names = f"itemsets.{ending}" + (f" and rules.{ending}" if rules else "")
-            try:
-                packed = packed_tables(self.folder, ending, release.n_rows, counted=counted, rules=rules)
-            except (OSError, KeyError, ValueError, TypeError) as error:
-                yield f"{names} cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
-                continue
-            if digest(packed) != release.result_digest:
-                what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
-                yield f"{names} {what} that {release.party} signed"
-
-
-def _anonymizes(result: ResultDocument) -> bool:
-    """Whether the job has released rows."""
-    return result.parameters.get("anonymize") is not None
-
-
-def _trains(result: ResultDocument) -> bool:
-    """Whether the job has learnt a model."""
-    return result.parameters.get("itemsets") is None
 
 
 def _raw(text: str) -> bytes:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from jobs.audit.account import UNCHECKED
 from jobs.audit.across import compare, journals
 from jobs.audit.entry import clock
 from jobs.audit.events import SessionBegan
@@ -54,6 +55,11 @@ class VerificationDocument(_Part):
     unheard: list[str] = Field(description="Parties that took part and whose logs were not given.")
     findings: list[FoundProblem]
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What of the result folders was not looked at, since nobody has signed it."""
+        return UNCHECKED if self.results else ()
+
 
 def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) -> VerificationDocument:
     """Checks everything that is given.
@@ -89,11 +95,11 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
 
 
 def _summary(log: CheckedLog) -> LogSummary:
-    times: list[dt.datetime] = [record.entry.time for record in log.records]
+    times: list[dt.datetime] = [record.entry.time for record in log.records if not record.late]
     return LogSummary(
         file=str(log.path),
         party=log.party,
-        entries=len(log.records),
+        entries=len(times),
         first=clock(times[0]) if times else None,
         last=clock(times[-1]) if times else None,
     )

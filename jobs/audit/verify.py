@@ -20,9 +20,9 @@ from jobs.audit.contents import problems
 from jobs.audit.entry import START, Entry, Head, read, read_head
 from jobs.audit.events import CertificateChanged, Event, LineTorn, LogBegan
 from jobs.audit.finding import Finding, Record
+from jobs.audit.lapse import check_author, lapse
 from jobs.audit.log import head_path
 from link.errors import ConfigurationError, IdentityError
-from link.identity import verify
 from link.trust import Trust, fingerprint
 
 
@@ -52,6 +52,7 @@ def check_log(path: Path, trust: Trust) -> CheckedLog:
 
     Raises:
         ConfigurationError: The file cannot be read.
+        IdentityError: The list of revoked certificates cannot be believed any more.
     """
     try:
         data = path.read_bytes()
@@ -79,23 +80,39 @@ class _Signer:
     Attributes:
         certificate: The certificate.
         key: Its public key.
-        party: Its holder.
     """
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePublicKey
-    party: str
 
-    def has_signed(self, entry: Entry, trust: Trust) -> bool:
-        """Whether the signature holds and the certificate was good at that time; if not, a full check says why."""
-        if not self.certificate.not_valid_before_utc <= entry.time <= self.certificate.not_valid_after_utc:
-            return False
+    def has_signed(self, entry: Entry) -> bool:
+        """Whether the signature holds; if not, a full check says why."""
         try:
-            trust.check(self.certificate, "party", self.party, at=entry.time)
             self.key.verify(entry.signature, entry.signed, ec.ECDSA(hashes.SHA256()))
-        except (IdentityError, InvalidSignature):
+        except InvalidSignature:
             return False
         return True
+
+
+@dataclass(slots=True)
+class _LateRun:
+    """Entries one after the other that were signed while their certificate was not good, for one reason.
+
+    Attributes:
+        first: The first of them.
+        last: The last of them.
+        why: The reason, as `jobs.audit.lapse` tells it.
+    """
+
+    first: Record
+    last: Entry
+    why: str
+
+    def finding(self) -> Finding:
+        """One finding for them all, at the first."""
+        begin, end = self.first.entry.seq, self.last.seq
+        which = "it was" if begin == end else f"entries {begin} to {end} were"
+        return self.first.finding(f"{which} signed {self.why}")
 
 
 @dataclass(slots=True)
@@ -107,8 +124,9 @@ class _Walk:
         trust: Whom the reader believes.
         party: Whose log it is.
         certificates: By fingerprint, those that lines so far have brought; None once one was missed.
-        signers: By fingerprint, those that a full check has found good.
+        signers: By fingerprint, those that a full check has found to be the party's.
         records: The lines that hold.
+        late: Of lines whose signature and chain hold, those that were signed while the certificate was not good.
         findings: What is wrong.
         last: The last line that has the form of an entry.
         sound: Whether it holds.
@@ -123,6 +141,7 @@ class _Walk:
     certificates: dict[str, bytes | None] = field(default_factory=dict)
     signers: dict[str, _Signer] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
+    late: list[_LateRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     last: Entry | None = None
     sound: bool = True
@@ -153,7 +172,7 @@ class _Walk:
         try:
             event = read_event(entry.event, entry.fields)
             self._bring(entry, event)
-            self._check_signature(entry)
+            why = self._check_signature(entry)
             self._check_chain(entry)
             if isinstance(event, LineTorn):
                 self._set_aside(event, begin, data)
@@ -161,8 +180,10 @@ class _Walk:
             self._found(number, entry.seq, str(error))
             self.sound = False
         else:
-            record = Record(self.path, number, entry, event)
-            wrong = [record.finding(what) for what in problems(entry, event, self.party, self.trust)]
+            record = Record(self.path, number, entry, event, late=bool(why))
+            if why:
+                self._extend(record, why)
+            wrong = [record.finding(what) for what in problems(entry, event, self.party, self.trust, late=record.late)]
             self.findings += wrong
             if not wrong:
                 self.records.append(record)
@@ -173,10 +194,11 @@ class _Walk:
         """Judges what only the whole log shows."""
         for number, why in self.loose.values():
             self._found(number, None, f"the line is no entry of an audit log: {why}")
+        self.findings += [run.finding() for run in self.late]
         place = head_path(self.path)
         try:
             head = read_head(place.read_bytes())
-            verify(self.trust, head.certificate, self.party, head.signed, head.signature, at=head.time)
+            signer = check_author(self.trust, head.certificate, self.party, head.signed, head.signature)
         except OSError:
             what = "there is no head beside the log, so nobody can tell whether lines were cut off; copy both together"
             self.findings.append(Finding(place, None, None, what))
@@ -186,6 +208,17 @@ class _Walk:
             self.findings.append(Finding(place, 1, None, f"this is not a word of {self.party}: {error.message}"))
         else:
             self._check_head(place, head)
+            why = lapse(self.trust, signer, self.party, head.time)
+            if why and not any(run.first.entry.seq <= head.seq <= run.last.seq for run in self.late):
+                self.findings.append(Finding(place, 1, None, f"the head was signed {why}"))
+
+    def _extend(self, record: Record, why: str) -> None:
+        """Takes note of a line that was signed while its certificate was not good."""
+        run = self.late[-1] if self.late else None
+        if run is not None and run.last is self.last and run.why == why:
+            run.last = record.entry
+        else:
+            self.late.append(_LateRun(record, record.entry, why))
 
     def _bring(self, entry: Entry, event: Event) -> None:
         """Takes note of the certificate that an entry brings."""
@@ -208,7 +241,8 @@ class _Walk:
         if entry.seq == seq and self.sound and entry.prev != prev:
             raise ValueError("it does not follow the line before it: one of the two was changed")
 
-    def _check_signature(self, entry: Entry) -> None:
+    def _check_signature(self, entry: Entry) -> str:
+        """Makes sure that the party has signed; why its certificate was not good then, empty where it was."""
         if entry.certificate not in self.certificates:
             self.certificates[entry.certificate] = None
             raise ValueError(
@@ -219,16 +253,16 @@ class _Walk:
         if certificate is None:
             raise ValueError("its certificate is not known")
         signer = self.signers.get(entry.certificate)
-        if signer is not None and signer.has_signed(entry, self.trust):
-            return
+        if signer is not None and signer.has_signed(entry):
+            return lapse(self.trust, signer.certificate, self.party, entry.time)
         try:
-            verify(self.trust, certificate, self.party, entry.signed, entry.signature, at=entry.time)
+            found = check_author(self.trust, certificate, self.party, entry.signed, entry.signature)
         except IdentityError as error:
             raise ValueError(f"the line was changed, or {self.party} did not write it: {error.message}") from None
-        found = x509.load_pem_x509_certificate(certificate)
         key = found.public_key()
         if isinstance(key, ec.EllipticCurvePublicKey) and fingerprint(found) == entry.certificate:
-            self.signers[entry.certificate] = _Signer(found, key, self.party)
+            self.signers[entry.certificate] = _Signer(found, key)
+        return lapse(self.trust, found, self.party, entry.time)
 
     def _set_aside(self, torn: LineTorn, begin: int, data: bytes) -> None:
         """Takes lines that are no entries for explained, if these are the very bytes that the entry tells of."""

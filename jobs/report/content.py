@@ -12,6 +12,7 @@ from jobs.anonymize_spec import INSIDER_K
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
+from jobs.report.parameters import parameters
 from jobs.report.tables import MOST_ROWS, most_common, top, with_intervals
 from jobs.statement import statement
 from link.version import software_version
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _TOP: Final = 25
 _UNPLANNED: Final[Mapping[str, float | None]] = {"predicted": None, "ratio": None}
+_LONG: Final = frozenset({("itemsets", "catalogue"), ("anonymize", "hierarchies")})  # too long for a table
 _MEASURES: Final = ("bytes_sent", "bytes_received", "rounds", "seconds")
 
 
@@ -130,8 +132,10 @@ def _lead(result: Result) -> str:
 
 def _parameters(spec: JobSpec) -> dict[str, Any]:
     """The job's tables; what a column means in one line."""
-    left_out: dict[str, Any] = {"itemsets_": {"catalogue"}, "anonymize": {"hierarchies"}}
-    tables = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+    tables = {
+        name: {key: value for key, value in keys.items() if (name, key) not in _LONG}
+        for name, keys in parameters(spec).items()
+    }
     tables["columns"] = {
         name: "; ".join(
             f"{key} {', '.join(map(text.visible, value)) if isinstance(value, list) else value}"

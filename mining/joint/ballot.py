@@ -12,11 +12,11 @@ from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.set_union import set_union
 from crypto.protocols.two_party import TwoParty
-from link.errors import InputDataError, PolicyDenied
+from link.errors import InputDataError
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
 from mining.joint.tally import MAX_ROWS, Tally, no_sum
-from mining.thresholds import local_threshold, minimum_count
+from mining.thresholds import below_floor, local_threshold, minimum_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,7 @@ class Ballot(Tally):
             raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
         min_count = minimum_count(task.min_support, n_rows)
         if min_count < least_count:
-            raise PolicyDenied(
-                f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
-                "job's min_support comes to fewer of all parties' transactions",
-                party=session.me,
-            )
+            raise below_floor(session.me, least_count, "all parties' transactions")
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
 

@@ -52,14 +52,12 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     elif task.universe != "catalogue":
         found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
     if task.thin and may_be_level_wise(task):
-        what = "candidates that are locally frequent at some party"
+        what = "the candidates that are locally frequent at some party"
         found.append(Declared("candidates", everyone, what, union_size * levels, "before each level"))
     if may_be_one_shot(task):
-        bit = "whether every party's local enumeration is bounded (an AND over all others)"
+        bit = "whether every party's local enumeration is bounded (to each party, the AND over all others)"
         found.append(Declared("enumeration_bounded", everyone, bit, 1, "after the local mining"))
-        found.append(
-            Declared("itemsets", everyone, f"{_carried(task)} at some party", union_size, "after the local mining")
-        )
+        found.append(Declared("itemsets", everyone, _carried(task), union_size, "after the local mining"))
     return tuple(found)
 
 
@@ -82,21 +80,39 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
 
         lines += hidden_learned(task, parties)
     elif task.universe == "catalogue":
-        lines.append(Learned(parties, "count", "nothing of items beyond the public catalogue and what is said above"))
+        lines.append(
+            Learned(parties, "count", "nothing of items beyond the public catalogue and what the other lines say")
+        )
     else:
-        lines.append(Learned(parties, "membership", f"the names of {_items(task)}, not whose they are"))
+        lines.append(Learned(parties, "membership", f"the names of {_items(task)}{_at_whom(task, parties)}"))
         lines += _of_union(task, parties, "items")
     if may_be_one_shot(task):
-        lines.append(Learned(parties, "membership", f"if one-shot: {_carried(task)} at some party, not at which"))
-        whose = "the other's local enumeration is" if len(parties) == 2 else "all the others' local enumerations are"
-        lines.append(Learned(parties, "membership", f"if one-shot: whether {whose} bounded"))
-        lines += _of_union(task, parties, "itemsets")
+        lines += _of_one_shot(task, parties)
     if task.thin and may_be_level_wise(task):
-        lines.append(
-            Learned(parties, "membership", "the candidates that are locally frequent at some party, not at which")
-        )
+        what = f"the candidates that are locally frequent at some party{_not_at_which(parties)}"
+        lines.append(Learned(parties, "membership", what + _if_level_wise(task)))
         lines += _of_union(task, parties, "candidates")
     return tuple(lines)
+
+
+def _of_one_shot(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
+    """The bit is opened wherever the strategy is tried; the union only where all enumerations are bounded."""
+    named = task.strategy == "one-shot"
+    whose = "the other's local enumeration is" if len(parties) == 2 else "all the others' local enumerations are"
+    most = f"of at most {task.max_candidates:,} itemsets, none longer than {MAX_ONE_SHOT_LENGTH}"
+    bit = f"whether {whose} bounded: {most}{'' if named else ' (if one-shot is taken)'}"
+    when = f" (if {'' if named else 'one-shot is taken and '}all local enumerations are bounded)"
+    return [
+        Learned(parties, "membership", bit),
+        Learned(parties, "membership", f"{_carried(task)}{_not_at_which(parties)}{when}"),
+        *_of_union(task, parties, "itemsets"),
+    ]
+
+
+def _if_level_wise(task: HorizontalMining) -> str:
+    if task.strategy == "one-shot":
+        return " (if level-wise follows, as an enumeration is not bounded or the union has too many subsets)"
+    return " (if level-wise is taken)" if may_be_one_shot(task) else ""
 
 
 def _of_sums(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
@@ -124,8 +140,25 @@ def _items(task: HorizontalMining) -> str:
     return "the items that are locally frequent at some party"
 
 
+def _at_whom(task: HorizontalMining, parties: tuple[str, ...]) -> str:
+    """What the union of items tells of their holders."""
+    if task.universe != "all-items":
+        return _not_at_which(parties)
+    two = ", and of each that a party does not hold itself, that the other does"
+    return two if len(parties) == 2 else ", not whose they are"
+
+
+def _not_at_which(parties: tuple[str, ...]) -> str:
+    """What a union of what is locally frequent tells of where that is so."""
+    two = ", and of each that is not so at a party itself, that it is so at the other"
+    return (two if len(parties) == 2 else ", not at which") + "; they need not be frequent altogether"
+
+
 def _carried(task: HorizontalMining) -> str:
-    return "the maximal locally frequent itemsets" if task.union == "maximal" else "all locally frequent itemsets"
+    """The union is over positions in the dictionary of frequent items, so it names no others."""
+    if task.union == "maximal":
+        return "the itemsets of two and more frequent items that are maximal among those locally frequent at some party"
+    return "all itemsets of two and more frequent items that are locally frequent at some party"
 
 
 def _if_two(parties: tuple[str, ...], consequence: str) -> str:

@@ -23,10 +23,12 @@ def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[D
 
 def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
     """Who learns what of the items, in words."""
-    where = "; if not at itself, then at the other" if len(parties) == 2 else ", not at which"
-    lines = [
-        Learned(parties, "membership", "the names of the frequent items, not whose they are, and no other names"),
-    ]
+    two = len(parties) == 2
+    where = "; if not at itself, then at the other" if two else ", not at which"
+    whose = ", not whose they are, and no other names"
+    if two:
+        whose = " and no other names, and of each that a party does not hold itself, that the other does"
+    lines = [Learned(parties, "membership", f"the names of the frequent items{whose}")]
     if task.universe == "hidden":
         what = f"of each item that a party holds itself, whether it is locally frequent at some party{where}"
         lines.append(Learned(parties, "membership", what))

@@ -131,7 +131,7 @@ def test_a_model_names_its_column_where_there_are_several() -> None:
         ({"model": {"alpha": 0}}, "greater than 0"),
         ({"columns": {"age": {"kind": "tree", "order": ["a"]}}}, "belong together"),
         ({"hierarchies": {"age": {}}}, "needs a file or a builder"),
-        ({"hierarchies": {"age": {"builder": "intervals", "widths": []}}}, "needs at least 1 entries"),
+        ({"hierarchies": {"age": {"builder": "intervals", "widths": []}}}, "needs at least 1 entry"),
         ({"hierarchies": {"age": {"builder": "intervals", "widths": [1], "range": [9, 0]}}}, "ascending"),
         ({"suppressed": "hide"}, "suppressed:"),
         ({"max_suppression": "1e-99"}, "at most 40 digits"),

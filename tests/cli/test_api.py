@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import comine
 from coordinator.cli.present import present
+from jobs.plan import Plan as PlanDocument
+from jobs.schema import generate
+from link.authority import write_identity
+from link.errors import PolicyDenied
 from mining.reference.pooled import brute_force
 from mining.transactions import Transactions
 from tests.cli.conftest import ROWS, write_job
 from tests.cli.test_job import nodes, person
 from tests.unit.coordinator.nodes import Script
+from tests.unit.party.nodes import running, weekly
 
 JOB = {
     "job": {"name": "weekly", "task": "rules", "parties": list(ROWS), "dataset": "baskets"},
@@ -64,7 +73,10 @@ def test_a_job_file_inside_a_running_event_loop(tmp_path: Path) -> None:
         ({**ROWS, "east": [["bread", 7]]}, "row 1 of east"),
         ({**ROWS, "east": [7]}, "row 1 of east"),
         ({**ROWS, "east": 7}, "the data of east is neither .* but of type int"),
-        ({"north": ROWS["north"]}, "'south'"),
+        (
+            {"north": ROWS["north"]},
+            "'south' of the job; give its data too, on the command line with --party",
+        ),
         ({**ROWS, "west": []}, "'west' is not a party"),
         ({**ROWS, "east": "nowhere.dat"}, "east"),
     ],
@@ -134,3 +146,71 @@ def test_a_submitted_job_is_cancelled_from_python(tmp_path: Path) -> None:
         with pytest.raises(comine.ComineError, match="no need") as caught:
             job.result()
         assert caught.value.exit_code == 50
+
+
+def from_python(folder: Path, act: Callable[[comine.Federation], None], *, policy: str = "") -> None:
+    """What a program does with running nodes, in a thread of its own."""
+
+    async def test() -> None:
+        async with running(folder, policy=policy) as made:
+            write_identity(made.clients["north"].identity, folder)
+            file = folder / "federation.toml"
+            mine = '[coordinator]\nca = "pki/ca.crt"\ncertificate = "analyst.crt"\nkey = "analyst.key"\n'
+            file.write_text(file.read_text() + mine)
+            await asyncio.to_thread(lambda: act(comine.Federation.connect(file)))
+
+    asyncio.run(test())
+
+
+def test_a_plan_that_the_next_result_is_compared_with(tmp_path: Path) -> None:
+    def act(federation: comine.Federation) -> None:
+        job = weekly().model_copy(update={"job": weekly().job.model_copy(update={"name": "<i>"})})
+        assert federation.jobs() == []
+        plan = federation.plan(job)
+        assert federation.jobs() == []  # nothing was proposed
+        assert isinstance(plan, PlanDocument)
+        jsonschema.validate(plan.as_data(), json.loads(generate("plan")))
+        assert plan.spec_digest == job.digest.hex()
+        shown = plan._repr_html_()
+        assert "<bdi>&lt;i&gt;</bdi>" in shown
+        for words in ("<td>north</td>", "Who learns what", "The figures rest on this", f"in {plan.rounds} rounds"):
+            assert words in shown
+        assert f"in {plan.rounds} rounds" in repr(plan)
+        result = federation.run(job)
+        assert result.plan is not None
+        assert result.plan.as_data() == plan.as_data()
+        assert [handle.id for handle in federation.jobs()] == [result.job_id.hex()]
+        assert federation.jobs()[0].result().n_rows == result.n_rows
+
+    from_python(tmp_path, act)
+
+
+def test_a_plan_of_a_job_that_would_be_refused(tmp_path: Path) -> None:
+    def act(federation: comine.Federation) -> None:
+        with pytest.raises(PolicyDenied, match="min_support") as caught:
+            federation.plan(weekly())
+        assert caught.value.exit_code == 30
+        with pytest.raises(comine.ComineError, match="the federation has only") as caught:
+            federation.plan(JOB | {"job": {**JOB["job"], "parties": ["north", "west"]}})
+        assert caught.value.exit_code == 10
+
+    from_python(tmp_path, act, policy="min_support = 0.5")
+
+
+def test_jobs_are_listed_newest_first_but_for_those_that_cannot_be_read(tmp_path: Path) -> None:
+    with nodes(tmp_path):
+        federation = comine.Federation.connect(tmp_path / "federation.toml")
+        ids = [federation.run(tmp_path / "job.toml").job_id.hex() for _ in range(3)]
+    (tmp_path / "jobs" / ids[1] / "state.json").write_text("{}")
+    assert [job.id for job in federation.jobs()] == [ids[2], ids[0]]
+
+
+def test_the_example_in_the_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "tasks" / "plan.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    write_job(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    from_python(tmp_path, lambda _: exec(example, {}))
+    assert re.match(r"[0-9,]+ bytes in [0-9]+ rounds, [0-9.]+ s\n\{'north': [0-9]+, ", capsys.readouterr().out)

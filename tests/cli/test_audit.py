@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -103,6 +104,18 @@ def test_each_finding_is_a_line(comine: Comine, world: World, tmp_path: Path):
     jsonschema.validate(contents, json.loads(published("audit-verification")))
     assert not contents["good"]
     assert (contents["findings"][0]["line"], contents["findings"][0]["entry"]) == (4, 3)
+
+
+def test_a_falsified_result_is_found(comine: Comine, world: World, tmp_path: Path):
+    copy = Path(shutil.copytree(world.folder / "result", tmp_path / "result"))
+    contents = json.loads((copy / "result.json").read_text())
+    (copy / "result.json").write_text(json.dumps(contents | {"job": "monthly", "disclosure": []}))
+    ran = comine("audit", "verify", copy, *map(world.log, PARTIES), "--ca", world.folder / "ca.crt")
+    assert ran.code == 40
+    assert ran.out.splitlines() == [
+        f"{copy / 'result.json'}: its name of the job is monthly, and that of the proposal is weekly",
+        f"{copy / 'result.json'}: its disclosure statement is not the one that follows from the proposal",
+    ]
 
 
 def test_a_shown_log_may_be_damaged(comine: Comine, world: World, tmp_path: Path):

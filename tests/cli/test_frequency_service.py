@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from jobs.collection import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.registry import oracle
 from tests.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
-from tests.integration.processes import Process
+from tests.integration.processes import END_S, Process
 from tests.unit.jobs.pages import taken_apart
 from tests.unit.party.files import free_ports
 
@@ -189,6 +191,14 @@ def test_watching_tells_a_line_each_time(node: Deployed) -> None:
     change = js(node.comine("watch", "watched", "--times", 1, "--top", 2, "--json").out)
     assert change["schema"] == "comine.frequency-change/1"
     assert [row["value"] for row in change["estimates"]] == ["milk", "bread"]
+
+
+def test_a_watch_ends_when_nobody_reads(node: Deployed) -> None:
+    create(node, "unread")
+    assert node.comine("submit", "unread", *FLEET, "--input", "values.txt", "--gateway").code == 0
+    line = f"set -o pipefail; '{sys.executable}' -m comine frequency watch unread | true"
+    ran = subprocess.run(["bash", "-c", line], cwd=node.folder, capture_output=True, text=True, timeout=END_S)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_a_watch_outlasts_a_restart_of_the_node(node: Deployed) -> None:

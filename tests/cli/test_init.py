@@ -56,7 +56,12 @@ def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: P
 
 
 def test_a_node_that_only_collects_needs_no_data(comine: Comine, tmp_path: Path) -> None:
-    assert comine("init", "north", "--collects", "--listen", "127.0.0.1:0").code == 0
+    made = comine("init", "north", "--collects", "--listen", "127.0.0.1:0")
+    assert made.code == 0
+    assert "see in [frequency] of party.toml what may be collected" in made.err
+    assert "comine frequency create COLLECTION" in made.err
+    assert "policy" not in made.err
+    assert "other parties" not in made.err
     config = PartyConfig.load(tmp_path / "party.toml")
     assert config.datasets == {}
     assert config.frequency is not None

@@ -152,7 +152,7 @@ def test_ctrl_c_exits_50_and_tells_the_parties(comine: Comine, tmp_path: Path) -
     ("spoil", "words"),
     [
         (lambda f: (f / "job.toml").write_text(JOB.replace("south", "west")), "'west'"),
-        (lambda f: (f / "federation.toml").unlink(), "federation.toml does not exist"),
+        (lambda f: (f / "federation.toml").unlink(), "give --federation FILE, or set COMINE_FEDERATION"),
         (lambda f: (f / "hub.key").chmod(0o644), "chmod 600"),
         (lambda f: (f / "out").write_text("a file"), "is a file"),
     ],

@@ -38,7 +38,14 @@ def test_results_meet_their_schema(comine: Comine, baskets: list[str], tmp_path:
 
 def test_job_files_meet_their_schema(tmp_path: Path) -> None:
     write_job(tmp_path)
-    jsonschema.validate(tomllib.loads((tmp_path / "job.toml").read_text()), json.loads(generate("job")))
+    contents = tomllib.loads((tmp_path / "job.toml").read_text())
+    jsonschema.validate(contents, json.loads(generate("job")))
+    for recipients in ("all", ["all"]):
+        contents["job"]["recipients"] = recipients
+        jsonschema.validate(contents, json.loads(generate("job")))
+    contents["job"]["recipients"] = []
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(contents, json.loads(generate("job")))
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples/frequency").glob("*.toml")), ids=lambda path: path.stem)

@@ -114,7 +114,7 @@ def test_a_batch_beyond_all_bounds_ends_its_stream_alone(tmp_path: Path) -> None
             assert (refusal.status, refusal.code) == (grpc.StatusCode.INVALID_ARGUMENT, "E403")
             assert "at most 4 MiB" in refusal.sentence
             with pytest.raises(grpc.aio.AioRpcError) as caught:  # gRPC itself refuses what is longer than any message
-                await fleet.submit(changed(good, reports=bytes(9 << 20)))
+                await fleet.submit(changed(good, reports=bytes(17 << 20)))
             assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
             (receipt,) = await fleet.submit(batch(created, [1], seed=3))
             assert receipt.counted == 1

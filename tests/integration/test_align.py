@@ -43,7 +43,7 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(
     )
     planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=folder)
     assert planned.code == 0, planned.err
-    assert "which of its own rows" in planned.out or "at which positions its own rows" in planned.out
+    assert "which of their own rows" in planned.out or "at which positions their own rows" in planned.out
     assert "cardinality of rows: set [align] mode" in planned.out
     ran = organisations.run("job.toml", mode)
     assert ran.code == 0, ran.err

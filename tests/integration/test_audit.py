@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from coordinator.released import assemble
+from jobs.audit.events import Proposed, Started
 from jobs.audit.log import head_path
 from jobs.audit.verification import VerificationDocument, verification
 from jobs.audit.verify import check_log
@@ -32,11 +34,26 @@ def told(folder: Path, federation: Nodes, party: str) -> list[str]:
 
 
 async def write_result(federation: Nodes, spec: JobSpec, job_id: bytes, out: Path) -> Path:
+    """As the coordinator does, with what all were asked and answered."""
     results = await federation.all(lambda client: client.result(job_id))
     released = dict(zip(federation.clients, results, strict=True))
     identity = next(iter(federation.clients.values())).identity
-    write_result_folder(out, assemble(spec, job_id, identity.trust, released, "north"))
+    source = spec.learners[0] if spec.to_coordinator else None
+    proposal, approvals = consents(federation, job_id)
+    result = assemble(spec, job_id, identity.trust, released, source)
+    write_result_folder(out, replace(result, proposal=proposal, approvals=approvals))
     return out
+
+
+def consents(federation: Nodes, job_id: bytes) -> tuple[control.SignedProposal, dict[str, control.SignedApproval]]:
+    """What north's log holds of them."""
+    checked = check_log(log(federation.folder, "north"), Trust(federation.authority.certificate_pem))
+    events = [record.event for record in checked.records if getattr(record.event, "job", None) == job_id]
+    (proposed,) = (event for event in events if isinstance(event, Proposed))
+    (started,) = (event for event in events if isinstance(event, Started))
+    given = map(control.SignedApproval.FromString, started.approvals)
+    approvals = {control.Approval.FromString(signed.approval).party: signed for signed in given}
+    return control.SignedProposal.FromString(proposed.proposal), approvals
 
 
 def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
@@ -75,6 +92,10 @@ def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
             ]
             assert events[19:21] == ["proposed", "refused"]
             assert events.count("ended") == 3
+            hidden, _ = await federation.run(elsewhere := weekly(recipients=["south"]))
+            bare = await write_result(federation, elsewhere, hidden, tmp_path / "elsewhere")
+            kept = tmp_path / "state" / "south" / "results" / hidden.hex()
+            assert verified(tmp_path, federation, bare, kept).findings == []
         assert told(tmp_path, federation, "north")[-1] == "node-stopped"
         assert verified(tmp_path, federation, result).findings == []
 

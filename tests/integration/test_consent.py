@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Callable
@@ -544,6 +545,8 @@ def test_show_tells_a_person_all_there_is_to_decide_on(
     text = output("show", file, ids["second"].hex())
     for words in ("awaiting approval", "->   0.15", "What it discloses", "a person decides", "succeeded"):
         assert words in text
+    assert re.search(r"^  trust\.compute +north, south$", text, re.MULTILINE)
+    assert not {"itemsets.engine", "itemsets.cuts", "itemsets.quantiles", "trust.helper"} & set(text.split())
     assert f"comine party approve {file} {ids['second'].hex()[:12]}" in text
     assert "\x1b" not in text
     assert "\x1b" not in output("inbox", file)

@@ -15,10 +15,12 @@ from coordinator.runner import run_job
 from jobs.description import sign
 from jobs.findings import Result
 from jobs.spec import JobSpec
+from link import grpc_stream
 from link.authority import Authority, write_identity
 from link.core import Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
 from link.faulty import FaultyTransport, Schedule
+from link.grpc_stream import enclose
 from link.grpc_transport import GrpcTransport
 from link.trust import Trust
 from mining.reference.pooled import brute_force
@@ -303,6 +305,27 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
                     assert (error.exit_code, words in error.message) == (exit_code, True), error
                     assert "south" in error.message
                     await all_is_well(nodes)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("sender", ["east", "north", "south"])
+def test_a_party_that_sends_too_much_at_once_is_named_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sender: str
+) -> None:
+    """East dials both others, north dials south, and south is dialled by both."""
+
+    def swollen(frame: Frame) -> bytes:
+        return bytes(100_000_000) if frame.sender == sender and "/task" in frame.lane else enclose(frame)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            with monkeypatch.context() as patch:
+                patch.setattr(grpc_stream, "enclose", swollen)
+                _, ends = await nodes.run(weekly(deadline="60s"))
+            assert {(end.error_code, end.error_party) for end in ends.values()} == {("E403", sender)}, ends
+            assert {end.error_message for end in ends.values()} == {f"{sender} sent more than 4194304 bytes at once"}
+            await all_is_well(nodes)
 
     asyncio.run(test())
 

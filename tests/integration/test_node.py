@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +22,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 import party.session_host
 from crypto.primitives.randomness import Randomness
+from jobs.audit.events import Event
+from jobs.audit.log import AuditLog
 from jobs.consent import propose
 from jobs.description import read
 from jobs.federation import Federation
@@ -28,13 +32,17 @@ from jobs.result import digest, unpack
 from jobs.run import PartyRun
 from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.identity import Role
 from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
+from party.database import is_locked
+from party.examination import examine
 from party.logs import open_log
 from party.server import Node
+from party.store import Store
 from protos.v1 import control_pb2 as control
-from tests.unit.party.files import party_toml, write_federation
+from tests.unit.party.files import free_ports, party_toml, write_federation
 from tests.unit.party.nodes import DATA, hold, refused, running, weekly
 
 
@@ -122,6 +130,8 @@ def test_min_count_holds_for_a_fraction_too_as_soon_as_all_rows_are_counted(tmp_
             _, ends = await nodes.run(weekly())  # 0.2 of 180 transactions: 36
             assert {(event.state, event.error_code) for event in ends.values()} == {(control.FAILED, "E300")}
             assert all("at least 37 (rule min_count)" in event.error_message for event in ends.values())
+            advice = "set min_support to a count of at least 37, or to a larger fraction"
+            assert all(advice in event.error_message for event in ends.values())
             assert all("36" not in event.error_message for event in ends.values())
 
     asyncio.run(test())
@@ -136,6 +146,41 @@ def test_only_coordinators_of_the_federation_may_call(tmp_path: Path) -> None:
             assert (await refused(watching)).code == "E201"
             foreign = nodes.client(Authority.create().issue("analyst", "coordinator"))
             assert (await refused(foreign.propose(weekly()))).status is grpc.StatusCode.UNAVAILABLE
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("method", "right", "wrong"),
+    [
+        ("/comine.v1.Control/Describe", "coordinator", "party"),
+        ("/comine.v1.Control/Propose", "coordinator", "client"),
+        ("/comine.v1.Control/Watch", "coordinator", "party"),  # a stream of answers
+        ("/comine.v1.FrequencyEstimation/Submit", "client", "coordinator"),  # streams of requests
+        ("/comine.v1.FrequencyEstimation/Describe", "client", "party"),
+        ("/comine.v1.Shuffler/Forward", "party", "client"),
+        ("/comine.v1.Shuffler/Create", "coordinator", "party"),
+        ("/comine.v1.Anonymization/Query", "coordinator", "party"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_its_callers_fault(
+    tmp_path: Path, method: str, right: Role, wrong: Role
+) -> None:
+    tables = '[frequency]\nmax_epsilon = 8.0\n[shuffler]\nmin_batch = 2\ngateways = ["client/fleet"]'
+
+    async def test() -> None:
+        async with running(tmp_path, data={"north": DATA["north"]}, policy=tables) as nodes:
+            for role, status, code, sentence in (
+                (right, grpc.StatusCode.INVALID_ARGUMENT, "E402", "west sent north a request"),
+                (wrong, grpc.StatusCode.PERMISSION_DENIED, "E201", f"and west is a {wrong}"),
+            ):
+                channel = nodes.client(nodes.authority.issue("west", role)).channel
+                refusal = await refused(channel.stream_stream(method)(iter([b"\xff" * 200])).read())
+                assert (refusal.status, refusal.code) == (status, code), refusal
+                assert sentence in refusal.sentence
+                assert refusal.party == ("west" if role == right else "north")
+            events = [json.loads(line)["event"] for line in nodes.logs["north"].getvalue().splitlines()]
+            assert events == ["ready", "call refused", "call refused"]
 
     asyncio.run(test())
 
@@ -257,7 +302,7 @@ def test_cancelling_at_one_party_ends_the_job_at_all(tmp_path: Path, held: str) 
             await nodes.clients["south"].cancel(job_id, "the figures are not needed")
             for name, event in (await nodes.ends(job_id)).items():
                 assert (event.state, event.error_code) == (control.CANCELLED, "E500"), name
-                assert "cancelled at south" in event.error_message
+                assert "cancelled at south: the figures are not needed" in event.error_message
 
     asyncio.run(test())
 
@@ -342,7 +387,7 @@ def test_every_job_draws_from_the_system_and_from_no_seed(tmp_path: Path, monkey
             drawn.clear()
             _, ends = await nodes.run(weekly())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
-            assert len(drawn) == 3
+            assert len(drawn) >= 6  # of each party the session's, and the key of a list to come
 
     asyncio.run(test())
 
@@ -377,12 +422,92 @@ def start_node(path: Path) -> None:
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path):
-            node = Node(PartyConfig.load(tmp_path / "north.toml"), open_log("north", io.StringIO()))
+            twin = tmp_path / "twin.toml"
+            twin.write_text((tmp_path / "north.toml").read_text().replace("state/north", "state/twin"))
+            node = Node(PartyConfig.load(twin), open_log("north", io.StringIO()))
             with pytest.raises(ResourceError, match=r"north cannot listen at 127\.0\.0\.1:\d+: another process"):
                 await node.start()
             await node.stop()
 
     asyncio.run(test())
+
+
+def test_a_state_folder_is_for_one_node(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            log = tmp_path / "state/north/audit.log"
+            twin, before = tmp_path / "twin.toml", log.read_bytes()
+            (port,) = free_ports(1)
+            written = re.sub(r'listen = ".*"', f'listen = "127.0.0.1:{port}"', (tmp_path / "north.toml").read_text())
+            twin.write_text(written)
+            config = PartyConfig.load(twin)
+            in_use = r"another process uses .*state/north/node\.db; stop it, or change \[party\] state_dir"
+            with pytest.raises(ConfigurationError, match=in_use):
+                Node(config, open_log("north", io.StringIO()))
+            assert log.read_bytes() == before
+            for file, status in ((twin, "problem"), (tmp_path / "north.toml", "ok")):
+                found = {each.subject: each for each in (await asyncio.to_thread(examine, file)).findings}
+                assert (found["port"].status, found["state"].status) == ("ok", status)
+                assert bool(re.fullmatch(in_use, found["state"].sentence)) == (status == "problem")
+            with contextlib.closing(Store.open(tmp_path / "state/north/node.db")) as store:  # as the inbox does
+                assert store.all() == []
+            await nodes.nodes["north"].stop()
+            node = Node(config, open_log("north", io.StringIO()))
+            try:
+                await node.start()
+            finally:
+                await node.stop()
+
+    asyncio.run(test())
+
+
+def test_a_node_that_cannot_be_made_leaves_the_state_folder_to_others(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    stock = tmp_path / "state/north/stock.db"
+    stock.mkdir(parents=True)
+    with pytest.raises(ResourceError, match="stock"):
+        start_node(tmp_path / "north.toml")
+    stock.rmdir()
+    start_node(tmp_path / "north.toml")
+
+
+def test_the_state_folder_of_a_killed_node_is_free(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    with serve(tmp_path / "north.toml") as process:
+        until_ready(process)
+        with serve(tmp_path / "north.toml") as second:
+            _, err = second.communicate(timeout=60)
+            assert second.returncode == 10
+            assert "another process uses" in err
+            assert len(err.splitlines()) == 1
+        process.kill()
+        process.communicate()
+    start_node(tmp_path / "north.toml")
+
+
+def test_who_starts_a_node_that_cannot_write_its_audit_log_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "the audit log cannot be written (No space left on device)"
+
+    async def full(_: AuditLog, *__: Event) -> None:
+        raise ResourceError(why)
+
+    write_federation(tmp_path, DATA)
+    monkeypatch.setattr(AuditLog, "record", full)
+    log = io.StringIO()
+
+    async def test() -> None:
+        node = Node(PartyConfig.load(tmp_path / "north.toml"), open_log("north", log))
+        try:
+            with pytest.raises(ResourceError, match=re.escape(why)):
+                await node.start()
+        finally:
+            await node.stop()
+
+    asyncio.run(test())
+    assert [json.loads(line)["event"] for line in log.getvalue().splitlines()] == ["audit not written"]
+    assert not is_locked(tmp_path / "state/north/node.db")
 
 
 def test_a_certificate_of_somebody_else_is_refused(tmp_path: Path) -> None:

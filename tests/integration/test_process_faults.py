@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from link.authority import Authority, write_identity
 from link.identity import Role
 from protos.v1 import control_pb2 as control
 from tests.integration.processes import START_S, Organisations, Process, Ran, comine, command
+from tests.unit.party.files import free_ports
 from tests.unit.party.nodes import DATA, Client
 
 pytestmark = pytest.mark.slow
@@ -359,9 +361,28 @@ def test_wrong_keys_and_certificates_are_told_before_anything_is_sent(quiet: Org
 
 
 def test_a_node_that_cannot_have_its_port_says_so(quiet: Organisations) -> None:
-    ran = comine("party", "serve", "north.toml", cwd=quiet.folder)
+    written = (quiet.folder / "north.toml").read_text()
+    (quiet.folder / "twin.toml").write_text(written.replace("state/north", "state/twin"))
+    ran = comine("party", "serve", "twin.toml", cwd=quiet.folder)
     assert ran.code == 10
     assert f"north cannot listen at {quiet.addresses['north']}" in ran.sentence
+
+
+def test_a_node_on_a_full_disk_says_so_and_so_does_the_check(quiet: Organisations) -> None:
+    (port,) = free_ports(1)
+    written = (quiet.folder / "north.toml").read_text().replace("state/north", "full/north")
+    (quiet.folder / "full.toml").write_text(re.sub(r'listen = ".*"', f'listen = "127.0.0.1:{port}"', written))
+    with tiny(quiet.folder / "full"):
+        (quiet.folder / "full/north").mkdir()
+        with suppress(OSError):
+            (quiet.folder / "full/north/filler").write_bytes(bytes(16 << 10))
+        checked = command("party", "check", "full.toml", cwd=quiet.folder)
+        assert checked.code == 10
+        assert "cannot be written (No space left on device)" in checked.out
+        ran = comine("party", "serve", "full.toml", cwd=quiet.folder)
+        assert ran.code == 10
+        assert re.search("No space left on device|database or disk is full|unable to open", ran.sentence), ran
+        assert "the log of north has the reason" not in ran.err
 
 
 def test_the_doctor_writes_no_noise(quiet: Organisations) -> None:

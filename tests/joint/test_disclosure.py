@@ -112,6 +112,56 @@ def test_with_two_parties_an_opened_sum_tells_the_others_count_and_the_statement
     assert "the other's count" not in lines("frequent")
 
 
+@pytest.mark.parametrize(
+    ("options", "of_bit", "of_union", "of_thinned"),
+    [
+        ({"strategy": "one-shot"}, "", " (if all local enumerations are bounded)", " (if level-wise follows"),
+        ({}, " (if one-shot is taken)", " (if one-shot is taken and all local enu", " (if level-wise is taken)"),
+        ({"strategy": "level-wise"}, None, None, ""),
+        ({"prefer": "disclosure"}, None, None, ""),
+    ],
+)
+@pytest.mark.parametrize("parties", [2, 3])
+def test_a_condition_is_named_only_while_it_is_open(
+    options: dict[str, str], of_bit: str | None, of_union: str | None, of_thinned: str, parties: int
+) -> None:
+    """With one-shot the bit is opened whatever comes; the union, and what level-wise opens, hang on it."""
+    data = dict(list(DATA.items())[:parties])
+    lines = [line.what for line in learned(task_for(data, Decimal("0.2"), thin=True, **options), tuple(data))]
+
+    def condition(start: str) -> str | None:
+        found = [what for what in lines if what.startswith(start)]
+        if not found:
+            return None
+        (what,) = found
+        return "".join(what.partition(" (if ")[1:])
+
+    assert condition("whether ") == of_bit
+    union = condition("the itemsets of two and more frequent items that are maximal")
+    assert union is None if of_union is None else union is not None and union.startswith(of_union)
+    thinned = condition("the candidates that are locally frequent")
+    assert thinned is not None
+    assert thinned.startswith(of_thinned)
+    assert bool(thinned) == bool(of_thinned)
+
+
+@pytest.mark.parametrize("universe", ["frequent-items", "all-items", "hidden", "hidden-all"])
+@pytest.mark.parametrize("strategy", ["one-shot", "level-wise", "auto"])
+def test_of_two_parties_each_knows_where_that_is_which_it_has_not(universe: str, strategy: str) -> None:
+    def lines(parties: int) -> list[str]:
+        data = dict(list(DATA.items())[:parties])
+        task = task_for(data, Decimal("0.2"), universe=universe, strategy=strategy, thin=True)
+        return [line.what for line in learned(task, tuple(data))]
+
+    two, three = lines(2), lines(3)
+    assert not any("not at which" in what or "not whose" in what for what in two)
+    assert any("not whose" in what or "not at which" in what for what in three)
+    assert not any("the other" in what and "the others" not in what for what in three if not what.startswith("of the"))
+    (names,) = [what for what in two if what.startswith("the names of ")]
+    assert ("that the other does" in names) == (universe != "frequent-items")
+    assert ("that it is so at the other" in names) == (universe == "frequent-items")
+
+
 @pytest.mark.parametrize("others_agree", [True, False])
 def test_a_party_that_disagrees_learns_whether_all_others_agree(
     others_agree: bool, monkeypatch: pytest.MonkeyPatch

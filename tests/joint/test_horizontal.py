@@ -101,6 +101,17 @@ def test_threshold_so_low_that_a_small_party_counts_everything(strategy: str) ->
     assert results["big"].strategy == "level-wise"
 
 
+@pytest.mark.parametrize("thin", [False, True])
+def test_thinning_holds_where_level_wise_follows_one_shot(thin: bool) -> None:
+    long = [f"i{k:02}" for k in range(30)]
+    data = {"small": [long], "big": [["i00", "i01"], *([item] for item in long)]}
+    task = task_for(data, 2, strategy="one-shot", lambda_=Decimal("0.99"), thin=thin)
+    seen: list[str] = []
+    results = run(data, task, observe=lambda frame: seen.append(frame.lane))
+    assert supports(results["big"]) == pooled_supports(data, 2)
+    assert any("/thin" in lane for lane in seen) == thin
+
+
 def test_a_catalogue_is_the_universe() -> None:
     data = {"x": [["a", "b"], ["a"]], "y": [["a", "b"]]}
     task = task_for(data, 2, universe="catalogue", catalogue=("a", "b", "c"))

@@ -53,4 +53,20 @@ def test_of_columns_too(k: int) -> None:
 
 def test_what_is_opened_between_parties_stays_the_same() -> None:
     plain, fewer = statement(job()), statement(job(top_k=3))
-    assert plain == fewer
+    assert plain.declared == fewer.declared
+    assert set(plain.learned) - set(fewer.learned) == {plain.learned[0]}
+
+
+@pytest.mark.parametrize(("k", "which"), [(1, "the most frequent one"), (5, "the 5 most frequent")])
+@pytest.mark.parametrize("recipients", [("coordinator",), ("all",), ("south",), ("coordinator", "south")])
+def test_the_statement_says_who_gets_the_first_and_who_learns_all(
+    k: int, which: str, recipients: tuple[str, ...]
+) -> None:
+    """The parties that learn supports open those of all frequent itemsets, and cut what they release."""
+    spec = job(top_k=k, recipients=recipients)
+    told = {line.what: line.who for line in statement(spec).learned}
+    result = told[f"of all frequent itemsets {which}, with supports, and N"]
+    assert ("coordinator" in result) == spec.to_coordinator
+    (uncut,) = [who for what, who in told.items() if what.startswith("all frequent itemsets with their supports")]
+    assert uncut == spec.learners
+    assert "coordinator" not in uncut

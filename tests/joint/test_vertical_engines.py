@@ -211,16 +211,17 @@ def test_the_statement_says_who_may_not_work_together(disclose: Disclose) -> Non
 
     dealt = said("replicated", "ab", "coordinator")
     assert "none: the coordinator, who deals randomness, and either party together" in dealt
-    assert "('coordinator', 'a') if they work together, which rows hold which items of b" in dealt
-    assert "('coordinator', 'b') if they work together, which rows hold which items of a" in dealt
-    assert "('coordinator',) as the dealer the number of positions" in dealt
+    assert "('coordinator', 'a') which rows hold which items of b, if they work together" in dealt
+    assert "('coordinator', 'b') which rows hold which items of a, if they work together" in dealt
+    assert "('coordinator',) as the dealer, the number of positions" in dealt
     several = said("replicated", "abcd", "d")
     assert "any two of a, b and d together can read the columns of all parties" in several
-    assert "('a', 'b', 'd') if any two of them work together" in several
+    assert "('a', 'b', 'd') which rows hold which items of all parties, if any two of them work together" in several
     for engine in ("ot", "paillier", "auto"):
         assert "withstand all other parties together" in said(engine, "abc")
+        assert "no party alone can link an id that it does not hold" in said(engine, "abc")
         assert "none is needed" in said(engine, "ab")
-        assert ("how long others take" in said(engine, "ab")) == (engine == "paillier")
+        assert ("how long the other takes to answer" in said(engine, "ab")) == (engine == "paillier")
 
 
 # -- keys and stocks ---------------------------------------------------------------------------------------------------

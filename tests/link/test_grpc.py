@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from link import grpc_channel, grpc_stream, grpc_transport
 from link.authority import Authority
 from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
-from link.grpc_channel import channel_credentials, dial
+from link.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
 from link.grpc_stream import Conversation, enclose
 from link.grpc_transport import NodeLink
 from link.trust import Trust
@@ -253,7 +253,7 @@ def test_a_stream_that_ends_without_a_farewell_was_lost(in_peace):
 
     async def main():
         receiver = _Failed()
-        conversation = Conversation(TERMS.job_id, "a", 0.05, receiver)
+        conversation = Conversation(TERMS.job_id, "b", "a", 0.05, receiver)
         said = [Envelope(farewell=Farewell())] if in_peace else []
         assert await conversation.serve(_Ending(*said), None, HELLO) is in_peace
         assert conversation.at_peace is conversation.over is in_peace
@@ -428,8 +428,9 @@ def test_what_was_acknowledged_is_forgotten(monkeypatch):
         ([HELLO, b"\xff\xff"], ProtocolViolation),
         ([HELLO, Envelope(acknowledge=Acknowledge(received=1))], ProtocolViolation),
         ([HELLO, _frame(body=bytes(5 << 20))], LimitExceeded),
+        ([HELLO, _frame(body=bytes(15 << 20))], LimitExceeded),
     ],
-    ids=["beyond", "twice", "empty", "junk", "never sent", "too long"],
+    ids=["beyond", "twice", "empty", "junk", "never sent", "too long", "far too long"],
 )
 def test_violations_end_the_session_and_name_the_peer(envelopes, error):
     async def main():
@@ -443,6 +444,77 @@ def test_violations_end_the_session_and_name_the_peer(envelopes, error):
             assert found.party == "a"
             status, _ = await speaking
             assert status is grpc.StatusCode.ABORTED
+
+    run(main())
+
+
+@pytest.mark.parametrize("size", [5 << 20, 15 << 20, 40 << 20])
+def test_a_peer_that_is_dialled_and_sends_too_much_is_named(size):
+    async def answer(_, context):
+        await context.read()
+        await context.write(Envelope(resume=Resume(job_id=TERMS.job_id)).SerializeToString())
+        await context.write(_frame(sender="b", receiver="a", body=bytes(size)).SerializeToString())
+        await context.read()
+
+    async def main():
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        method = grpc.stream_stream_rpc_method_handler(answer)
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(grpc_transport.SERVICE, {"Exchange": method}),)
+        )
+        port = server.add_secure_port("127.0.0.1:0", server_credentials(AUTHORITY.issue("b")))
+        await server.start()
+        link, receiver = NodeLink(AUTHORITY.issue("a"), {"b": f"127.0.0.1:{port}"}), _Failed()
+        link.open(TERMS.job_id, AB).attach(receiver)
+        found = await receiver.error()
+        assert (type(found), found.party) == (LimitExceeded, "b")
+        await link.close()
+        await server.stop(None)
+
+    run(main())
+
+
+@pytest.mark.parametrize("size", [5 << 20, 40 << 20])
+@pytest.mark.parametrize("sending", AB)
+def test_a_party_that_would_send_too_much_finds_it_first(sending, size, monkeypatch):
+    other = "a" if sending == "b" else "b"
+
+    def swollen(frame):
+        return bytes(size) if frame.lane.endswith("big") else enclose(frame)
+
+    async def main():
+        async with _pair() as (_, _, a, b):
+            monkeypatch.setattr(grpc_stream, "enclose", swollen)
+            sender, receiver = (a, b) if sending == "a" else (b, a)
+            waiting = asyncio.create_task(receiver.lane("big").recv(sending, Note))
+            with pytest.raises(LimitExceeded, match=f"{sending} sent more than 4194304 bytes at once") as found:
+                await sender.lane("big").send(other, Note())
+            assert found.value.party == sending
+            await sender.abort(found.value)
+            with pytest.raises(LimitExceeded, match=f"{sending} sent more than") as told:
+                await waiting
+            assert told.value.party == sending
+
+    run(main())
+
+
+@pytest.mark.parametrize("sending", AB)
+def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending):
+    """Above the limit of gRPC the accepting end cannot know why the stream broke, and must not be blamed for that."""
+    other = "a" if sending == "b" else "b"
+
+    async def main():
+        async with _pair(patience_s=0.5) as (_, opened, a, b):
+            talk = opened[sending].conversations[other]
+            talk._unsent.append(_frame(body=bytes(40 << 20)).SerializeToString())
+            talk._more.set()
+            for session, peer in ((a, "b"), (b, "a")):
+                with pytest.raises((LimitExceeded, PeerError)) as found:
+                    await session.recv(peer, Note)
+                if session.me == "a":  # which dials, and so is told by gRPC
+                    assert (type(found.value), found.value.party) == (LimitExceeded, sending)
+                elif sending == "a":
+                    assert (type(found.value), found.value.party) == (PeerError, "a")
 
     run(main())
 

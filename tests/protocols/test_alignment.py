@@ -310,11 +310,16 @@ def test_all_that_is_opened_is_stated(mode, n):
 
 def test_leakage_as_data():
     said = [line.what for line in leakage("intersection", ("a", "b"), "a", 9)]
-    assert said == ["which of its own rows all parties hold", "that no party holds more than 9 elements"]
+    assert said == ["which of their own rows the other has too", "of the ids: that no party holds more than 9 elements"]
     three = leakage("cardinality", ("a", "b", "c"), "b", None)
     assert [line.who for line in three if line.kind == "count"] == [("b",), ("b",)]
-    (line,) = [line for line in leakage("union", ("a", "b"), "a", 9) if line.kind == "result"]
-    assert "not who else" in line.what
+    for mode in ("intersection", "cardinality", "union"):
+        result, *rest = leakage(mode, ("a", "b", "c"), "a", None)
+        assert result.kind == "result"
+        assert all(line.what.startswith("of the ") or "identifiers" in line.what for line in rest)
+    for parties, whose in (("ab", "whether the other has a row there too"), ("abc", "who else has a row there")):
+        (line,) = [line for line in leakage("union", tuple(parties), "a", 9) if line.kind == "result"]
+        assert line.what == f"at which positions their own rows are, but not {whose}"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------

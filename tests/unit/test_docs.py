@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import tomllib
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 import typer
 
 from comine.__main__ import application
+from jobs.document import ResultDocument
+from jobs.hiding_document import HidingDocument
 from jobs.schema import NAMES
 from jobs.spec import JobSpec
 from link.errors import BY_CODE
@@ -28,6 +31,8 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(`{3,}).*?^\1`*\s*$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
 TOML = re.compile(r"^```toml(?: [^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PROTOCOLS = ROOT / "docs" / "protocols"
 MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
 TASKS = sorted(page.stem for page in (ROOT / "docs" / "tasks").glob("*.md"))
 EXPECTED_TASKS = {
@@ -255,3 +260,61 @@ def test_toml_in_pages_can_be_read_and_whole_jobs_load(page: Path) -> None:
 def test_examples_load(job: Path) -> None:
     spec = JobSpec.load(job)
     assert JobSpec.from_canonical(spec.canonical()) == spec
+
+
+def test_the_frame_for_protocols_runs_and_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (PROTOCOLS / "try.md").read_text(encoding="utf-8")
+    space: dict[str, Any] = {"__name__": "try"}
+    exec(compile("\n".join(PYTHON.findall(page)), "try.md", "exec"), space)
+    assert capsys.readouterr().out == "".join(re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+
+
+def test_the_imports_for_protocols_can_be_made_and_the_snippets_need_no_others() -> None:
+    page = (PROTOCOLS / "try.md").read_text(encoding="utf-8")
+    for line in re.findall(r"`(from [^`]+)`", page):
+        space: dict[str, Any] = {}
+        exec(line, space)
+    told = set(re.findall(r"`(\w+)`", page)) | {
+        alias.name for line in re.findall(r"`(from [^`]+)`", page) for alias in importing(line)
+    }
+    for snippets in PROTOCOLS.glob("*.md"):
+        text = snippets.read_text(encoding="utf-8")
+        blocks = [block for block in PYTHON.findall(text) if "import " not in block]
+        assert not blocks or "(try.md)" in text, snippets.name
+        assert set().union(*map(unbound, blocks)) - told <= {"asyncio"}, snippets.name
+
+
+def importing(line: str) -> list[ast.alias]:
+    (node,) = ast.parse(line).body
+    assert isinstance(node, ast.ImportFrom)
+    return node.names
+
+
+def unbound(code: str) -> set[str]:
+    """The names that a piece of code takes from outside."""
+    names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return {node.id for node in names} - bound - set(dir(builtins))
+
+
+def test_the_overview_of_commands_leads_to_each() -> None:
+    reference = (ROOT / "docs" / "reference-cli.md").read_text(encoding="utf-8")
+    overview = reference.partition("\n## ")[0]
+    assert {name for name in commands() if f"(#{name.replace(' ', '-')})" not in overview} == set()
+
+
+def keys_in(page: str, heading: str) -> set[str]:
+    """The keys of the tables of a section, with all their names."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+def test_keys_of_documents_are_told() -> None:
+    assert set(ResultDocument.model_json_schema()["properties"]) - {"schema"} <= keys_in(
+        "reference-result-folder.md", "`result.json`"
+    )
+    hiding = HidingDocument.model_json_schema()
+    told = keys_in("tasks/rule-hiding.md", "Which method")
+    assert set(hiding["properties"]) | set(hiding["$defs"]["EffectsDocument"]["properties"]) <= told

@@ -37,7 +37,7 @@ from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.blending.curator import noisy_frequencies
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
-from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
@@ -48,7 +48,7 @@ from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.item_names import encoded
 from mining.joint.parameters import MAX_ITEM_BYTES
-from mining.thresholds import minimum_count
+from mining.thresholds import below_floor, minimum_count
 from mining.transactions import Transactions
 
 _MAX_DOCUMENT: Final = 256 << 20
@@ -133,11 +133,7 @@ async def _begin(session: Session, data: Transactions, task: Blending, least_cou
             "the parties that opted in have too few transactions for an estimate; let more parties opt in"
         )
     if task.min_support is not None and minimum_count(task.min_support, run.n_rows) < least_count:
-        raise PolicyDenied(
-            f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the job's "
-            "min_support comes to fewer of all parties' transactions",
-            party=session.me,
-        )
+        raise below_floor(session.me, least_count, "all parties' transactions")
     return run
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from ldp.accounting.central_noise import confident_threshold
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import ConfigurationError
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
@@ -48,7 +48,7 @@ from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.pairs import n_pairs
-from mining.thresholds import minimum_count
+from mining.thresholds import below_floor, minimum_count
 from mining.transactions import Transactions
 
 SLACK: Final = 0.5
@@ -136,11 +136,7 @@ async def _begin(session: Session, rows: int, task: DistributedMining, least_cou
     n_rows, asked = max(1, int(opened)), task.min_support
     min_count = asked if asked is None or isinstance(asked, int) else minimum_count(asked, n_rows)
     if min_count is not None and min_count < least_count:
-        raise PolicyDenied(
-            f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
-            "job's min_support comes to fewer of all parties' transactions",
-            party=session.me,
-        )
+        raise below_floor(session.me, least_count, "all parties' transactions")
     return _Search(session, secrets, task, n_rows, min_count)
 
 

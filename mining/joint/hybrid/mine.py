@@ -37,7 +37,7 @@ from ldp.reports import Reports
 from ldp.sets.baskets import Baskets
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
-from link.errors import InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid import groups
@@ -56,7 +56,7 @@ from mining.joint.hybrid.shuffle import (
     shuffle_next,
 )
 from mining.joint.spent import Spent
-from mining.thresholds import minimum_count
+from mining.thresholds import below_floor, minimum_count
 from mining.transactions import Transactions
 
 MAX_DOCUMENT: Final = 256 << 20  # bytes of candidates or of a result
@@ -280,11 +280,7 @@ def _check_records(
             f"{fewer}"
         )
     if task.min_support is not None and minimum_count(task.min_support, total) < least_count:
-        raise PolicyDenied(
-            f"the policy of {me} asks for a count of at least {least_count} (rule min_count), and the job's "
-            "min_support comes to fewer of all parties' transactions",
-            party=me,
-        )
+        raise below_floor(me, least_count, "all parties' transactions")
 
 
 def _baskets(data: Transactions, catalogue: tuple[str, ...]) -> Baskets:

@@ -94,7 +94,8 @@ def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int
     """Who learns what, in words; arguments as for `openings`."""
     if vertical:
         return [Learned(parties, "membership", "which values occur in each party's columns of the model")]
-    lines = [Learned(parties, "membership", "which values occur in the columns of the model, not at whom")]
+    whose = "and of each that a party does not have itself, that the other does" if len(parties) == 2 else "not at whom"
+    lines = [Learned(parties, "membership", f"which values occur in the columns of the model, {whose}")]
     found = leakage(parties, merger, bound=bound)
     return [*lines, *(Learned(each.who, each.kind, f"of the union of values: {each.what}") for each in found)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crypto.protocols import alignment_disclosure
 from link.disclosure import Declared, Learned
-from mining.joint import progress
+from mining.joint import align, progress
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.parameters import (
     COORDINATOR,
@@ -59,15 +59,16 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         what = "how many of each party's items are in as many of its own rows as a frequent item needs"
         lines.append(Learned(parties, "size", what))
     if task.disclose == "candidates":
-        what = "the support of every candidate, frequent or not"
-        lines.append(Learned(task.learners, "count", what))
+        lines.append(Learned(task.learners, "count", _every_candidate(task)))
     else:
         what = "of a candidate that is not frequent only that it is not: no support, no bound"
         lines.append(Learned(parties, "membership", what))
     if task.disclose == "supports":
         lines.append(Learned(task.learners, "count", "the support of every frequent itemset"))
     elif task.disclose == "frequent":
-        what = "no support of any itemset but of a party's own items"
+        what = "no support of any itemset"
+        if task.mode == "intersection":
+            what += " that spans parties; of an itemset of its own items alone each party counts the support itself"
         lines.append(Learned(parties, "count", what))
     if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
@@ -86,9 +87,16 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
         products = f"any two of {one}, {two} and {three} together can read the columns of all parties"
     else:
         products = "products withstand all other parties together"
-    if task.disclose == "candidates":
-        return products
-    return f"{products}; sums that stay hidden withstand all parties but {first} and {second} together"
+    if task.disclose != "candidates":
+        products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
+    return f"{products}; {align.collusion(parties)}"
+
+
+def _every_candidate(task: VerticalMining) -> str:
+    """Items are counted at home after an intersection; after a union their sums are opened like all others."""
+    if task.mode == "union":
+        return "the support of every candidate, frequent or not; an item that is not has a number there, and no name"
+    return "the support of every frequent item, and of every candidate of two and more items, frequent or not"
 
 
 def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
@@ -96,24 +104,25 @@ def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
         case "ot":
             return []
         case "paillier":
+            whose = "the other" if len(parties) == 2 else "another party"
             what = (
-                "from how long others take to answer, about in how many rows the items of theirs occur, and in how "
-                "many ways together"
+                f"from how long {whose} takes to answer, about in how many rows its items occur, and how many "
+                "different rows these make"
             )
             return [Learned(parties, "count", what)]
     if not is_dealt(task, parties):
-        what = "if any two of them work together, which rows hold which items of all parties"
+        what = "which rows hold which items of all parties, if any two of them work together"
         return [Learned(holders_of(task, parties), "membership", what)]
     first, second = parties
     again = "" if task.rules is None else ", and in frequent itemsets where the job goes on after a failure"
     sizes = (
-        f"as the dealer the number of positions of rows, and at each level how many combinations of items of {first} "
+        f"as the dealer, the number of positions of rows, and at each level how many combinations of items of {first} "
         f"and of {second} occur in candidates across the two{again}"
     )
     return [
         Learned((COORDINATOR,), "size", sizes),
         *(
-            Learned((COORDINATOR, one), "membership", f"if they work together, which rows hold which items of {other}")
+            Learned((COORDINATOR, one), "membership", f"which rows hold which items of {other}, if they work together")
             for one, other in ((first, second), (second, first))
         ),
     ]

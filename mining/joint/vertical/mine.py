@@ -36,7 +36,7 @@ from crypto.protocols.outside_dealer import Dealings
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.two_party import TwoParty, beside
-from link.errors import ConfigurationError, InputDataError, PolicyDenied, ProtocolViolation
+from link.errors import ConfigurationError, InputDataError, ProtocolViolation
 from link.session import Session
 from mining.candidates import join
 from mining.itemsets import Itemsets
@@ -52,7 +52,7 @@ from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.tables import Table
-from mining.thresholds import minimum_count
+from mining.thresholds import below_floor, minimum_count
 
 
 async def mine(
@@ -201,11 +201,7 @@ class _Run:
             )
         min_count = minimum_count(task.min_support, n_rows)
         if min_count < least_count:
-            raise PolicyDenied(
-                f"the policy of {session.me} asks for a count of at least {least_count} (rule min_count), and the "
-                "job's min_support comes to fewer of the common rows",
-                party=session.me,
-            )
+            raise below_floor(session.me, least_count, "the common rows")
         two_party = None
         if task.disclose != "candidates" and session.me in task.compute:
             (peer,) = set(task.compute) - {session.me}

@@ -253,3 +253,9 @@ def test_a_draft_is_as_its_proposal() -> None:
     assert isinstance(record.job, Job)
     assert (record.job.state, record.job.parties) == (State.DRAFT, SPEC.job.parties)
     assert record.job.expires - record.created == pytest.approx(600, abs=2)
+
+
+def test_a_job_expires_no_earlier_than_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for now in (1000.0, 1000.001, 1000.6):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        assert now + 3 <= draft(SPEC, HUB, 3).job.expires < now + 4

@@ -78,7 +78,7 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
         ({**TREE, "decision_tree": None}, 'task = "decision-tree" needs a [decision_tree] table; the table is missing'),
         ({**TREE, "k_means": GROUPS["k_means"]}, 'a [k_means] table needs task = "k-means"'),
         ({**TREE, "itemsets": {"min_support": 2}}, 'an [itemsets] table means nothing with task = "decision-tree"'),
-        (changed(TREE, "decision_tree", attributes=[]), "needs at least 1 entries"),
+        (changed(TREE, "decision_tree", attributes=[]), "needs at least 1 entry"),
         (changed(TREE, "decision_tree", attributes=["age", "ill"]), "names the column 'ill' twice"),
         (changed(TREE, "decision_tree", target="income"), "names the column 'income', of which [columns] says nothing"),
         (changed(TREE, "decision_tree", min_rows=0), "[decision_tree] min_rows"),

@@ -39,6 +39,13 @@ def test_the_computing_parties_are_the_first_two_or_those_that_are_named() -> No
     assert read(trust={"compute": ["south", "north"]}).compute == ("south", "north")
 
 
+@pytest.mark.parametrize("name", ["all", "coordinator", "south"])
+def test_a_single_recipient_needs_no_list(name: str) -> None:
+    alone = read(job={"recipients": name})
+    assert alone.job.recipients == (name,)
+    assert alone.digest == read(job={"recipients": [name]}).digest
+
+
 def test_a_result_without_numbers_has_no_measures() -> None:
     with pytest.raises(ConfigurationError, match="opens no number, so leave out"):
         read(itemsets={"disclose": "frequent"}, rules={"measures": ["lift"]})
@@ -112,7 +119,7 @@ def test_rows_are_aligned_without_mining() -> None:
         ),
         ({"itemsets": {"cuts": {"age": [18, 18]}}}, "must be numbers in ascending order"),
         ({"itemsets": {"cuts": {"age": ["NaN"]}}}, "[itemsets.cuts.age] 0: Input should be a finite number"),
-        ({"itemsets": {"cuts": {"age": []}}}, "[itemsets.cuts] age: needs at least 1 entries"),
+        ({"itemsets": {"cuts": {"age": []}}}, "[itemsets.cuts] age: needs at least 1 entry"),
         ({"itemsets": {"cuts": {"a=b": [1]}}}, "no column of a table may be called 'a=b', with an equals sign"),
         ({"itemsets": {"quantiles": {"age": 1}}}, "[itemsets.quantiles] age: "),
         (
@@ -179,6 +186,10 @@ def test_a_task_needs_its_table() -> None:
         ("job", {"parties": ["north", "North"]}, "is not a name: use 1 to 63 lower-case letters"),
         ("job", {"parties": ["north", "north"]}, "the party 'north' is named twice"),
         ("job", {"recipients": ["west"]}, "the recipient 'west' is neither"),
+        ("job", {"recipients": "west"}, "the recipient 'west' is neither"),
+        ("job", {"recipients": []}, "[job] recipients: needs at least 1 entry"),
+        ("job", {"recipients": ["south", "all", "south"]}, "the recipient 'south' is named twice"),
+        ("job", {"recipients": 3}, "[job] recipients: must be a list"),
         ("job", {"deadline": "soon"}, "must be a duration such as"),
         ("job", {"bogus": 1}, "[job] bogus: is not a known key"),
     ],

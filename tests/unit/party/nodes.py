@@ -236,6 +236,7 @@ async def crash(node: Node) -> None:
     node._audit.close()
     node._store.close()
     node._ledger.close()
+    node._unlock()
     for transport in list(node._link._jobs.values()):
         await transport.crash()
     assert node._server is not None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import socket
 import sqlite3
 import statistics
@@ -280,6 +282,24 @@ def test_what_is_wrong_with_a_node(tmp_path: Path, old: str, new: str, subject: 
     assert finding.status == status
     assert words in finding.sentence
     assert found.fit == (status == "warning")
+
+
+@pytest.mark.usefixtures("federation")
+@pytest.mark.parametrize("there", [True, False])
+def test_a_state_folder_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if there:
+        (tmp_path / "state/north").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    found = examine(tmp_path / "north.toml")
+    assert found.fit
+    monkeypatch.setattr(os, "fsync", full)
+    found = examine(tmp_path / "north.toml")
+    assert not found.fit
+    assert "cannot be written (No space left on device)" in findings(found)["state"].sentence
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.usefixtures("federation")

@@ -173,7 +173,9 @@ def test_a_coordinator_cannot_lower_the_threshold_by_a_false_number_of_rows(tmp_
 def test_a_fraction_below_the_least_count_is_refused_as_in_the_job(tmp_path: Path) -> None:
     async def test(nodes: Nodes) -> None:
         client = nodes.clients["north"]
-        assert (await refused(ask(client, weekly(), 100))).code == "E300"
+        denied = await refused(ask(client, weekly(), 100))
+        assert denied.code == "E300"
+        assert "set min_support to a count of at least 60, or to a larger fraction" in denied.sentence
         assert (await ask(client, weekly(), 300)).sizes.candidates
 
     with_nodes(tmp_path, "exact", test, policy="min_support = 0.1\nmin_count = 60")

@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from jobs.audit.entry import digest_of
 from jobs.audit.events import Ended, HeadLost, LineTorn, NodeStarted, NodeStopped, PlanAsked
@@ -21,7 +23,7 @@ from jobs.audit.verify import check_log
 from link.authority import Authority
 from link.errors import ConfigurationError, ResourceError
 from link.identity import Identity
-from link.trust import Trust
+from link.trust import Trust, fingerprint
 
 AUTHORITY = Authority.create()
 NORTH = AUTHORITY.issue("north")
@@ -220,6 +222,40 @@ def test_a_forged_head_is_not_believed(path: Path):
     head_path(path.with_name("forged")).rename(head_path(path))
     with pytest.raises(ConfigurationError, match="its head is not this party's word"):
         AuditLog.open(path, NORTH)
+
+
+@pytest.mark.parametrize("head", ["there", "lost", "behind"])
+def test_a_log_is_taken_up_after_its_certificate_expired(path: Path, head: str):
+    """A node ran past its certificate, and starts again with a new one."""
+    expiring = AUTHORITY.issue("north", valid_days=1)
+    log = written(path, 1, expiring)
+    behind = head_path(path).read_bytes()
+    log._now = lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+    log.append(NodeStopped())
+    log.close()
+    if head != "there":
+        head_path(path).write_bytes(behind if head == "behind" else b"")
+    written(path, 1).close()
+    found = [finding.entry for finding in check_log(path, TRUST).findings]
+    assert found == ([2] if head != "lost" else [2, 4])  # 4 tells that the head was lost
+    path.write_bytes(b"".join(lines_of(path)[:-1]))
+    with pytest.raises(ConfigurationError, match="and its head tells of entry"):
+        AuditLog.open(path, NORTH)
+
+
+def test_a_log_is_taken_up_after_its_certificate_was_revoked_and_is_pinned_no_more(path: Path, tmp_path: Path):
+    authority = Authority.create()
+    authority.write(tmp_path / "pki")
+    old, new = authority.issue("north"), authority.issue("north")
+    written(path, 1, old).close()
+    authority.revoke(tmp_path / "pki", [x509.load_pem_x509_certificate(old.certificate_pem).serial_number])
+    trust = Trust.load(authority.certificate_pem, tmp_path / "pki" / "ca.crt")
+    pin = fingerprint(x509.load_pem_x509_certificate(new.certificate_pem))
+    pinned = replace(trust, pins={"party/north": frozenset({pin})})
+    log = written(path, 1, replace(new, trust=pinned))
+    head_path(path).write_bytes(b"")
+    log.close()
+    written(path, 1, replace(new, trust=pinned)).close()
 
 
 def test_a_lost_head_is_told(path: Path):

@@ -20,7 +20,9 @@ from link.core import HELLO_LANE, Transport
 from link.disclosure import Ledger, session_key
 from link.errors import ResourceError
 from protos.v1.link_pb2 import Frame
-from tests.unit.jobs.audit.world import DATA, PARTIES, World
+from tests.unit.jobs.audit.world import DATA, PARTIES, World, weekly
+
+PAGE = Path(__file__).parents[4] / "docs" / "tasks" / "audit.md"
 
 
 class _Watched:
@@ -116,8 +118,8 @@ def test_events_have_no_place_for_anything_else():
         read_event("rows", {})
 
 
-def test_a_dispute_over_an_opened_value_is_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The party makes the session's key again and shows that it opened these very values, and no others."""
+def test_each_mac_is_of_the_bytes_that_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Masked or not: whoever had them could show with the session's key that these left, and no others."""
     world = World(tmp_path)
     issued: list[tuple[bytes, int, str, bytes]] = []
     real = Ledger.issue
@@ -144,6 +146,50 @@ def test_a_dispute_over_an_opened_value_is_settled(tmp_path: Path, monkeypatch: 
         assert key.opening_mac(told.session, number, label, changed) != line.mac
         assert key.opening_mac(bytes(32), number, label, opened) != line.mac
     assert len({line.mac for line in told.openings}) == len(told.openings)
+
+
+BASKETS = [["bread", "butter", "milk"], ["bread", "milk"], ["bread", "butter"], ["milk", "butter"]]
+
+
+def documented(tmp_path: Path) -> World:
+    """A job whose files lie where the page of audits looks for them."""
+    (tmp_path / "state").mkdir()
+    world = World(tmp_path / "state")
+    job, ends = world.run(data=dict.fromkeys(PARTIES, BASKETS))
+    world.write_result(tmp_path / "result", weekly(), job, ends)
+    return world
+
+
+def test_a_dispute_is_settled_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The page's own lines, on the log, the key and the result of a job that was run."""
+    documented(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(block, {})
+    assert capsys.readouterr().out == "items: True\nresult: True\n"
+    exec(block.replace('"butter"', '"butler"'), {})
+    assert capsys.readouterr().out == "items: False\nresult: True\n"
+    table = tmp_path / "result" / "itemsets.csv"
+    table.write_text(table.read_text().replace(",9,", ",8,", 1))
+    exec(block, {})
+    assert capsys.readouterr().out == "items: True\nresult: False\n"
+
+
+def test_a_masked_opening_is_not_settled_by_its_value(tmp_path: Path):
+    """What leaves of a sum is masked, so the sum has another MAC, and so has the party's own number."""
+    world = documented(tmp_path)
+    for party in PARTIES:
+        (told,) = (
+            record.event
+            for record in check_log(world.log(party), world.trust).records
+            if isinstance(record.event, ValuesOpened)
+        )
+        assert told.openings[0].label == "rows"
+        for value in (len(BASKETS), len(PARTIES) * len(BASKETS)):
+            claimed = value.to_bytes(told.openings[0].size_bytes, "little")
+            assert world.keys[party].opening_mac(told.session, 0, "rows", claimed) != told.openings[0].mac
 
 
 def test_where_the_log_cannot_be_written_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

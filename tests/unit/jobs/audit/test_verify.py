@@ -12,14 +12,17 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.audit.events import CertificateChanged, Ended, NodeStarted, PlanAsked
+from jobs.audit.entry import line, unsigned_head
+from jobs.audit.events import Approved, CertificateChanged, Ended, NodeStarted, PlanAsked, SessionBegan
 from jobs.audit.log import AuditLog, head_path
 from jobs.audit.place import trust_in
+from jobs.audit.verification import verification
 from jobs.audit.verify import CheckedLog, check_log
 from link.authority import Authority
 from link.errors import ConfigurationError
 from link.trust import Trust
-from tests.unit.jobs.audit.world import World
+from protos.v1.control_pb2 import SignedApproval
+from tests.unit.jobs.audit.world import PARTIES, World
 
 AUTHORITY = Authority.create()
 TRUST = Trust(AUTHORITY.certificate_pem)
@@ -164,9 +167,85 @@ def test_a_log_outlives_its_certificate(tmp_path: Path):
     late = then + dt.timedelta(days=2)
     log._now = lambda: late
     log.append(NodeStarted.now("1.0"))
-    findings = check_log(log.path, TRUST).findings
-    assert {finding.entry for finding in findings} == {2, None}
-    assert "expired" in findings[0].what
+    log.append(NodeStarted.now("1.0"), NodeStarted.now("1.0"))
+    checked = check_log(log.path, TRUST)
+    (finding,) = checked.findings
+    assert (finding.line, finding.entry) == (3, 2)
+    assert finding.what.startswith("entries 2 to 4 were signed after the certificate of north had expired on ")
+    assert "the signature and the chain hold" in finding.what
+    assert [record.late for record in checked.records] == [False, False, True, True, True]
+    assert verification([log.path], [], TRUST).logs[0].entries == 2
+
+
+def test_a_log_goes_on_after_its_certificate(tmp_path: Path):
+    """The next certificate's entries hold; each run of late ones is told once, and a change among them is found."""
+    path = tmp_path / "audit.log"
+    now = dt.datetime.now(dt.UTC)
+    old, new = AUTHORITY.issue("north", valid_days=1), AUTHORITY.issue("north")
+    for identity, late in ((old, False), (old, True), (new, False), (old, True)):
+        log = AuditLog.open(path, identity, now=lambda late=late: now + dt.timedelta(days=2 * late))
+        log.append(NodeStarted.now("1.0"))
+        log.append(NodeStarted.now("1.0"))
+        log.close()
+    found = check_log(path, TRUST).findings
+    assert [finding.entry for finding in found] == [3, 8]
+    assert found[0].what.startswith("entries 3 to 4 were signed after")
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"1.0"', b'"1.1"')
+    path.write_bytes(b"".join(lines))
+    changed = [finding for finding in check_log(path, TRUST).findings if finding.line == 4]
+    assert any("the line was changed, or north did not write it" in finding.what for finding in changed)
+
+
+def test_a_node_whose_clock_ran_slow(tmp_path: Path):
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    log = AuditLog.open(tmp_path / "audit.log", AUTHORITY.issue("north"), now=lambda: then)
+    (finding,) = check_log(log.path, TRUST).findings
+    assert finding.what.startswith("it was signed before the certificate of north begins, on ")
+
+
+def test_a_late_head_vouches_for_no_entry_that_is_not_late(tmp_path: Path):
+    """Whoever has a revoked key can cut a log and sign a head for what is left."""
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=1)
+    north = AUTHORITY.issue("north", valid_days=1)
+    log = AuditLog.open(tmp_path / "audit.log", north, now=lambda: then)
+    log.append(NodeStarted.now("1.0"))
+    last = check_log(log.path, TRUST).records[-1].entry
+    signed = unsigned_head(last.seq, then + dt.timedelta(days=2), last.digest, north.certificate_pem)
+    head_path(log.path).write_bytes(line(signed, north.sign(signed)) + b"\n")
+    (finding,) = check_log(log.path, TRUST).findings
+    assert finding.file == head_path(log.path)
+    assert finding.what.startswith("the head was signed after the certificate of north had expired on ")
+
+
+def test_a_job_in_late_entries(tmp_path: Path):
+    """Own approvals and receipts are late with their entries, which is said once; what they hold is still checked."""
+    world = World(tmp_path)
+    world.logs["north"].close()
+    world.identities["north"] = north = world.authority.issue("north", valid_days=1)
+    late = world.now + dt.timedelta(days=2)
+    world.logs["north"] = log = AuditLog.open(world.log("north"), north, now=lambda: late)
+    job, _ = world.run()
+    (found,) = verification([world.log(party) for party in PARTIES], [], world.trust).findings
+    assert (found.file, found.entry) == (str(log.path), 2)
+    assert found.what.startswith("entries 2 to 10 were signed after the certificate of north had expired on ")
+    forged = SignedApproval.FromString(world.approvals["north"].SerializeToString())
+    forged.approval = world.approvals["south"].approval
+    log.append(Approved.of(forged, job, "policy"))
+    checked = check_log(log.path, world.trust)
+    assert [finding.entry for finding in checked.findings] == [2, 11]
+    assert checked.findings[1].what.startswith("the signature of north is wrong")
+
+
+@pytest.mark.parametrize(("days", "accused"), [(0, 2), (2000, 0)])
+def test_a_late_entry_accuses_nobody(tmp_path: Path, days: int, accused: int):
+    """Whoever has a revoked key could write of sessions that never were."""
+    begun = SessionBegan(job=bytes(32), session=bytes(32), attempt=1, parties=PARTIES)
+    world = World(tmp_path)
+    world.now += dt.timedelta(days=days)
+    world.logs["north"].append(begun)
+    told = [found.what for found in verification([*map(world.log, PARTIES)], [], world.trust).findings]
+    assert sum(" lacks session " in what for what in told) == accused
 
 
 def test_a_revocation_takes_nothing_from_what_was_signed_before(tmp_path: Path):
@@ -182,9 +261,13 @@ def test_a_revocation_takes_nothing_from_what_was_signed_before(tmp_path: Path):
     assert check_log(log.path, trust).findings == ()
     log._now = lambda: then + dt.timedelta(minutes=2)
     log.append(NodeStarted.now("1.0"))
-    findings = check_log(log.path, trust).findings
-    assert {finding.entry for finding in findings} == {2, None}
-    assert "revoked" in findings[0].what
+    (finding,) = check_log(log.path, trust).findings
+    assert finding.entry == 2
+    assert finding.what.startswith("it was signed after the certificate of north was revoked on ")
+    assert "not to be trusted" in finding.what
+    assert (
+        check_log(log.path, Trust(authority.certificate_pem)).findings == ()
+    )  # without the list nothing is known of it
 
 
 def test_a_foreign_log_is_not_believed(tmp_path: Path):

@@ -1,0 +1,45 @@
+"""A plan, as Python holds it: that of `comine job plan`, which shows itself in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+import jobs.plan
+from jobs.report.text import visible
+
+
+class Plan(jobs.plan.Plan):
+    """What a job is expected to cost each party and what it discloses, in the form `comine.plan/1`."""
+
+    def __repr__(self) -> str:
+        from coordinator.cli.plan import in_all
+
+        return f"Plan({self.job!r}, {in_all(self)})"
+
+    def _repr_html_(self) -> str:
+        from coordinator.cli.plan import costs, in_all, told
+
+        heads, rows = costs(self)
+        body = "".join(_row("td", row) for row in rows)
+        return "".join(
+            (
+                f"<div><b><bdi>{_text(self.job)}</bdi></b> is expected to cost</div>",
+                f"<table><thead>{_row('th', heads)}</thead><tbody>{body}</tbody></table>",
+                f"<div>{_text(in_all(self))}; strategy {_text(self.strategy)}.</div>",
+                *(_folded(title, sentences) for title, sentences in told(self).items()),
+            )
+        )
+
+
+def _row(cell: str, texts: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{_text(text)}</{cell}>' for text in texts)}</tr>"
+
+
+def _folded(title: str, sentences: Iterable[str]) -> str:
+    lines = "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+    return f"<details><summary>{_text(title)}</summary><ul>{lines}</ul></details>"
+
+
+def _text(text: str) -> str:
+    return html.escape(visible(text))

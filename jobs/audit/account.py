@@ -1,0 +1,181 @@
+"""Holds a result folder against what follows from the job's proposal and from the result that the parties signed.
+
+The folder's account and tables are made again by the code that writes them, and compared with what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.audit.signed_result import SignedResult
+from jobs.document import ResultDocument, document
+from jobs.findings import Result
+from jobs.hybrid_parameters import is_estimated
+from jobs.model_document import MODEL_FILE
+from jobs.spec import JobSpec
+from jobs.tables import csv_chunks
+from jobs.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, PARTIES, RELEASE_PARQUET
+from link.version import software_version
+
+UNCHECKED: Final = (
+    "report.html",
+    "plan and software in result.json",
+    "what certificate.json of a release leaves out",
+)
+_ACCOUNT: Final = frozenset({"result.json", "report.html"})
+_OF_PROPOSAL: Final = {"job": "name of the job", "task": "task"}
+_OF_RESULT: Final = ("n_itemsets", "n_rules", "counted", "estimated", "privacy")
+_WORDED: Final = {"disclosure": "disclosure statement", "engine_reason": "reason for its engine"}
+_PRINTED: Final = ("model", "itemsets", "rules")
+_MOST_SHOWN: Final = 60  # characters of a value in a finding
+
+
+def account_problems(result: ResultDocument, signed: SignedResult) -> Iterator[str]:
+    """What `result.json` and the tables say that does not follow from the proposal and the signed result.
+
+    Args:
+        result: The folder's account.
+        signed: The job, and the result as far as the parties signed it; all releases have been held against it.
+
+    Raises:
+        ConfigurationError: The rules are too many to be found again.
+    """
+    yield from _strange_files(signed)
+    again = _again(result, signed)
+    yield from _proposed(result, again)
+    if signed.is_known:
+        yield from _sizes(result, again)
+        yield from _tables(signed, again)
+
+
+def _again(result: ResultDocument, signed: SignedResult) -> Result:
+    """The result as it must have been before it was written; what is compared elsewhere is taken from `result`."""
+    mined, estimated = signed.mined, signed.estimated
+    found = None if mined is None else mined.itemsets
+    return Result(
+        signed.spec,
+        bytes.fromhex(result.job_id),
+        bytes.fromhex(result.session_id),
+        result.n_rows,
+        result.strategy,
+        {},
+        {},
+        found if estimated is None else estimated.itemsets.rounded(),
+        None if mined is None else mined.rules,
+        positions=result.positions,
+        estimated=estimated,
+    )
+
+
+def _proposed(result: ResultDocument, again: Result) -> Iterator[str]:
+    """What follows from the proposal alone."""
+    told, must = _plain(result), document(_without_result(again))
+    for key, name in _OF_PROPOSAL.items():
+        if told[key] != must[key]:
+            yield f"its {name} is {_shown(told[key])}, and that of the proposal is {_shown(must[key])}"
+    for key, name in _WORDED.items():
+        if told[key] != must[key]:
+            yield f"its {name} is not the one that follows from the proposal{_other_version(result)}"
+    if result.seed is not None:
+        yield "it names a seed, which only a simulation has"
+    for key in _PRINTED:
+        if told[key] is not None:
+            yield f"it holds '{key}' itself, which no result folder does and nobody has signed"
+
+
+def _sizes(result: ResultDocument, again: Result) -> Iterator[str]:
+    """What follows from the signed result."""
+    told, must = _plain(result), document(again)
+    for key in _OF_RESULT:
+        if told[key] != must[key]:
+            yield f"its {key} is {_shown(told[key])}, and {_shown(must[key])} follows from what the parties signed"
+
+
+def _tables(signed: SignedResult, again: Result) -> Iterator[str]:
+    source = "estimates" if signed.estimated is not None else "itemsets"
+    for name, table in (("itemsets", again.itemsets_table), ("rules", again.rules_table)):
+        if table is None:
+            continue
+        written = _csv(table)
+        for path in (signed.folder / f"{name}.csv", signed.folder / f"{name}.parquet"):
+            if path.name in signed.spoiled:
+                continue
+            if not path.exists():
+                yield f"{path.name} is missing, and the job gives it"
+                continue
+            try:
+                same = path.read_bytes() == written if path.suffix == ".csv" else _holds(path, table, written)
+            except (OSError, ValueError, pa.ArrowException) as error:
+                yield f"{path.name} cannot be read ({type(error).__name__})"
+                continue
+            if not same:
+                yield f"{path.name} does not hold what follows from the {source} that the parties signed"
+
+
+def _holds(path: Path, table: pa.Table, written: bytes) -> bool:
+    """Whether a Parquet file holds a table; cells are compared as text, since no NaN equals itself."""
+    read = pq.ParquetFile(path).read()
+    return bool(read.schema.equals(table.schema)) and _csv(read) == written
+
+
+def _csv(table: pa.Table) -> bytes:
+    return b"".join(csv_chunks(table))
+
+
+def _strange_files(signed: SignedResult) -> Iterator[str]:
+    """Files of a result folder that this job does not give to whoever holds this one."""
+    for name in sorted((FILES | {PARTIES}) - _ACCOUNT - _files(signed.spec, signed=signed.signed)):
+        if (signed.folder / name).exists():
+            yield f"{name} is in the folder, and nobody has signed it: this job gives none here"
+
+
+def _files(spec: JobSpec, *, signed: bool) -> frozenset[str]:
+    """The files that hold a job's result, where its parties signed one."""
+    if not signed:
+        return frozenset()
+    if spec.anonymizes:
+        return frozenset({"release.csv", RELEASE_PARQUET, JOINT_RELEASE, "certificate.json"})
+    if spec.trains:
+        return frozenset({MODEL_FILE})
+    if not spec.mines:
+        return frozenset()
+    names = {"itemsets.csv", "itemsets.parquet"}
+    if spec.rules is not None:
+        names |= {"rules.csv", "rules.parquet"}
+    return frozenset(names | ({ESTIMATES_FILE} if is_estimated(spec) else set()))
+
+
+def _without_result(again: Result) -> Result:
+    return Result(
+        again.spec,
+        again.job_id,
+        again.session_id,
+        again.n_rows,
+        again.strategy,
+        {},
+        {},
+        None,
+        positions=again.positions,
+    )
+
+
+def _plain(result: ResultDocument) -> dict[str, Any]:
+    return result.model_dump(mode="json", by_alias=True)
+
+
+def _other_version(result: ResultDocument) -> str:
+    """The words may be those of another version; whoever changed the folder may have written that, too."""
+    wrote, reads = result.software.comine, software_version()
+    if wrote == reads:
+        return ""
+    return f" in the words of comine {reads}; it says that comine {wrote} wrote it: verify it with that version, too"
+
+
+def _shown(value: object) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -1,0 +1,44 @@
+"""What a person is told who decides on a job that awaits no decision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from link.errors import UsageError
+from party.consent import Consent
+from party.store import Store
+from protos.v1.control_pb2 import JobState
+from tests.unit.party.test_store import record
+
+
+@pytest.mark.parametrize(
+    ("state", "by", "words"),
+    [
+        ("APPROVED", "Nora North", "was approved by Nora North"),
+        ("APPROVED", "policy", "was approved by the policy"),
+        ("DENIED", "Nora North", "was denied by Nora North"),
+        ("RUNNING", "Nora North", "is running"),
+        ("RELEASING", "policy", "is running"),
+        ("SUCCEEDED", "Nora North", "has succeeded"),
+        ("FAILED", "policy", "has failed"),
+        ("CANCELLED", "", "was cancelled"),
+        ("EXPIRED", "", "has expired"),
+    ],
+)
+def test_a_job_that_cannot_be_decided_any_more(tmp_path: Path, state: str, by: str, words: str) -> None:
+    store = Store.open(tmp_path / "node.db")
+    job = record(state=JobState.Value(state), decided_by=by)
+    store.add(job)
+    me = SimpleNamespace(name="north")
+    consent = Consent(cast(Any, None), cast(Any, me), store, cast(Any, None), now=lambda: 1500.0)
+    sentence = f"the job {'01' * 6} {words}; only jobs that await approval can be approved or denied"
+    with pytest.raises(UsageError) as approved:
+        consent.approve(job, "alice")
+    with pytest.raises(UsageError) as denied:
+        consent.deny(job, "alice", "no")
+    assert approved.value.message == denied.value.message == sentence
+    store.close()
