@@ -8,10 +8,12 @@ import grpc
 
 from link.identity import Identity
 
-_MAX_MESSAGE_BYTES: Final = 8 << 20  # above MAX_ENVELOPE_BYTES, so that an envelope too long is told from a cut stream
+# Far above MAX_ENVELOPE_BYTES, so that who gets an envelope that is too long can read it, and name its sender. What is
+# longer than this is cut off by gRPC, which bounds the memory that a caller can take: the accepting end then sees a
+# stream that breaks and no more, and the calling end gets RESOURCE_EXHAUSTED.
+_MAX_MESSAGE_BYTES: Final = 16 << 20
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),

@@ -45,6 +45,7 @@ class Conversation:
 
     Args:
         job_id: The job.
+        me: This party.
         peer: The other party, as its certificate names it.
         patience_s: Seconds without a stream that are put up with.
         receiver: Takes inbound frames, and the error that ends the session.
@@ -56,9 +57,9 @@ class Conversation:
         at_peace: Whether one of the two has left after the other got all its frames.
     """
 
-    def __init__(self, job_id: bytes, peer: str, patience_s: float, receiver: Receiver) -> None:
+    def __init__(self, job_id: bytes, me: str, peer: str, patience_s: float, receiver: Receiver) -> None:
         self.peer, self.trouble = peer, ""
-        self._job_id, self._patience_s, self._receiver = job_id, patience_s, receiver
+        self._job_id, self._me, self._patience_s, self._receiver = job_id, me, patience_s, receiver
         self._unsent: deque[bytes] = deque()
         self._unacknowledged: deque[bytes] = deque()
         self.acknowledged = self._pending_bytes = 0
@@ -83,10 +84,15 @@ class Conversation:
         """Accepts a frame; waits while more than `WINDOW_BYTES` are not acknowledged.
 
         Frames to a peer that has left or was lost are dropped: the session has been told.
+
+        Raises:
+            LimitExceeded: The peer would refuse the frame, which is this party's fault and not the peer's.
         """
         if self.over:
             return
         envelope = enclose(frame)
+        if len(envelope) > MAX_ENVELOPE_BYTES:
+            raise too_long(self._me)
         self._unsent.append(envelope)
         self._pending_bytes += len(envelope)
         self._more.set()
@@ -301,11 +307,16 @@ def parse(message: bytes, peer: str) -> Envelope:
         ProtocolViolation: It is not one, or too long.
     """
     if len(message) > MAX_ENVELOPE_BYTES:
-        raise LimitExceeded(f"{peer} sent an envelope of more than {MAX_ENVELOPE_BYTES} bytes", party=peer)
+        raise too_long(peer)
     try:
         return Envelope.FromString(message)
     except DecodeError:
         raise MalformedMessage(f"{peer} sent an envelope that cannot be read", party=peer) from None
+
+
+def too_long(sender: str) -> LimitExceeded:
+    """The error of an envelope that is too long: its sender's fault, whoever finds out."""
+    return LimitExceeded(f"{sender} sent more than {MAX_ENVELOPE_BYTES} bytes at once", party=sender)
 
 
 def enclose(frame: Frame) -> bytes:

@@ -19,9 +19,9 @@ from typing import Any, Final, cast
 import grpc
 
 from link.core import Receiver, printable
-from link.errors import ComineError, IdentityError, LimitExceeded, PeerError
+from link.errors import ComineError, IdentityError, PeerError
 from link.grpc_channel import dial
-from link.grpc_stream import MAX_ENVELOPE_BYTES, Conversation, Duplex, parse
+from link.grpc_stream import Conversation, Duplex, parse, too_long
 from link.identity import Identity, check_peer
 from protos.v1.link_pb2 import Envelope, Frame, Resume
 
@@ -186,7 +186,8 @@ class GrpcTransport:
     def attach(self, receiver: Receiver) -> None:
         """Begins to dial and to accept; `receiver` takes what comes."""
         for peer in self._others:
-            self.conversations[peer] = Conversation(self._job_id, peer, self._link.patience_s, receiver)
+            me, patience_s = self._link.identity.name, self._link.patience_s
+            self.conversations[peer] = Conversation(self._job_id, me, peer, patience_s, receiver)
         self._link.began(self._job_id, self)
         for peer, conversation in self.conversations.items():
             if self._link.identity.name < peer:
@@ -238,10 +239,9 @@ class GrpcTransport:
 
     async def _explain(self, conversation: Conversation, call: grpc.aio.Call) -> None:
         """Notes why a stream broke, and ends the session where dialling again cannot help."""
-        peer, address = conversation.peer, self._link.addresses[conversation.peer]
+        me, peer, address = self._link.identity.name, conversation.peer, self._link.addresses[conversation.peer]
         code, details = await cast(Awaitable[grpc.StatusCode], call.code()), str(await call.details() or "")
         if code is grpc.StatusCode.PERMISSION_DENIED:
-            me = self._link.identity.name
             conversation.fail(
                 IdentityError(
                     f"{peer} refused {me} ({printable(details)}); check the certificate of {me}, and that both have "
@@ -259,7 +259,7 @@ class GrpcTransport:
                 )
             )
         elif code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
-            conversation.fail(LimitExceeded(f"{peer} sent more than {MAX_ENVELOPE_BYTES} bytes at once", party=peer))
+            conversation.fail(too_long(me if "SERVER: Received" in details else peer))  # else it is this end's limit
         elif code is grpc.StatusCode.NOT_FOUND:
             conversation.trouble = f"its node at {address} does not have the job"
         elif "Connection refused" in details:

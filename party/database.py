@@ -80,19 +80,48 @@ def alone(connection: sqlite3.Connection) -> Iterator[None]:
 def locked(path: Path) -> int:
     """An open file beside a database, whose lock keeps other processes away while it is open.
 
+    The lock ends with the process, however that ends.
+
     Raises:
         ConfigurationError: Another process holds it.
-        ResourceError: It cannot be opened.
+        ResourceError: It cannot be opened, or not be locked.
     """
     beside = path.with_suffix(".lock")
     make_private(beside)
     lock = os.open(beside, os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(lock)
-        raise ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir") from None
+        raise in_use(path) from None
+    except OSError as error:
+        os.close(lock)
+        raise ResourceError(
+            f"{beside} cannot be locked ({error.strerror}); keep [party] state_dir on a disk of this machine"
+        ) from None
     return lock
+
+
+def in_use(path: Path) -> ConfigurationError:
+    """The error of a database that another process has locked."""
+    return ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir")
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock beside a database; makes no file."""
+    try:
+        beside = os.open(path.with_suffix(".lock"), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(beside, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(beside)
+    return False
 
 
 def prepare(connection: sqlite3.Connection, path: Path, what: str, tables: str, application: int, version: int) -> None:

@@ -8,6 +8,7 @@ import datetime as dt
 import errno
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,17 @@ from jobs.federation import Federation
 from link.errors import ComineError
 from link.identity import Identity
 from party.config import PartyConfig
+from party.database import in_use, is_locked
 from party.dataset_check import DatasetCheck, check_dataset
 from party.identity import check_identity
+from party.node_database import FILE
 from party.privacy_budget import NAMES, short
 from party.shared_sources import check_sources
 
 Status = Literal["ok", "warning", "problem"]
 
 SOON_DAYS: Final = 30
+PROBE_BYTES: Final = 64 << 10  # written to the state folder and removed: a node that starts writes about as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,8 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         findings += _certificate(identity)
     except ComineError as error:
         findings.append(Finding("certificate", "problem", _bare(error)))
-    findings += [_port(config, party_toml), _state(config.party.state_dir), *_privacy(config), *_releases(config)]
+    port, running = _port(config, party_toml)
+    findings += [port, _state(config.party.state_dir, running), *_privacy(config), *_releases(config)]
     datasets = (
         check_dataset(dataset, config.policy_of(dataset.name), show_items=show_items) for dataset in config.dataset
     )
@@ -145,7 +150,8 @@ def _certificate(identity: Identity) -> Iterator[Finding]:
         yield Finding("certificate", "warning", identity.trust.warning)
 
 
-def _port(config: PartyConfig, party_toml: Path) -> Finding:
+def _port(config: PartyConfig, party_toml: Path) -> tuple[Finding, bool]:
+    """What is found out about the port, and whether this very node runs there already."""
     listen, name = config.party.listen, config.party.name
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -155,15 +161,18 @@ def _port(config: PartyConfig, party_toml: Path) -> Finding:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except socket.gaierror as error:
-        return Finding("port", "problem", f"{host} cannot be looked up ({error.strerror}); change [party] listen")
+        sentence = f"{host} cannot be looked up ({error.strerror}); change [party] listen"
+        return Finding("port", "problem", sentence), False
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             reason = os.strerror(error.errno or 0)
-            return Finding("port", "problem", f"{name} cannot listen at {listen} ({reason}); change [party] listen")
+            sentence = f"{name} cannot listen at {listen} ({reason}); change [party] listen"
+            return Finding("port", "problem", sentence), False
         if _answers(party_toml):
-            return Finding("port", "ok", f"{name} is running already, at {listen}")
-        return Finding("port", "problem", f"another process holds {listen}; stop that process or change [party] listen")
-    return Finding("port", "ok", f"{listen} is free")
+            return Finding("port", "ok", f"{name} is running already, at {listen}"), True
+        sentence = f"another process holds {listen}; stop that process or change [party] listen"
+        return Finding("port", "problem", sentence), False
+    return Finding("port", "ok", f"{listen} is free"), False
 
 
 def _privacy(config: PartyConfig) -> Iterator[Finding]:
@@ -209,15 +218,35 @@ def _answers(party_toml: Path) -> bool:
     return True
 
 
-def _state(folder: Path) -> Finding:
+def _state(folder: Path, running: bool) -> Finding:
+    """Whether the node can have its state folder.
+
+    Args:
+        folder: The folder.
+        running: Whether this very node runs already, and so has it.
+    """
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not nearest.is_dir():
         reason = "it is not a folder" if nearest == folder else f"{nearest} is not a folder"
-    elif not os.access(nearest, os.W_OK | os.X_OK):
-        reason = os.strerror(errno.EACCES)
+    elif fault := _write_fault(nearest):
+        reason = fault
+    elif not running and is_locked(folder / FILE):
+        return Finding("state", "problem", _bare(in_use(folder / FILE)))
     else:
         made = "can be written" if nearest == folder else "can be made"
         return Finding("state", "ok", f"the state folder {folder} {made}")
     return Finding(
         "state", "problem", f"the state folder {folder} cannot be written ({reason}); change [party] state_dir"
     )
+
+
+def _write_fault(folder: Path) -> str:
+    """Why nothing can be written to a folder, by trying it; empty where it can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            if probe.write(bytes(PROBE_BYTES)) < PROBE_BYTES:
+                return os.strerror(errno.ENOSPC)
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

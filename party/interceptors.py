@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from link.errors import (
     ComineError,
@@ -19,6 +20,7 @@ from link.errors import (
     IdentityError,
     InternalError,
     JobCancelled,
+    MalformedMessage,
     PeerError,
     PolicyDenied,
     ProtocolViolation,
@@ -99,6 +101,23 @@ def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> Non
     raise IdentityError(f"{me} answers this to {who} only, and {name} is a {role}", party=me)
 
 
+class _Unreadable:
+    """Stands for a request that is none: who sent it, and whether they may, is known only behind the gate."""
+
+
+_UNREADABLE: Final = _Unreadable()
+
+
+def _lenient(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def deserialize(data: bytes) -> Any:
+        try:
+            return deserializer(data)
+        except DecodeError:
+            return _UNREADABLE
+
+    return deserialize
+
+
 class Gate(grpc.aio.ServerInterceptor):
     """Lets only callers of the right role with a good certificate in, and translates what methods raise.
 
@@ -120,14 +139,14 @@ class Gate(grpc.aio.ServerInterceptor):
             return handler
         allowed = ROLES[service].get(call, frozenset())
         wire = {
-            "request_deserializer": handler.request_deserializer,
+            "request_deserializer": _lenient(handler.request_deserializer),
             "response_serializer": handler.response_serializer,
         }
         if handler.request_streaming and not handler.response_streaming:
-            unary = self._watched(handler.stream_unary)
+            unary = self._watched(call, handler.stream_unary)
             return grpc.stream_unary_rpc_method_handler(self._unary(call, allowed, unary), **wire)
         if handler.request_streaming:
-            stream = self._watched(handler.stream_stream)
+            stream = self._watched(call, handler.stream_stream)
             return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, stream), **wire)
         if handler.response_streaming:
             return grpc.unary_stream_rpc_method_handler(self._stream(call, allowed, handler.unary_stream), **wire)
@@ -138,7 +157,7 @@ class Gate(grpc.aio.ServerInterceptor):
     ) -> Callable[..., Awaitable[Any]]:
         async def guarded(request: Any, context: Context) -> Any:
             async with self._translated(call, context):
-                self._admit(allowed, context)
+                self._check_readable(call, request, self._admit(allowed, context))
                 return await method(request, context)
 
         return guarded
@@ -148,22 +167,30 @@ class Gate(grpc.aio.ServerInterceptor):
     ) -> Callable[..., AsyncIterator[Any]]:
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
             async with self._translated(call, context):
-                self._admit(allowed, context)
+                self._check_readable(call, request, self._admit(allowed, context))
                 async for response in method(request, context):
                     yield response
 
         return guarded
 
-    def _admit(self, allowed: frozenset[Role], context: Context) -> None:
-        _check_role(allowed, *check_peer(self._trust, context.auth_context()), self._me)
+    def _admit(self, allowed: frozenset[Role], context: Context) -> str:
+        """The name of a caller who may call."""
+        role, name = check_peer(self._trust, context.auth_context())
+        _check_role(allowed, role, name, self._me)
+        return name
 
-    def _watched(self, method: Callable[..., T]) -> Callable[..., T]:
+    def _check_readable(self, call: str, request: object, caller: str) -> None:
+        if request is _UNREADABLE:
+            raise MalformedMessage(f"{caller} sent {self._me} a request for {call} that cannot be read", party=caller)
+
+    def _watched(self, call: str, method: Callable[..., T]) -> Callable[..., T]:
         """The method, of a stream of requests that ends when the certificate of its sender is revoked."""
 
         async def admitted(messages: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
             caller = context.auth_context()
             async for message in messages:
-                check_peer(self._trust, caller)
+                _, name = check_peer(self._trust, caller)
+                self._check_readable(call, message, name)
                 yield message
 
         return lambda messages, context: method(admitted(messages, context), context)

@@ -4,7 +4,8 @@
     levels    what the levels of jobs that can go on have disclosed
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
 
-The node and the command line use the file at the same time.
+The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
+which stands for all that is in the state folder.
 """
 
 from __future__ import annotations

@@ -24,11 +24,13 @@ from link.executor import ThreadExecutor
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
+from link.identity import Identity
 from link.version import software_version
 from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
+from party.database import locked
 from party.estimate import Estimates
 from party.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.frequency.service import FrequencyService
@@ -69,7 +71,8 @@ class Node:
         patience_s: Seconds for which a peer may be away before it counts as lost.
 
     Raises:
-        ConfigurationError: The federation file is wrong, or does not know this party.
+        ConfigurationError: The federation file is wrong, or does not know this party; or another node uses the state
+            folder.
         IdentityError: The certificate is not this party's, or not valid.
         ResourceError: The state folder cannot be written.
     """
@@ -84,6 +87,17 @@ class Node:
         self._sources = Sources(config.dataset, self._executor)
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
+        self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
+        try:
+            self._open(config, federation, identity, state)
+        except BaseException:
+            self._unlock()
+            raise
+        self._credentials = server_credentials(identity)
+        self._server: grpc.aio.Server | None = None
+
+    def _open(self, config: PartyConfig, federation: Federation, identity: Identity, state: Path) -> None:
+        log = self._log
         self._store = Store.open(state / FILE)
         self._ledger = Ledger.open(state / FILE)
         self._stock = StockFile.open(state / STOCK_FILE, log)
@@ -119,14 +133,12 @@ class Node:
         self._anonymization = AnonymizationService(
             config.dataset, state, self.name, self._sources, self._executor, self._audit, log
         )
-        self._credentials = server_credentials(identity)
-        self._server: grpc.aio.Server | None = None
 
     async def start(self) -> str:
         """Begins to answer, and returns the address.
 
         Raises:
-            ResourceError: The port is taken.
+            ResourceError: The port is taken, or the audit log cannot be written.
         """
         server = grpc.aio.server(
             interceptors=[Gate(self._link.identity, self._log)],
@@ -148,8 +160,11 @@ class Node:
                 f"{self.name} cannot listen at {self._listen}: another process holds the port, or the address is not "
                 "this machine's; stop that process or change [party] listen"
             ) from None
+        try:
+            await self._audit.record(NodeStarted.now(software_version()))
+        except ResourceError as error:  # who starts the node is no stranger, and looks at its log while reading this
+            raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
         self._server = server
-        await self._audit.record(NodeStarted.now(software_version()))
         await self.host.recover()
         await self._frequency.start()
         await self._shuffler.start()
@@ -185,6 +200,12 @@ class Node:
         self._shuffler.close()
         self._anonymization.close()
         self._audit.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
         for service in ("", *SERVICES):

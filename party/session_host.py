@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from crypto.primitives.randomness import Randomness
@@ -76,6 +76,7 @@ class SessionHost:
         self._me = room.identity.name
         self._jobs: dict[bytes, Job] = {}
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
+        self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._restocking = Restocking(room.lists, lambda: not (self.running or self._closing), room.log)
@@ -231,6 +232,8 @@ class SessionHost:
         if job.task is None:
             await self._end(job, CANCELLED, cancelled)
             return
+        if (transport := self._transports.get(job.id)) is not None:
+            self._keep(self._tell_peers(job, cancelled, transport))  # before the session does, which knows no reason
         job.task.cancel()
         _, unfinished = await asyncio.wait({job.task}, timeout=CANCEL_S)
         if unfinished:
@@ -292,9 +295,13 @@ class SessionHost:
         self._forget_stale()
         self._notice(job)
         if job.task is None and not job.over and not self._closing:
-            task = asyncio.create_task(self._end(job, EXPIRED, self._expired()))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._keep(self._end(job, EXPIRED, self._expired()))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does something beside what is done now."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _expired(self) -> DeadlineExceeded:
         return DeadlineExceeded(
@@ -329,7 +336,7 @@ class SessionHost:
         except ComineError as error:
             await self._end(job, FAILED, error)
             return
-        job.costs = transport.costs
+        job.costs, self._transports[job.id] = transport.costs, transport
         try:
             await self._take_part(job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:
@@ -339,6 +346,7 @@ class SessionHost:
             finally:
                 await self._end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
         finally:
+            del self._transports[job.id]
             await transport.close()
 
     async def _take_part(
@@ -405,7 +413,7 @@ class SessionHost:
     async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
         """Makes sure that peers hear of the end, also where there was no session to tell them."""
         if not transport.aborted:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, ComineError):
                 async with asyncio.timeout(ABORT_S):
                     await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
 

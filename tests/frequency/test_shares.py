@@ -91,7 +91,7 @@ def test_collections_without_these_tables_keep_their_form() -> None:
         ({"budget": {"series": "x"}, "window": HOURS}, "[budget] series: Input should be 'uniform', 'geometric'"),
         ({"budget": {"series": "uniform"}, "window": HOURS}, '[window] periods: series = "uniform" needs them'),
         ({"budget": {"series": "by-error"}, "window": HOURS}, "needs errors, one for each window"),
-        ({"budget": {"series": "by-error", "errors": []}, "window": HOURS}, "needs at least 1 entries"),
+        ({"budget": {"series": "by-error", "errors": []}, "window": HOURS}, "needs at least 1 entry"),
         ({"budget": {"series": "by-error", "errors": [0]}, "window": HOURS}, "a positive finite error"),
         ({"budget": {"series": "taylor", "ratio": 0.5}, "window": HOURS}, 'ratio needs series = "geometric"'),
         ({"budget": {"series": "geometric", "ratio": 1}, "window": HOURS}, "lies between 0 and 1"),

@@ -48,7 +48,7 @@ def spec(model: dict[str, Any], **more: Any) -> AnonymizeSection:
         ({"columns": {"age": []}}, "names nothing"),
         ({"columns": {"age": ["identifiers"]}}, "Input should be"),
         ({"min_k": 1}, "greater than or equal to 2"),
-        ({"min_k": "5"}, "valid integer"),
+        ({"min_k": "5"}, "must be a whole number"),
         ({"algorithms": []}, "names nothing"),
         ({"algorithms": ["optimal", "optimal"]}, "names something twice"),
         ({"kinds": {"name": {"kind": "code"}}}, "kinds describes the column 'name'"),
