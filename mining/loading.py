@@ -71,6 +71,7 @@ def load_transactions(
     _check_no_query(query, format)
     path = Path(source)
     if format == "parquet":
+        _check_no_separator(separator, format)
         return table_sources.from_parquet(existing(path), id_column, item_column)
     if format == "basket":
         if separator is not None and (not separator or "\n" in separator or "\r" in separator):
@@ -122,6 +123,7 @@ def load_table(
     _check_no_query(query, format)
     path = Path(source)
     if format == "parquet":
+        _check_no_separator(separator, format)
         return table_readers.table_from_parquet(existing(path), id_columns)
     return table_readers.table_from_csv(read_text(path), _csv_separator(separator), id_columns, path)
 
@@ -129,6 +131,11 @@ def load_table(
 def _check_no_query(query: str | None, data_format: str) -> None:
     if query is not None:
         raise ConfigurationError(f'A query is only for sources of format "sql", not "{data_format}".')
+
+
+def _check_no_separator(separator: str | None, data_format: str) -> None:
+    if separator is not None:
+        raise ConfigurationError(f'A separator means nothing to a source of format "{data_format}"; leave it out.')
 
 
 def _csv_separator(separator: str | None) -> str:

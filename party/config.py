@@ -108,6 +108,8 @@ class DatasetSection(TomlTable):
             raise ValueError('the URL of a database needs format = "sql" and a query')
         if self.separator is not None and self.format in ("parquet", "sql"):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
+        if self.separator is not None and self.format != "basket" and len(self.separator) != 1:
+            raise ValueError(f'separator must be one character with format = "{self.format}"')
         if self.queries is not None and self.kind != "table":
             raise ValueError('[dataset.queries] needs kind = "table"')
         if self.anonymization is not None and self.kind != "table":

@@ -57,7 +57,8 @@ def simulate(
     if out is not None:
         check_result_folder(out)
     kind = needed_kind(spec)
-    data_format = data_format or ("csv" if kind == "table" else "basket")
+    if data_format is None:
+        data_format = "csv" if kind == "table" else "basket"
     data = load_data(sources, kind, data_format, separator, default_ids(spec) if ids is None else ids)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))

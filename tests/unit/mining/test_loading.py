@@ -305,3 +305,10 @@ def test_all_formats_agree_byte_for_byte(tmp_path, database):
         assert rows(load_transactions(tmp_path / form, form)) == expected, form
     pq.write_table(pa.table({"x": pa.array(database, pa.list_(pa.string()))}), tmp_path / "parquet")
     assert rows(load_transactions(tmp_path / "parquet", "parquet")) == expected
+
+
+def test_parquet_has_no_separator(tmp_path):
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"id": ["1"], "item": ["a"]}), path)
+    assert rows(load_transactions(path, "parquet")) == [["a"]]
+    assert "means nothing" in refused(path, "parquet", ConfigurationError, separator=",")

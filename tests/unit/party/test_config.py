@@ -79,6 +79,7 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
         ('format = "basket"', 'format = "sql"\nquery = "select 1"', "needs a query, and a source such as"),
         ('format = "basket"', 'format = "basket"\nquery = "select 1"', 'a query needs format = "sql"'),
         ('format = "basket"', 'format = "parquet"\nseparator = ","', "a separator means nothing"),
+        ('format = "basket"', 'format = "csv"\nseparator = "ab"', "separator must be one character"),
         ('"north.dat"', '"sqlite:///a.db"', 'needs format = "sql"'),
         ('name = "baskets"', 'name = "../baskets"', "[dataset.0] name: '../baskets' cannot be a name: use 1 to 63"),
         (
