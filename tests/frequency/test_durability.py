@@ -21,6 +21,7 @@ def written(folder: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seldom", [False, True], ids=["saved often", "saved seldom"])
 def test_a_node_that_is_killed_loses_no_acknowledged_report_and_counts_none_twice(tmp_path: Path, seldom: bool) -> None:
     random.seed(int(seldom))

@@ -153,6 +153,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("client.connection._MOST_BACKOFF_S", 0.2)
 
 
+@pytest.mark.slow
 def test_a_kill_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
     check(tmp_path, "grr", rounds=5, seed=1)
 

@@ -111,6 +111,7 @@ def check(folder: Path, victims: Sequence[str], seed: int) -> None:
         made.stop()
 
 
+@pytest.mark.slow
 def test_kills_lose_nothing_and_forward_nothing_twice(tmp_path: Path) -> None:
     check(tmp_path, ["north", "south"], seed=1)
 
