@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import secrets
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
 _READY_S: Final = 30.0
 _RETRY_S: Final = 0.1
 _HOST: Final = "127.0.0.1"
+_PORTS: Final = range(20_000, 32_768)
 
 
 @dataclass
@@ -184,12 +186,20 @@ class LoopbackFederation:
 
 
 def free_addresses(number: int) -> list[str]:
-    """Addresses on the loopback whose ports are free now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [f"{_HOST}:{each.getsockname()[1]}" for each in sockets]
+    """Addresses on the loopback whose ports are free now.
+
+    They are none of those that systems give to outgoing connections: before a node listens at one of these, another
+    program, or another node that dials, may have it.
+    """
+    found: list[str] = []
+    for port in secrets.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if len(found) == number:
+            break
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((_HOST, port))
+            found.append(f"{_HOST}:{port}")
+    return found
 
 
 def _party_file(name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from coordinator.loopback import free_addresses
 from link.authority import Authority, write_identity
 
 PARTIES = ("north", "south", "east")
@@ -13,11 +13,7 @@ PARTIES = ("north", "south", "east")
 
 def free_ports(number: int) -> list[int]:
     """Ports that nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    return [int(address.rpartition(":")[2]) for address in free_addresses(number)]
 
 
 def party_toml(name: str, port: int = 7101, *, policy: str = "", dataset: str = "", party: str = "") -> str:
