@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import secrets
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.doctor import examine
+from crypto.primitives.randomness import Randomness
 from jobs.federation import Credentials, Federation
 from link.authority import Authority, write_identity
 from link.errors import InternalError, PeerError, ResourceError
@@ -192,7 +192,8 @@ def free_addresses(number: int) -> list[str]:
     program, or another node that dials, may have it.
     """
     found: list[str] = []
-    for port in secrets.SystemRandom().sample(_PORTS, len(_PORTS)):
+    for place in Randomness.from_os().permutation(len(_PORTS)).tolist():
+        port = _PORTS[place]
         if len(found) == number:
             break
         with contextlib.suppress(OSError), socket.socket() as probe:
