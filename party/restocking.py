@@ -23,21 +23,31 @@ class Restocking:
 
     def __init__(self, stock: ListStock, idle: Callable[[], bool], log: Log) -> None:
         self._stock, self._idle, self._log = stock, idle, log
+        self._resting: asyncio.TimerHandle | None = None
         self._filling: asyncio.Task[None] | None = None
+        self._closed = False
 
     def resume(self) -> None:
         """Goes on, after a rest, until the stock is full or the node has something to do."""
-        if self._filling is None or self._filling.done():
-            self._filling = asyncio.create_task(self._fill())
+        if self._closed or self._resting is not None or (self._filling is not None and not self._filling.done()):
+            return
+        # A timer, no task: jobs also end while their event loop does, which then waits for no new task.
+        self._resting = asyncio.get_running_loop().call_later(REST_S, self._begin)
 
     async def close(self) -> None:
-        """Ends the work."""
+        """Ends the work for good."""
+        self._closed = True
+        if self._resting is not None:
+            self._resting.cancel()
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
 
+    def _begin(self) -> None:
+        self._resting = None
+        self._filling = asyncio.create_task(self._fill())
+
     async def _fill(self) -> None:
-        await asyncio.sleep(REST_S)
         try:
             while self._idle() and await asyncio.to_thread(self._stock.make):
                 pass

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.protocols.list_stock import ListStock, PreparedList
 from party import server
 from party.logs import Log, open_log
-from party.restocking import Restocking
+from party.restocking import REST_S, Restocking
 from tests.unit.party.nodes import running, weekly
 
 
@@ -71,6 +72,30 @@ def test_closing_leaves_the_stock_as_it_is() -> None:
         await until(lambda: made(stock) > 0)
         await restocking.close()
         assert stock._lacking()
+
+    asyncio.run(test())
+
+
+def test_a_job_that_ends_with_its_event_loop_leaves_no_work_behind(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        restocking = Restocking(wanted(600), lambda: True, log())
+        job = asyncio.create_task(asyncio.sleep(60))
+        job.add_done_callback(lambda _: restocking.resume())
+        await asyncio.sleep(0)
+
+    asyncio.run(test())  # cancels the job, and so calls `resume` when no task is waited for any more
+    gc.collect()
+    assert "destroyed" not in caplog.text
+
+
+def test_a_closed_one_begins_nothing() -> None:
+    async def test() -> None:
+        stock = wanted(600)
+        restocking = Restocking(stock, lambda: True, log())
+        await restocking.close()
+        restocking.resume()
+        await asyncio.sleep(2 * REST_S)
+        assert not made(stock)
 
     asyncio.run(test())
 
