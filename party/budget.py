@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 
 from jobs.budget_document import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
+from jobs.privacy_account import Charge
 from jobs.spec_values import seconds
 from link.errors import UsageError
 from party.config import PartyConfig
@@ -33,7 +35,7 @@ def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float)
             known = ", ".join(names) or "none"
             raise UsageError(f"{config.party.name} has no dataset '{dataset}', and never charged one; it has {known}")
         names = [dataset]
-    found = [_dataset(name, _table(config, name), ledger.entries(name), now) for name in names]
+    found = [_dataset(name, _table(config, name), ledger, now) for name in names]
     return BudgetDocument(party=config.party.name, datasets=found)
 
 
@@ -42,10 +44,12 @@ def _table(config: PartyConfig, name: str) -> DatasetBudget:
     return found.privacy if found is not None and found.privacy is not None else DatasetBudget()
 
 
-def _dataset(name: str, table: DatasetBudget, entries: Sequence[Entry], now: float) -> DatasetSpent:
-    since = float("-inf") if table.period is None else now - seconds(table.period)
-    counting = [entry for entry in entries if entry.time > since]
-    spent = totals(charges(counting), table)
+def _dataset(name: str, table: DatasetBudget, ledger: Ledger, now: float) -> DatasetSpent:
+    since = None if table.period is None else now - seconds(table.period)
+    ever = ledger.spent(name)
+    counting = ever if since is None else ledger.spent(name, since)
+    spent = totals(charges(counting, composed=table.composition == "optimal"), table)
+    models = dict.fromkeys(cost.model for cost in ever)
     return DatasetSpent(
         name=name,
         exact=table.exact,
@@ -54,19 +58,16 @@ def _dataset(name: str, table: DatasetBudget, entries: Sequence[Entry], now: flo
         totals=told_of(table),
         spent=told_of(spent),
         left=told(left(table, spent)),
-        models={
-            model: _under([entry for entry in entries if entry.charge.model == model])
-            for model in dict.fromkeys(entry.charge.model for entry in entries)
-        },
-        jobs=[_start(entry, counts=entry.time > since) for entry in entries],
+        models={model: _under(Counter({c: n for c, n in ever.items() if c.model == model})) for model in models},
+        jobs=[_start(entry, counts=since is None or entry.time > since) for entry in ledger.entries(name)],
     )
 
 
-def _under(entries: Sequence[Entry]) -> ModelSpent:
+def _under(spent: Counter[Charge]) -> ModelSpent:
     """Of one model; where it bounds nothing, no sum does."""
-    costs = charges(entries)
+    costs = charges(spent, composed=False)
     bounded = any(cost.epsilon is not None for cost in costs)
-    return ModelSpent(starts=len(costs), spent=told_of(totals(costs) if bounded else costs[0]))
+    return ModelSpent(starts=spent.total(), spent=told_of(totals(costs) if bounded else costs[0]))
 
 
 def _start(entry: Entry, *, counts: bool) -> ChargedStart:

@@ -47,6 +47,7 @@ class PartySection(TomlTable):
         state_dir: Folder for the jobs, the audit log and the results of this party.
         federation: The federation file, whose parties are the peers that the node may talk to.
         max_running: Jobs that may run at once.
+        keep_jobs: For which the node keeps what it knows of a job that has ended.
     """
 
     name: Name
@@ -54,6 +55,7 @@ class PartySection(TomlTable):
     state_dir: Path
     federation: Path
     max_running: int = Field(default=4, ge=1, le=64)
+    keep_jobs: Duration = "365d"
     _address = field_validator("listen")(check_address)
 
 

@@ -112,7 +112,7 @@ class Consent:
             coordinator=coordinator,
             dataset=spec.job.dataset,
             parties=spec.job.parties,
-            min_support=_floor(spec),
+            min_support=support_asked(spec),
             expiry=proposal.expiry,
             received=now,
             state=AWAITING_APPROVAL,
@@ -209,7 +209,7 @@ def _standing(record: Record) -> str:
             return f"has {JobState.Name(record.state).lower()}"
 
 
-def _floor(spec: JobSpec) -> str:
+def support_asked(spec: JobSpec) -> str:
     """The support that a job asks for, or how many itemsets it wants whatever their support."""
     if not spec.mines:
         return ""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from decimal import Decimal
+from typing import Final
 
 from jobs.hybrid_parameters import is_estimated
 from jobs.kinds import check_kind
+from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
 from party.case import Case, Earlier, Verdict
 from party.config import PartyConfig
 from party.ledger import Ledger, charges
 from party.policy import Approval, check_fit, check_new_rows, check_rows, decide, verdicts
-from party.privacy_budget import left, totals
+from party.privacy_budget import DatasetBudget, left, totals
 from party.rules import PolicySection
 from party.store import Store
+
+MOST_SHOWN: Final = 100  # of earlier jobs, to a person who decides
 
 
 class Judge:
@@ -93,9 +98,8 @@ class Judge:
             return
         policy, me = self.policy_of(spec), self._config.party.name
         check_rows(policy, spec, me=me, n_rows=n_rows)
-        counted = [job for job in self.earlier(spec, job_id) if job.n_rows is not None]
-        last = counted[-1] if counted else None
-        check_new_rows(policy, me=me, n_rows=n_rows, data_digest=data_digest, last=last)
+        for last in self._store.last_counted(spec.job.dataset, job_id):
+            check_new_rows(policy, me=me, n_rows=n_rows, data_digest=data_digest, last=last)
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
@@ -103,8 +107,15 @@ class Judge:
         return {} if case.budget is None else left(case.budget, totals(case.charged, case.budget))
 
     def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
-        """The other jobs that were started on a job's dataset, first the first."""
-        return [job for job in self._store.earlier(spec.job.dataset) if job.job_id != job_id]
+        """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
+        return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
+
+    def _that_count(self, spec: JobSpec, job_id: bytes) -> list[Earlier]:
+        """Of the other jobs that were started on a job's dataset those that a rule can look at, first the first."""
+        name, counted = spec.job.dataset, self.policy_of(spec).max_jobs
+        first = self._store.first(name, job_id)
+        latest = [] if counted is None else self._store.latest(name, job_id, counted)
+        return first + [job for job in latest if job not in first]
 
     def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
         dataset, now = self._config.datasets.get(spec.job.dataset), self._now()
@@ -120,8 +131,20 @@ class Judge:
             datasets=self._config.datasets.keys(),
             now=now,
             expiry=expiry,
-            earlier=self.earlier(spec, job_id),
+            earlier=self._that_count(spec, job_id),
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
-            charged=charges(self._ledger.entries(spec.job.dataset, since), without=(job_id, attempt)),
+            charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )
+
+    def _charged(
+        self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None
+    ) -> tuple[Charge, ...]:
+        """What counts of the ledger, without the start that is judged, which may have been charged already."""
+        spent = self._ledger.spent(dataset, since)
+        spent -= Counter(
+            entry.charge
+            for entry in self._ledger.of_job(job_id)
+            if entry.attempt == attempt and (since is None or entry.time > since)
+        )
+        return charges(spent, composed=budget.composition == "optimal")

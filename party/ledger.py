@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
 from jobs.privacy_account import Charge
+from party.database import alone
 from party.node_database import open_database, translated
 
 
@@ -64,7 +66,7 @@ class Ledger:
             ConfigurationError: The file is no such database, damaged, or of a newer version.
             ResourceError: It cannot be read or written.
         """
-        return cls(path, open_database(path, "FULL"))
+        return cls(path, open_database(path))
 
     def close(self) -> None:
         """Ends the connection."""
@@ -77,9 +79,9 @@ class Ledger:
             ComineError: It cannot be written, so the job must not start.
         """
         charge = entry.charge
-        amounts = (None if x is None else str(x) for x in (charge.local_epsilon, charge.epsilon, charge.delta))
-        with self._lock, translated(self._path):
-            self._connection.execute(
+        amounts = [None if x is None else str(x) for x in (charge.local_epsilon, charge.epsilon, charge.delta)]
+        with self._lock, translated(self._path), alone(self._connection):
+            done = self._connection.execute(
                 "INSERT INTO charges (job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "
                 "epsilon, delta) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (
@@ -93,6 +95,12 @@ class Ledger:
                     *amounts,
                 ),
             )
+            if done.rowcount == 1:
+                self._connection.execute(
+                    "INSERT INTO spent VALUES (?, ?, ?, ?, ?, 1) "
+                    "ON CONFLICT (dataset, model, local_epsilon, epsilon, delta) DO UPDATE SET starts = starts + 1",
+                    (entry.dataset, charge.model, *(amount or "" for amount in amounts)),
+                )
 
     def entries(self, dataset: str, since: float | None = None) -> list[Entry]:
         """What was charged on a dataset, the first first.
@@ -102,6 +110,27 @@ class Ledger:
             since: Only what was started after this time, in Unix seconds.
         """
         return self._select("dataset = ? AND time > ?", dataset, float("-inf") if since is None else since)
+
+    def spent(self, dataset: str, since: float | None = None) -> Counter[Charge]:
+        """How many starts on a dataset have cost what, those included whose jobs the node has forgotten.
+
+        Args:
+            dataset: Its name.
+            since: Only what was started after this time, in Unix seconds; of that, only what a model bounds.
+        """
+        statement = "SELECT model, local_epsilon, epsilon, delta, starts FROM spent WHERE dataset = ?"
+        values: tuple[object, ...] = (dataset,)
+        if since is not None:
+            statement = (
+                "SELECT model, local_epsilon, epsilon, delta, 1 FROM charges "
+                "WHERE dataset = ? AND time > ? AND epsilon IS NOT NULL"
+            )
+            values = dataset, since
+        found: Counter[Charge] = Counter()
+        with self._lock, translated(self._path):
+            for model, *amounts, starts in self._connection.execute(statement, values):
+                found[_charge(model, amounts)] += starts
+        return found
 
     def of_job(self, job_id: bytes) -> list[Entry]:
         """What the starts of one job were charged."""
@@ -122,18 +151,30 @@ class Ledger:
             return list(map(_entry, self._connection.execute(statement, values)))
 
 
-def charges(entries: Iterable[Entry], *, without: tuple[bytes, int] | None = None) -> tuple[Charge, ...]:
-    """What entries cost.
+def charges(spent: Counter[Charge], *, composed: bool) -> tuple[Charge, ...]:
+    """What counted starts cost.
 
     Args:
-        entries: Of a ledger.
-        without: A job and its attempt, which is not to count where it was charged already.
+        spent: As `Ledger.spent` tells it.
+        composed: Whether each start stands for itself, as optimal composition needs it. Otherwise those that cost the
+            same are one charge of their sum.
     """
-    return tuple(entry.charge for entry in entries if (entry.job_id, entry.attempt) != without)
+    if composed:
+        return tuple(spent.elements())
+    with localcontext(Context(prec=200)):
+        return tuple(Charge(cost.model, *_times(cost, starts)) for cost, starts in spent.items() if starts > 0)
+
+
+def _times(cost: Charge, starts: int) -> Iterator[Decimal | None]:
+    for amount in (cost.local_epsilon, cost.epsilon, cost.delta):
+        yield None if amount is None else amount * starts
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     job_id, attempt, time, dataset, name, coordinator, model, *amounts, state = row
-    local_epsilon, epsilon, delta = (None if amount is None else Decimal(amount) for amount in amounts)
-    cost = Charge(model, local_epsilon, epsilon, delta)
-    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, state or "")
+    return Entry(job_id, attempt, time, dataset, name, coordinator, _charge(model, amounts), state or "")
+
+
+def _charge(model: Any, amounts: Iterable[str | None]) -> Charge:
+    local_epsilon, epsilon, delta = (Decimal(amount) if amount else None for amount in amounts)
+    return Charge(model, local_epsilon, epsilon, delta)

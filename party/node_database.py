@@ -3,6 +3,8 @@
     jobs      every job that this party was asked for, what it answered, and how far the job came
     levels    what the levels of jobs that can go on have disclosed
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
+    spent     the same starts, counted by what they cost: totals need no look at each of them
+    reached   whose the file is, and up to which entry of the audit log it knows what that tells
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
 which stands for all that is in the state folder.
@@ -13,13 +15,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from link.errors import ConfigurationError
 from party.database import alone, connect, make_private, told
 
 FILE: Final = "node.db"
-VERSION: Final = 3
+VERSION: Final = 4
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _FIRST: Final = f"""
@@ -80,15 +82,44 @@ CREATE TABLE charges (
 CREATE INDEX charges_by_dataset ON charges (dataset, time);
 PRAGMA user_version = 3;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD)  # what each has beyond the one before
+_FOURTH: Final = """
+DROP INDEX jobs_by_state;
+CREATE INDEX jobs_by_state ON jobs (state, received);
+CREATE INDEX jobs_by_refusal ON jobs (decided_by, received) WHERE state = 'DENIED';
+CREATE INDEX jobs_by_count ON jobs (dataset, started) WHERE data_digest IS NOT NULL;
+CREATE INDEX jobs_by_approval ON jobs (coordinator, dataset, decided) WHERE approval != x'';
+CREATE INDEX jobs_by_end ON jobs (ended) WHERE started IS NOT NULL;
+CREATE INDEX jobs_never_started ON jobs (expiry) WHERE started IS NULL;
+CREATE TABLE spent (
+    dataset TEXT NOT NULL,
+    model TEXT NOT NULL,
+    local_epsilon TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    delta TEXT NOT NULL,
+    starts INTEGER NOT NULL,
+    PRIMARY KEY (dataset, model, local_epsilon, epsilon, delta)
+) WITHOUT ROWID;
+INSERT INTO spent
+    SELECT dataset, model, ifnull(local_epsilon, ''), ifnull(epsilon, ''), ifnull(delta, ''), count(*) FROM charges
+    GROUP BY 1, 2, 3, 4, 5;
+CREATE TABLE reached (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    party TEXT NOT NULL,
+    log TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    place INTEGER NOT NULL
+);
+PRAGMA user_version = 4;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH)  # what each has beyond the one before
 
 
-def open_database(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3.Connection:
-    """Opens the database, and makes it where there is none.
+def open_database(path: Path) -> sqlite3.Connection:
+    """Opens the database, and makes it where there is none. What is written survives a loss of power.
 
     Args:
         path: The file.
-        synchronous: `NORMAL`: what is written survives the end of the process. `FULL`: and a loss of power.
 
     Raises:
         ConfigurationError: The file is no such database, damaged, or of a newer version.
@@ -96,7 +127,7 @@ def open_database(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3
     """
     make_private(path, folder=True)
     with translated(path):
-        connection = connect(path, BUSY_S, f"synchronous = {synchronous}")
+        connection = connect(path, BUSY_S, "synchronous = FULL")
         try:
             _prepare(connection, path)
         except BaseException:
@@ -107,7 +138,9 @@ def open_database(path: Path, synchronous: Literal["NORMAL", "FULL"]) -> sqlite3
 
 def translated(path: Path) -> AbstractContextManager[None]:
     """Translates what SQLite raises about this database; see `party.database.told`."""
-    return told(path, "job", "move it away, or bring it back from a copy")
+    return told(
+        path, "job", "move it away, and the node makes it again out of its audit log, or bring it back from a copy"
+    )
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

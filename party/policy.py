@@ -119,8 +119,14 @@ def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: 
     Raises:
         PolicyDenied: The dataset has changed by too few rows.
     """
-    if policy.min_new_rows is None or last is None or last.n_rows is None or last.data_digest == data_digest:
+    if policy.min_new_rows is None or last is None or last.data_digest == data_digest:
         return
+    if last.n_rows is None:
+        raise _denied(
+            me,
+            "asks how many rows are new (rule min_new_rows), and on what rows the last job on the dataset ran was lost "
+            "with the job database of this party; its owner can bring that back, or leave the rule out for one job",
+        )
     if abs(n_rows - last.n_rows) < policy.min_new_rows:
         raise _denied(
             me,

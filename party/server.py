@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from crypto.protocols.list_stock import ListStock
-from jobs.audit.events import NodeStarted, NodeStopped
+from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
@@ -34,6 +34,7 @@ from party.database import locked
 from party.estimate import Estimates
 from party.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.frequency.service import FrequencyService
+from party.history import note, reconcile
 from party.identity import check_identity
 from party.interceptors import Gate
 from party.judge import Judge
@@ -88,21 +89,36 @@ class Node:
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
-        try:
-            self._open(config, federation, identity, state)
-        except BaseException:
-            self._unlock()
-            raise
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._unlock)
+            self._open(config, federation, identity, state, undo)
+            undo.pop_all()
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
 
-    def _open(self, config: PartyConfig, federation: Federation, identity: Identity, state: Path) -> None:
+    def _open(
+        self,
+        config: PartyConfig,
+        federation: Federation,
+        identity: Identity,
+        state: Path,
+        undo: contextlib.ExitStack,
+    ) -> None:
         log = self._log
+        ran_before = (state / AUDIT_KEY).exists()
         self._store = Store.open(state / FILE)
+        undo.callback(self._store.close)
         self._ledger = Ledger.open(state / FILE)
+        undo.callback(self._ledger.close)
         self._stock = StockFile.open(state / STOCK_FILE, log)
+        undo.callback(self._stock.close)
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
+        undo.callback(self._audit.close)
         self._audit.party, self._audit.log = self.name, log
+        restored = reconcile(self._store, self._ledger, self._audit, self.name, ran_before=ran_before)
+        if any(restored):
+            self._audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
+            log.warning("history restored", jobs=restored.jobs, starts=restored.starts)
         members = tuple(federation.addresses)
         judge = Judge(config, members, self._store, self._ledger)
         self.host = SessionHost(
@@ -191,6 +207,7 @@ class Node:
             await self._server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self._audit.record(NodeStopped())
+                note(self._store, self._audit.mark(), self.name)
             self._log.info("stopped")
         self._executor.close()
         self._store.close()

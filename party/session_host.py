@@ -14,7 +14,6 @@ from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.hybrid_parameters import is_estimated
 from jobs.parameters import coordinator_deals
-from jobs.resumption import lost
 from jobs.run import run_party
 from jobs.spec import JobSpec
 from link.errors import (
@@ -103,9 +102,8 @@ class SessionHost:
                 *charged(self._room.ledger, record.job_id, record.attempt),
             )
         self._forget_stale()
-        for record in store.within((FAILED, CANCELLED)):
-            if record.expiry > self._now() and lost(record.error_code):
-                self._call_at(record.expiry, self._forget_stale)
+        if (stale := store.next_stale()) is not None:
+            self._call_at(stale, self._forget_stale)
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
                 spec = spec_of(record)
@@ -211,6 +209,11 @@ class SessionHost:
         record = self._room.store.get(job.id)
         if record is None or record.state != SUCCEEDED:
             raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
+        if not record.release:
+            raise UnexpectedMessage(
+                f"{self._me} has lost what it signed about this job, with its job database; run the job again",
+                party=self._me,
+            )
         header = ResultHeader.FromString(record.release)
         if not (job.spec.to_coordinator and Release.FromString(header.release).result_digest):
             return Released(header, b"")

@@ -13,14 +13,16 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from party.case import Earlier
 from party.job import MOVES
 from party.node_database import open_database, translated
-from protos.v1.control_pb2 import DENIED, JobState, SignedProposal
+from protos.v1.control_pb2 import JobState, SignedProposal
 
 MOST_REFUSED: Final = 1000
+MOST_UNSTARTED: Final = 1000  # jobs that ended before they began, beyond their expiry
+_ID_DIGITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,24 @@ class Record:
         return SignedProposal.FromString(self.proposal)
 
 
+class Reached(NamedTuple):
+    """Up to where the database knows what the audit log tells.
+
+    Attributes:
+        party: Whose both are.
+        log: SHA-256 of the log's first entry, in hex.
+        seq: Number of the last entry that is known.
+        entry: SHA-256 of it, in hex.
+        place: Where in the file it begins.
+    """
+
+    party: str
+    log: str
+    seq: int
+    entry: str
+    place: int
+
+
 _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
@@ -106,7 +126,7 @@ class Store:
             ConfigurationError: The file is no such database, damaged, or of a newer version.
             ResourceError: It cannot be read or written.
         """
-        return cls(path, open_database(path, "NORMAL"))
+        return cls(path, open_database(path))
 
     def close(self) -> None:
         """Ends the connection."""
@@ -120,7 +140,10 @@ class Store:
 
     def find(self, prefix: str) -> list[Record]:
         """The jobs whose id in hex begins with `prefix`."""
-        return self._select("WHERE lower(hex(job_id)) GLOB ? || '*' ORDER BY received", prefix.lower())
+        if len(prefix) > _ID_DIGITS:
+            return []
+        low, high = (bytes.fromhex(prefix.ljust(_ID_DIGITS, digit)) for digit in "0f")
+        return self._select("WHERE job_id BETWEEN ? AND ? ORDER BY received", low, high)
 
     def all(self) -> list[Record]:
         """All jobs, the newest first."""
@@ -129,15 +152,31 @@ class Store:
     def within(self, states: Collection[JobState.ValueType]) -> list[Record]:
         """The jobs in some states, the oldest first."""
         names = [JobState.Name(state) for state in states]
-        return self._select(f"WHERE state IN ({', '.join('?' * len(names))}) ORDER BY received, job_id", *names)
+        return self._select(f"WHERE state IN ({_places(names)}) ORDER BY received, job_id", *names)
 
-    def earlier(self, dataset: str) -> list[Earlier]:
-        """The jobs that were started on a dataset, first the first."""
+    def is_empty(self) -> bool:
+        """Whether there is no job at all."""
+        return self._execute("SELECT 1 FROM jobs LIMIT 1").fetchone() is None
+
+    def first(self, dataset: str, without: bytes) -> list[Earlier]:
+        """Of the jobs that were started on a dataset, the first, but for the one with the id `without`."""
+        return self._earlier("ORDER BY started, job_id LIMIT 1", dataset, without)
+
+    def latest(self, dataset: str, without: bytes, number: int) -> list[Earlier]:
+        """Of the jobs that were started on a dataset so many, the last ones, first the first."""
+        return self._earlier("ORDER BY started DESC, job_id DESC LIMIT ?", dataset, without, number)[::-1]
+
+    def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
+        """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""
+        which = "AND data_digest IS NOT NULL ORDER BY started DESC, job_id DESC LIMIT 1"
+        return self._earlier(which, dataset, without)
+
+    def _earlier(self, which: str, dataset: str, without: bytes, *values: Any) -> list[Earlier]:
         with self._lock, translated(self._path):
             rows = self._connection.execute(
-                "SELECT job_id, started, parties, min_support, state, n_rows, data_digest FROM jobs "
-                "WHERE dataset = ? AND started IS NOT NULL ORDER BY started, job_id",
-                (dataset,),
+                "SELECT job_id, started, parties, min_support, state, n_rows, data_digest FROM jobs "  # noqa: S608
+                f"WHERE dataset = ? AND started IS NOT NULL AND job_id != ? {which}",
+                (dataset, without, *values),
             )
             return [
                 Earlier(job_id, started, tuple(parties.split(" ")), min_support, state, n_rows, data_digest)
@@ -163,16 +202,15 @@ class Store:
     def add(self, record: Record) -> bool:
         """Records a job that was proposed; False where this very job is recorded already."""
         values = [_stored(getattr(record, name)) if name != "state" else _name(record.state) for name in _COLUMNS]
-        places = ", ".join("?" * len(_COLUMNS))
-        statement = f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608
+        statement = f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({_places(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
         return bool(self._execute(statement, *values).rowcount == 1)
 
     def forget_refused(self, by: str, keep: int = MOST_REFUSED) -> None:
         """Forgets all but the newest of the jobs that `by` refused, or else whoever may propose could fill the disk."""
-        refused = "FROM jobs WHERE state = ? AND decided_by = ?"
-        newest = f"SELECT job_id {refused} ORDER BY received DESC LIMIT ?"
-        which = (_name(DENIED), by)
-        self._execute(f"DELETE {refused} AND job_id NOT IN ({newest})", *which, *which, keep)
+        older = (
+            "SELECT job_id FROM jobs WHERE state = 'DENIED' AND decided_by = ? ORDER BY received DESC LIMIT -1 OFFSET ?"
+        )
+        self._execute(f"DELETE FROM jobs WHERE job_id IN ({older})", by, keep)  # noqa: S608
 
     def move(
         self, job_id: bytes, before: JobState.ValueType, after: JobState.ValueType, changes: Mapping[str, Any]
@@ -195,6 +233,11 @@ class Store:
         settings = ", ".join(f"{name} = ?" for name in new)
         statement = f"UPDATE jobs SET {settings} WHERE job_id = ? AND state = ?"  # noqa: S608
         return bool(self._execute(statement, *new.values(), job_id, _name(before)).rowcount == 1)
+
+    def put(self, record: Record) -> None:
+        """Records a job as it stands, in place of what is recorded of it."""
+        values = [_stored(getattr(record, name)) if name != "state" else _name(record.state) for name in _COLUMNS]
+        self._execute(f"INSERT OR REPLACE INTO jobs ({', '.join(_COLUMNS)}) VALUES ({_places(_COLUMNS)})", *values)  # noqa: S608
 
     def note_data(self, job_id: bytes, n_rows: int, data_digest: bytes) -> None:
         """Notes on what data a job runs."""
@@ -222,12 +265,91 @@ class Store:
     def keep_levels_of(self, states: Collection[JobState.ValueType], now: float) -> None:
         """Forgets the levels of all jobs but those in some states whose proposals have not expired."""
         names = [_name(state) for state in states]
-        kept = f"SELECT job_id FROM jobs WHERE expiry > ? AND state IN ({', '.join('?' * len(names))})"  # noqa: S608
-        self._execute(f"DELETE FROM levels WHERE job_id NOT IN ({kept})", now, *names)  # noqa: S608
+        kept = f"SELECT 1 FROM jobs WHERE job_id = levels.job_id AND expiry > ? AND state IN ({_places(names)})"  # noqa: S608
+        self._execute(f"DELETE FROM levels WHERE NOT EXISTS ({kept})", now, *names)  # noqa: S608
+
+    def next_stale(self) -> float | None:
+        """When the first proposal expires of which levels are kept; None where none are."""
+        found = "SELECT min(expiry) FROM jobs WHERE job_id IN (SELECT job_id FROM levels)"
+        (expiry,) = self._execute(found).fetchone()
+        return None if expiry is None else float(expiry)
 
     def forget_levels(self, job_id: bytes) -> None:
         """Forgets the levels of one job."""
         self._execute("DELETE FROM levels WHERE job_id = ?", job_id)
+
+    # -- what is kept of the past -------------------------------------------------------------------------------------
+    def prune(self, before: float, now: float, keep: Mapping[str, int], most: int) -> int:
+        """Forgets jobs that ended long ago, some at a time, and says how many.
+
+        What rules may still ask for stays, however old: of each dataset the first job that was started, the last whose
+        rows were counted, and as many of the last ones as `keep` says. Of jobs that ended before they began, and whose
+        proposals have expired, the newest stay. The ledger keeps what any of them may have cost.
+
+        Args:
+            before: What ended before this time may go, in Unix seconds.
+            now: Unix seconds.
+            keep: By dataset, how many of its last jobs stay.
+            most: So many at most.
+        """
+        old = self._ids(
+            "SELECT job_id FROM jobs WHERE started IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?", before, most
+        )
+        asked = "SELECT DISTINCT dataset FROM jobs WHERE job_id = ?"
+        datasets = {row[0] for job_id in old for row in self._execute(asked, job_id)}
+        needed = {
+            job.job_id
+            for name in datasets
+            for job in (
+                *self.first(name, b""),
+                *self.last_counted(name, b""),
+                *(self.latest(name, b"", keep[name]) if name in keep else ()),
+            )
+        }
+        unstarted = self._ids(
+            "SELECT job_id FROM jobs WHERE started IS NULL AND expiry < ? AND ended IS NOT NULL "
+            "ORDER BY expiry DESC LIMIT ? OFFSET ?",
+            now,
+            most,
+            MOST_UNSTARTED,
+        )
+        gone = [job_id for job_id in (*old, *unstarted) if job_id not in needed]
+        with self.alone():
+            for job_id in gone:
+                self._execute("DELETE FROM charges WHERE job_id = ? AND epsilon IS NULL", job_id)
+                self._execute("DELETE FROM jobs WHERE job_id = ?", job_id)
+        return len(gone)
+
+    def ended_after(self, time: float) -> list[bytes]:
+        """The jobs that were started, and ended after a time."""
+        return self._ids("SELECT job_id FROM jobs WHERE started IS NOT NULL AND ended > ?", time)
+
+    def _ids(self, statement: str, *values: Any) -> list[bytes]:
+        return [job_id for (job_id,) in self._execute(statement, *values).fetchall()]
+
+    def reached(self) -> Reached | None:
+        """Up to where the database knows what the audit log tells; None where nobody has compared them yet."""
+        row = self._execute("SELECT party, log, seq, entry, place FROM reached").fetchone()
+        return None if row is None else Reached(*row)
+
+    def reach(self, reached: Reached) -> None:
+        """Notes that the database knows all that the audit log tells up to an entry."""
+        self._execute("INSERT OR REPLACE INTO reached VALUES (1, ?, ?, ?, ?, ?)", *reached)
+
+    def fold(self) -> None:
+        """Brings what was written into the database's own file, so that nothing hangs on the one beside it."""
+        self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def check_whole(self) -> None:
+        """Looks through the whole file.
+
+        Raises:
+            ConfigurationError: It is damaged.
+        """
+        (found,) = self._execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            with translated(self._path):
+                raise sqlite3.DatabaseError(" ".join(str(found).split()))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -236,10 +358,11 @@ class Store:
             self._execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._execute("COMMIT")
             except BaseException:
-                self._execute("ROLLBACK")
+                if self._connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
+                    self._execute("ROLLBACK")
                 raise
-            self._execute("COMMIT")
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
     def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
@@ -262,6 +385,10 @@ class Store:
 
 def _name(state: JobState.ValueType) -> str:
     return JobState.Name(state)
+
+
+def _places(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _stored(value: Any) -> Any:

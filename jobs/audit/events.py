@@ -95,6 +95,15 @@ class HeadLost(Event):
     event = "head-lost"
 
 
+class LogFollows(Event):
+    """The log was begun anew, and what an earlier one tells is known to the job database alone."""
+
+    event = "log-follows"
+    log: Id = Field(description="SHA-256 of the first entry of that log.")
+    seq: int = Field(ge=0, description="The last of its entries that is known.")
+    entry: Id = Field(description="SHA-256 of it.")
+
+
 # -- the node --------------------------------------------------------------------------------------------------------
 class NodeStarted(Event):
     """The node answers from now on."""
@@ -107,6 +116,14 @@ class NodeStarted(Event):
     def now(cls, software: str) -> NodeStarted:
         """A node of this version of comine starts."""
         return cls(software=software, wire=WIRE_VERSION)
+
+
+class HistoryRestored(Event):
+    """The job database had lost what this log tells before, and was given it back."""
+
+    event = "history-restored"
+    jobs: int = Field(ge=0, description="How many jobs were made or mended.")
+    starts: int = Field(ge=0, description="How many starts the privacy ledger had lost.")
 
 
 class NodeStopped(Event):

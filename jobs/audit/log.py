@@ -23,6 +23,7 @@ from jobs.audit.catalogue import read_event
 from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, unsigned, unsigned_head
 from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
 from jobs.audit.lapse import check_author
+from jobs.audit.tail import Mark
 from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.identity import Identity
 from link.trust import Trust, fingerprint
@@ -52,6 +53,7 @@ class AuditLog:
         self._fingerprint = fingerprint(x509.load_pem_x509_certificate(identity.certificate_pem))
         self._busy = threading.Lock()
         self._last: Entry | None = None
+        self._first = ""  # digest of the first entry
         self._end = 0  # of the last entry; what follows it in the file is not one
 
     @classmethod
@@ -93,6 +95,18 @@ class AuditLog:
         """`append`, off the event loop."""
         await asyncio.to_thread(self.append, *events)
 
+    def mark(self) -> Mark:
+        """The last entry.
+
+        Raises:
+            ConfigurationError: The log was changed or cut since it was opened.
+        """
+        with self._locked():
+            self._read_on()
+            assert self._last is not None
+            size = len(line(self._last.signed, self._last.signature)) + 1
+            return Mark(self._first, self._last.seq, self._last.digest, self._end - size)
+
     def close(self) -> None:
         """Closes the file; every entry is on disk already."""
         os.close(self._handle)
@@ -114,6 +128,8 @@ class AuditLog:
                 raise self._changed(f"it is empty, and its head tells of entry {head.seq}")
             pem = self._identity.certificate_pem.decode()
             self._write([LogBegan(format=FORMAT, party=self._identity.name, certificate=pem)])
+            assert self._last is not None
+            self._first = self._last.digest
             _sync_folder(self.path.parent)
             return
         self._check_first()
@@ -145,6 +161,7 @@ class AuditLog:
             began = read_event(entry.event, entry.fields)
         except ValueError as error:
             raise self._changed(f"its first line is not the beginning of a log: {error}") from None
+        self._first = entry.digest
         if not isinstance(began, LogBegan) or began.party != self._identity.name:
             raise ConfigurationError(
                 f"{self.path} is not an audit log of {self._identity.name}; give each party a state_dir of its own"

@@ -19,8 +19,10 @@ from jobs.audit.events import (
     Ended,
     Event,
     HeadLost,
+    HistoryRestored,
     LineTorn,
     LogBegan,
+    LogFollows,
     NodeStarted,
     NodeStopped,
     PlanAsked,
@@ -141,6 +143,10 @@ def summary(event: Event) -> str:
             return f"{event.size_bytes} bytes of an interrupted write were set aside"
         case HeadLost():
             return "the head file was lost: whether lines had been cut off is not known"
+        case LogFollows():
+            return f"an earlier log, {event.log.hex()[:12]}, known up to its entry {event.seq}"
+        case HistoryRestored():
+            return f"{event.jobs} jobs and {event.starts} charges were lost from the job database, and came from here"
         case NodeStopped():
             return "in order"
         case NodeStarted():

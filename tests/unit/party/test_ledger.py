@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -56,15 +57,16 @@ def test_what_is_recorded_is_read_again_as_it_was(ledger: Ledger) -> None:
     assert ledger.entries("baskets", since=5.0) == recorded[1:3]
     assert ledger.of_job(bytes([4]) * 32) == recorded[3:]
     assert ledger.datasets() == ["baskets", "visits"]
-    assert charges(recorded, without=(bytes([2]) * 32, 1)) == tuple(recorded[i].charge for i in (0, 2, 3))
-    assert charges(recorded, without=(bytes([2]) * 32, 2)) == tuple(each.charge for each in recorded)
+    assert ledger.spent("baskets") == Counter(each.charge for each in recorded[:3])
+    assert ledger.spent("baskets", since=5.0) == {recorded[1].charge: 1}  # nothing bounds the third
+    assert charges(ledger.spent("visits"), composed=True) == (recorded[3].charge,)
 
 
 def test_a_start_is_charged_once_and_each_attempt_anew(ledger: Ledger) -> None:
     for _ in range(3):
         ledger.record(entry(1))
     ledger.record(entry(1, attempt=2, time=9.0))
-    assert totals(charges(ledger.entries("baskets"))).epsilon == Decimal("1.0")
+    assert totals(charges(ledger.spent("baskets"), composed=False)).epsilon == Decimal("1.0")
     assert [each.attempt for each in ledger.of_job(bytes([1]) * 32)] == [1, 2]
 
 
@@ -166,7 +168,9 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def sums(self) -> None:
-        found = totals(charges(self._ledger.entries("baskets")))
+        found = totals(tuple(each.charge for each in self._ledger.entries("baskets")))
+        for composed in (True, False):
+            assert totals(charges(self._ledger.spent("baskets"), composed=composed)) == found
         assert found.epsilon == sum(cost.epsilon or 0 for cost in self._starts.values())
         assert found.delta == len(self._starts) * Decimal("1e-9")
 

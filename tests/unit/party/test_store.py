@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import stat
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs.privacy_account import Charge
 from link.errors import ComineError, ConfigurationError, ResourceError
 from party.job import MOVES
+from party.ledger import Entry, Ledger, charges
 from party.store import Record, Store
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
     CANCELLED,
     DENIED,
+    EXPIRED,
+    FAILED,
     JOB_STATE_UNSPECIFIED,
     RELEASING,
     RUNNING,
@@ -120,15 +128,21 @@ def test_jobs_are_found_by_the_beginning_of_their_id(path: Path) -> None:
 
 def test_history_is_of_started_jobs_on_the_dataset_alone_and_in_order(path: Path) -> None:
     store = Store.open(path)
-    store.add(record(1, started=30.0, state=SUCCEEDED, n_rows=5))
+    store.add(record(1, started=30.0, state=SUCCEEDED, n_rows=5, data_digest=b"rows"))
     store.add(record(2, started=20.0, state=RUNNING))
     store.add(record(3))
     store.add(record(4, started=10.0, dataset="visits", state=RUNNING))
-    earlier = store.earlier("baskets")
+    earlier = store.latest("baskets", b"", 9)
     assert [(job.job_id[0], job.started, job.state, job.n_rows) for job in earlier] == [
         (2, 20.0, "RUNNING", None),
         (1, 30.0, "SUCCEEDED", 5),
     ]
+    assert store.first("baskets", b"") == earlier[:1]
+    assert store.first("baskets", earlier[0].job_id) == earlier[1:]
+    assert store.latest("baskets", b"", 1) == earlier[1:]
+    assert store.latest("baskets", earlier[1].job_id, 1) == earlier[:1]
+    assert store.last_counted("baskets", b"") == earlier[1:]
+    assert store.last_counted("baskets", earlier[1].job_id) == []
     store.close()
 
 
@@ -256,7 +270,7 @@ def damaged(path: Path) -> None:
         (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
         (damaged, ConfigurationError, "is damaged"),
         (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 3"),
+        (newer, ConfigurationError, "its schema is 99, this version has 4"),
         (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
     ],
 )
@@ -287,7 +301,11 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
     store.add(record(2))
     store.close()
     old = sqlite3.connect(path)
-    old.executescript("DROP TABLE charges; DROP TABLE levels; ALTER TABLE jobs DROP COLUMN attempt")
+    old.executescript(
+        "DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE levels;"
+        "DROP INDEX jobs_by_refusal; DROP INDEX jobs_by_count; DROP INDEX jobs_by_approval; DROP INDEX jobs_by_end;"
+        "DROP INDEX jobs_never_started; ALTER TABLE jobs DROP COLUMN attempt"
+    )
     old.execute("PRAGMA user_version = 1")
     old.close()
     for _ in range(2):
@@ -296,3 +314,97 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
         store.keep_level(record().job_id, 1, "1", b"level")
         assert store.levels(record().job_id, "1") == [(1, b"level")]
         store.close()
+
+
+# -- what a long past costs -------------------------------------------------------------------------------------------
+class Steps:
+    """Counts the instructions of SQLite's virtual machine: what a query visits, whatever the machine is busy with."""
+
+    def __init__(self, *connections: sqlite3.Connection) -> None:
+        self.number = 0
+        for connection in connections:
+            connection.set_progress_handler(self._count, 1)
+
+    def _count(self) -> int:
+        self.number += 1
+        return 0
+
+    def of(self, call: Callable[[], object]) -> int:
+        before = self.number
+        call()
+        return self.number - before
+
+
+def past(path: Path, number: int) -> tuple[Store, Ledger]:
+    """Jobs of some datasets that came to every end, some of which can go on."""
+    store, ledger = Store.open(path), Ledger.open(path)
+    ends = (SUCCEEDED, FAILED, CANCELLED, DENIED, EXPIRED)
+    with store.alone():
+        for i in range(number):
+            started = None if i % 5 > 2 else 1000.0 + i
+            approval = {"approval": b"yes", "decided": 900.0 + i} if i % 5 != 3 else {"decided_by": "policy"}
+            end: Any = ends[i % 5]
+            store.add(
+                record(
+                    job_id=hashlib.sha256(i.to_bytes(8, "big")).digest(),
+                    received=1000.0 + i,
+                    state=end,
+                    started=started,
+                    n_rows=None if started is None else i,
+                    data_digest=None if started is None else b"rows",
+                    ended=2000.0 + i,
+                    attempt=int(started is not None),
+                    **approval,
+                )
+            )
+    for i in range(number // 10):
+        ledger.record(
+            Entry(
+                hashlib.sha256(i.to_bytes(8, "big")).digest(), 1, 5.0 + i, "baskets", "weekly", "analyst", COSTS[i % 2]
+            )
+        )
+    return store, ledger
+
+
+COSTS = (Charge("exact", None, None, None), Charge("distributed", None, Decimal("0.5"), Decimal("1e-6")))
+NEW = bytes(32)
+CALLS: dict[str, Callable[[Store, Ledger], object]] = {
+    "get": lambda store, _: store.get(hashlib.sha256(bytes(8)).digest()),
+    "find": lambda store, _: store.find("abcdef"),
+    "empty": lambda store, _: store.is_empty(),
+    "open": lambda store, _: store.within([APPROVED, AWAITING_APPROVAL, RUNNING, RELEASING]),
+    "first": lambda store, _: store.first("baskets", NEW),
+    "latest": lambda store, _: store.latest("baskets", NEW, 5),
+    "counted": lambda store, _: store.last_counted("baskets", NEW),
+    "approved": lambda store, _: store.last_approved("analyst", "baskets", before=9e9),
+    "add": lambda store, _: store.add(record(job_id=NEW)),
+    "refused": lambda store, _: store.forget_refused("policy", keep=10**6),
+    "approve": lambda store, _: store.move(NEW, AWAITING_APPROVAL, APPROVED, {}),
+    "start": lambda store, _: store.move(NEW, APPROVED, RUNNING, {"started": 9e8}),
+    "data": lambda store, _: store.note_data(NEW, 7, b"rows"),
+    "level": lambda store, _: store.keep_level(NEW, 1, "1", b"level"),
+    "levels": lambda store, _: store.levels(NEW, "1"),
+    "stale": lambda store, _: store.next_stale(),
+    "keep levels": lambda store, _: store.keep_levels_of((RUNNING, FAILED, CANCELLED), 0.0),
+    "end": lambda store, _: store.move(NEW, RUNNING, FAILED, {"ended": 9e8}),
+    "forget": lambda store, _: store.forget_levels(NEW),
+    "ended": lambda store, _: store.ended_after(8e8),
+    "prune": lambda store, _: store.prune(2010.0, 0.0, {"baskets": 3}, 4),
+    "charge": lambda _, ledger: ledger.record(Entry(NEW, 1, 9e8, "baskets", "weekly", "analyst", COSTS[1])),
+    "charged": lambda _, ledger: ledger.of_job(NEW),
+    "spent": lambda _, ledger: charges(ledger.spent("baskets"), composed=False),
+}
+
+
+def test_no_call_of_a_job_visits_more_rows_after_a_longer_past(tmp_path: Path) -> None:
+    """But for the depth of the trees, which grows with the logarithm of it."""
+    costs = []
+    for number in (300, 6000):
+        store, ledger = past(tmp_path / f"{number}.db", number)
+        steps = Steps(store._connection, ledger._connection)
+        costs.append({name: steps.of(partial(call, store, ledger)) for name, call in CALLS.items()})
+        store.close(), ledger.close()
+    few, many = costs
+    assert all(count > 0 for count in few.values())
+    few["refused"] += 6000 // 5 * 20  # the newest thousand refusals are kept, and those are counted
+    assert {name: (few[name], many[name]) for name in CALLS if many[name] > 1.2 * few[name] + 20} == {}

@@ -1,0 +1,261 @@
+"""A node that has lost the history in `node.db`: it comes back out of the audit log, or the node does not start."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from jobs.audit.log import head_path
+from jobs.audit.verify import check_log
+from jobs.spec import JobSpec
+from link.errors import ComineError, ConfigurationError, PolicyDenied
+from link.trust import Trust
+from party.config import PartyConfig
+from party.logs import open_log
+from party.server import Node
+from protos.v1 import control_pb2 as control
+from protos.v1.control_pb2 import JobState
+from tests.unit.party.nodes import running, weekly
+
+POLICY = 'max_jobs = 3\nparty_sets = "fixed"\nmin_new_rows = 5\n'
+EPSILON = Decimal("1.5")
+NORTH_AND_SOUTH = weekly(parties=["north", "south"])
+
+
+def noisy() -> JobSpec:
+    contents = weekly().model_dump(mode="json", by_alias=True)
+    contents["privacy"] = {"model": "distributed", "epsilon": "0.5", "delta": "1e-6"}
+    return JobSpec.of(contents, "job.toml", Path())
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a federation in which three jobs ran, and a copy of south's state after the first of them."""
+    folder = tmp_path_factory.mktemp("played")
+
+    async def play() -> None:
+        async with running(folder, policy=POLICY) as nodes:
+            await nodes.run(noisy())
+            await nodes.nodes["south"].stop()
+            shutil.copytree(folder / "state/south", folder / "early")
+            await nodes.restart("south")
+            await nodes.run(weekly())
+            _, ends = await nodes.run(noisy())
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
+            database = folder / "state/south/node.db"
+            shutil.copytree(folder / "state/south", folder / "killed")  # as a SIGKILL would leave it
+            assert database.with_name("node.db-wal").stat().st_size > 0
+
+    asyncio.run(play())
+    return folder
+
+
+@pytest.fixture
+def state(played: Path, tmp_path: Path) -> Path:
+    """South's state folder as a kill of its node has left it, to be spoilt."""
+    for path in played.iterdir():
+        if path.name not in ("state", "early", "killed"):
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / path.name)
+    shutil.copytree(played / "killed", tmp_path / "state/south")
+    shutil.copytree(played / "early", tmp_path / "early")
+    return tmp_path / "state/south"
+
+
+def started(state: Path) -> Node:
+    return Node(PartyConfig.load(state.parent.parent / "south.toml"), open_log("south"))
+
+
+def left_behind(node: Node) -> tuple[int, Decimal]:
+    """How many starts the node knows, and what they have cost."""
+    spent = node._ledger.spent("baskets")
+    return len(node._store.latest("baskets", b"", 100)), sum(
+        (n * (cost.epsilon or 0) for cost, n in spent.items()), Decimal(0)
+    )
+
+
+def empty(state: Path) -> None:
+    remove(state)
+    (state / "node.db").write_bytes(b"")
+
+
+def remove(state: Path) -> None:
+    for path in state.glob("node.db*"):
+        path.unlink()
+
+
+def lose_wal(state: Path) -> None:
+    for name in ("node.db-wal", "node.db-shm"):
+        (state / name).unlink(missing_ok=True)
+
+
+def older(state: Path) -> None:
+    remove(state)
+    shutil.copy(state.parent.parent / "early/node.db", state / "node.db")
+
+
+def no_rows(state: Path) -> None:
+    """As somebody with an editor would lose it."""
+    with sqlite3.connect(state / "node.db") as database:
+        for table in ("jobs", "charges", "spent", "reached"):
+            database.execute(f"DELETE FROM {table}")
+    database.close()
+
+
+@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, lambda state: None])
+def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, lose: Callable[[Path], None]) -> None:
+    lose(state)
+    for _ in range(2):  # and is there ever after
+        node = started(state)
+        assert left_behind(node) == (3, Decimal("1.0"))
+        for spec, rule in ((weekly(), "max_jobs"), (NORTH_AND_SOUTH, "party_sets")):
+            with pytest.raises(PolicyDenied, match=rule):
+                node.host._room.consent.judge.decide(spec, "analyst")
+        assert {JobState.Name(record.state) for record in node._store.all()} <= {"SUCCEEDED", "RUNNING"}
+        asyncio.run(node.stop())
+
+
+def test_rows_that_nobody_knows_any_more_count_as_changed_by_too_few(state: Path) -> None:
+    remove(state)
+    node = started(state)
+    with pytest.raises(PolicyDenied, match=r"rule min_new_rows.*was lost"):
+        node.host._room.consent.judge.check_data(weekly(), 10**6, b"new")
+    asyncio.run(node.stop())
+
+
+def test_what_was_restored_stands_in_the_log_and_the_log_is_whole(state: Path) -> None:
+    remove(state)
+    asyncio.run(started(state).stop())
+    trust = Trust((state.parent.parent / "pki/ca.crt").read_bytes())
+    log = check_log(state / "audit.log", trust)
+    assert log.findings == ()
+    assert [(r.event.jobs, r.event.starts) for r in log.records if r.event.event == "history-restored"] == [(3, 3)]  # type: ignore[attr-defined]
+
+
+def test_a_database_whose_job_ended_where_the_log_does_not_know_of_it_shows_that_the_log_was_cut(state: Path) -> None:
+    """However old: within a minute of what the database last compared, it may be a crash."""
+    with sqlite3.connect(state / "node.db") as database:
+        database.execute("UPDATE jobs SET ended = ended + 1000")
+    database.close()
+    lines = (state / "audit.log").read_bytes().splitlines(keepends=True)
+    (state / "audit.log").write_bytes(b"".join(lines[:-3]))
+    head_path(state / "audit.log").unlink()
+    with pytest.raises(ConfigurationError, match=r"cut or written anew.* knows the end of job"):
+        started(state)
+
+
+# -- what cannot be made whole again ----------------------------------------------------------------------------------
+def lose_log(state: Path) -> None:
+    for path in (state / "audit.log", head_path(state / "audit.log")):
+        path.unlink()
+
+
+def lose_all(state: Path) -> None:
+    remove(state), lose_log(state)
+
+
+def cut_log(state: Path) -> None:
+    lines = (state / "audit.log").read_bytes().splitlines(keepends=True)
+    (state / "audit.log").write_bytes(b"".join(lines[: len(lines) // 2]))
+
+
+def cut_log_and_head(state: Path) -> None:
+    asyncio.run(stopped(started(state)))
+    cut_log(state)
+    head_path(state / "audit.log").unlink()
+
+
+async def stopped(node: Node) -> None:
+    await node.start()
+    await node.stop()
+
+
+def cut_log_and_lose_all(state: Path) -> None:
+    cut_log_and_head(state), remove(state)
+
+
+def truncate(state: Path) -> None:
+    asyncio.run(started(state).stop())
+    whole = (state / "node.db").read_bytes()
+    (state / "node.db").write_bytes(whole[: len(whole) // 2])
+
+
+def scramble(state: Path) -> None:
+    asyncio.run(started(state).stop())
+    whole = bytearray((state / "node.db").read_bytes())
+    whole[4096 : 4096 * 3] = b"\xa5" * 4096 * 2
+    (state / "node.db").write_bytes(whole)
+
+
+def another_log(state: Path) -> None:
+    """An older database beside a log that was begun after it."""
+    older(state)
+    lose_log(state)
+    shutil.copy(state / "node.db", state / "kept")
+    asyncio.run(started(state).stop())
+    remove(state), lose_log(state)
+    asyncio.run(_anew(state))
+
+
+async def _anew(state: Path) -> None:
+    (state / "audit.key").unlink()
+    await stopped(started(state))
+    remove(state)
+    shutil.copy(state / "kept", state / "node.db")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lose_all, "has lost both its job database and its audit log"),
+        (cut_log, "was tampered with or damaged"),
+        (cut_log_and_head, "was cut or written anew"),
+        (cut_log_and_lose_all, "is lost, and its audit log is not whole"),
+        (truncate, "is damaged"),
+        (scramble, "is damaged"),
+        (another_log, "is not of the audit log beside it"),
+    ],
+)
+def test_a_history_that_nothing_tells_keeps_the_node_from_starting(
+    state: Path, spoil: Callable[[Path], None], words: str
+) -> None:
+    spoil(state)
+    for _ in range(2):  # nor at the second try
+        with pytest.raises(ComineError) as caught:
+            started(state)
+        assert words in caught.value.message
+        assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("spoil", [truncate, scramble])
+def test_a_damaged_database_is_moved_away_and_made_again(state: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(state)
+    remove(state)
+    node = started(state)
+    assert left_behind(node) == (3, Decimal("1.0"))
+    asyncio.run(node.stop())
+
+
+def test_the_database_of_another_party_is_refused(played: Path, state: Path) -> None:
+    remove(state)
+    shutil.copy(played / "state/north/node.db", state / "node.db")
+    with pytest.raises(ConfigurationError, match="is that of north"):
+        started(state)
+
+
+def test_a_log_that_was_moved_away_in_good_order_takes_nothing_with_it(state: Path) -> None:
+    asyncio.run(started(state).stop())
+    lose_log(state)
+    for _ in range(2):
+        node = started(state)
+        assert left_behind(node) == (3, Decimal("1.0"))
+        asyncio.run(node.stop())
+    assert b'"log-follows"' in (state / "audit.log").read_bytes()
+    remove(state)  # and the new log does not pretend to know what was in the former
+    with pytest.raises(ConfigurationError, match="its audit log is not whole"):
+        started(state)
