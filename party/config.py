@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds import Kind
 from jobs.spec import Task
-from jobs.spec_values import DataName
+from jobs.spec_values import DataName, Duration
 from jobs.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
 from party.anonymization.policy import AnonymizationRules

@@ -30,7 +30,8 @@ name = {name_text:<25}# as in the certificate and in the federation file
 listen = {listen:<23}# where coordinators and the other parties call; "0.0.0.0:PORT" listens on all addresses
 state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
 federation = "federation.toml"  # who belongs to the federation: the only ones that this node talks to
-# max_running = 4               # jobs that may run at once
+# max_running = 4               # jobs that may run at once; further ones wait for their turn
+# keep_jobs = "365d"            # for which jobs that have ended stay in the inbox; the audit log keeps them for ever
 
 [tls]                           # made by: comine pki issue {name}
 ca = "pki/ca.crt"               # the authority that all members trust

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from jobs.audit.tail import Mark
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import ComineError
@@ -73,6 +74,7 @@ class Job:
         cancelled_by: Why the job was cancelled here, for people.
         ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
+        began_after: The last entry of the audit log before those that tell of its run; None where it does not run.
         dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
 
@@ -81,6 +83,7 @@ class Job:
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
         self.ending = False
+        self.began_after: Mark | None = None
         self.dealings: CoordinatorDealings | None = None
         self.attempt = present.attempt
         self.costs: Callable[[], Costs] = lambda: Costs(

@@ -54,6 +54,7 @@ from party.shuffler.service import ShufflerService
 from party.sources import Sources
 from party.store import Store
 from party.tables import ReleasedTables
+from party.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
@@ -141,6 +142,7 @@ class Node:
                 log=log,
             )
         )
+        self._upkeep = Upkeep(config, self._store, self._audit, self.host.unsettled, log)
         self._health = health.aio.HealthServicer()
         estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
@@ -182,6 +184,7 @@ class Node:
             raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
         self._server = server
         await self.host.recover()
+        self._upkeep.start()
         await self._frequency.start()
         await self._shuffler.start()
         await server.start()
@@ -197,6 +200,7 @@ class Node:
         if self._server is not None:
             self._log.info("stopping", jobs=self.host.running)
             await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+            await self._upkeep.stop()
             await self.host.close()
             await self._frequency.stop()
             await self._shuffler.stop()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Ended, RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
+from jobs.audit.tail import Mark
 from jobs.data import Data
 from jobs.hybrid_parameters import is_estimated
 from jobs.parameters import coordinator_deals
@@ -85,6 +86,11 @@ class SessionHost:
     def running(self) -> int:
         """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
         return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs.values())
+
+    def unsettled(self) -> Mark | None:
+        """The entry of the audit log after which the jobs that run here began; None where none does."""
+        marks = [job.began_after for job in self._jobs.values() if job.began_after is not None]
+        return min(marks, key=lambda mark: mark.seq, default=None)
 
     async def recover(self) -> None:
         """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
@@ -358,6 +364,7 @@ class SessionHost:
         room = self._room
         policy = room.consent.judge.policy_of(job.spec)
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
+            job.began_after = await asyncio.to_thread(room.audit.mark)
             events = (
                 Started.of(job.id, attempt, approvals),
                 *charged(room.ledger, job.id, attempt),

@@ -279,50 +279,54 @@ class Store:
         self._execute("DELETE FROM levels WHERE job_id = ?", job_id)
 
     # -- what is kept of the past -------------------------------------------------------------------------------------
-    def prune(self, before: float, now: float, keep: Mapping[str, int], most: int) -> int:
-        """Forgets jobs that ended long ago, some at a time, and says how many.
+    def prune(self, after: float, before: float, now: float, keep: Mapping[str, int], most: int) -> float | None:
+        """Forgets jobs that began and ended long ago, some at a time.
 
         What rules may still ask for stays, however old: of each dataset the first job that was started, the last whose
-        rows were counted, and as many of the last ones as `keep` says. Of jobs that ended before they began, and whose
-        proposals have expired, the newest stay. The ledger keeps what any of them may have cost.
+        rows were counted, and as many of the last ones as `keep` says. The ledger keeps what any job may have cost.
 
         Args:
-            before: What ended before this time may go, in Unix seconds.
-            now: Unix seconds.
+            after: Jobs are looked at that ended after this time, in Unix seconds.
+            before: And before this one.
+            now: Unix seconds; what could still be proposed again, or go on, stays.
             keep: By dataset, how many of its last jobs stay.
             most: So many at most.
+
+        Returns:
+            When the last of them ended: where to go on; None where that were all.
         """
-        old = self._ids(
-            "SELECT job_id FROM jobs WHERE started IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?", before, most
+        statement = (
+            "SELECT job_id, dataset, ended FROM jobs WHERE started IS NOT NULL AND ended > ? AND ended < ? "
+            "AND expiry < ? "
+            "ORDER BY ended LIMIT ?"
         )
-        asked = "SELECT DISTINCT dataset FROM jobs WHERE job_id = ?"
-        datasets = {row[0] for job_id in old for row in self._execute(asked, job_id)}
-        needed = {
-            job.job_id
-            for name in datasets
-            for job in (
-                *self.first(name, b""),
-                *self.last_counted(name, b""),
-                *(self.latest(name, b"", keep[name]) if name in keep else ()),
-            )
-        }
-        unstarted = self._ids(
-            "SELECT job_id FROM jobs WHERE started IS NULL AND expiry < ? AND ended IS NOT NULL "
-            "ORDER BY expiry DESC LIMIT ? OFFSET ?",
-            now,
-            most,
-            MOST_UNSTARTED,
-        )
-        gone = [job_id for job_id in (*old, *unstarted) if job_id not in needed]
+        old = self._execute(statement, after, before, now, most).fetchall()
+        needed = {job.job_id for name in {name for _, name, _ in old} for job in self._needed(name, keep.get(name, 0))}
         with self.alone():
-            for job_id in gone:
-                self._execute("DELETE FROM charges WHERE job_id = ? AND epsilon IS NULL", job_id)
-                self._execute("DELETE FROM jobs WHERE job_id = ?", job_id)
-        return len(gone)
+            for job_id, _, _ in old:
+                if job_id not in needed:
+                    self._execute("DELETE FROM charges WHERE job_id = ? AND epsilon IS NULL", job_id)
+                    self._execute("DELETE FROM jobs WHERE job_id = ?", job_id)
+        return float(old[-1][2]) if len(old) == most else None
 
     def ended_after(self, time: float) -> list[bytes]:
         """The jobs that were started, and ended after a time."""
         return self._ids("SELECT job_id FROM jobs WHERE started IS NOT NULL AND ended > ?", time)
+
+    def _needed(self, dataset: str, number: int) -> list[Earlier]:
+        return [
+            *self.first(dataset, b""),
+            *self.last_counted(dataset, b""),
+            *(self.latest(dataset, b"", number) if number else ()),
+        ]
+
+    def forget_unstarted(self, now: float) -> None:
+        """Forgets jobs that ended before they began and can be proposed no more, but for the newest."""
+        old = (
+            "SELECT job_id FROM jobs WHERE started IS NULL AND ended IS NOT NULL AND expiry < ? "
+            "ORDER BY expiry DESC LIMIT -1 OFFSET ?"
+        )
+        self._execute(f"DELETE FROM jobs WHERE job_id IN ({old})", now, MOST_UNSTARTED)  # noqa: S608
 
     def _ids(self, statement: str, *values: Any) -> list[bytes]:
         return [job_id for (job_id,) in self._execute(statement, *values).fetchall()]

@@ -389,7 +389,7 @@ CALLS: dict[str, Callable[[Store, Ledger], object]] = {
     "end": lambda store, _: store.move(NEW, RUNNING, FAILED, {"ended": 9e8}),
     "forget": lambda store, _: store.forget_levels(NEW),
     "ended": lambda store, _: store.ended_after(8e8),
-    "prune": lambda store, _: store.prune(2010.0, 0.0, {"baskets": 3}, 4),
+    "prune": lambda store, _: store.prune(2005.0, 2010.0, 9e9, {"baskets": 3}, 4),
     "charge": lambda _, ledger: ledger.record(Entry(NEW, 1, 9e8, "baskets", "weekly", "analyst", COSTS[1])),
     "charged": lambda _, ledger: ledger.of_job(NEW),
     "spent": lambda _, ledger: charges(ledger.spent("baskets"), composed=False),
@@ -408,3 +408,39 @@ def test_no_call_of_a_job_visits_more_rows_after_a_longer_past(tmp_path: Path) -
     assert all(count > 0 for count in few.values())
     few["refused"] += 6000 // 5 * 20  # the newest thousand refusals are kept, and those are counted
     assert {name: (few[name], many[name]) for name in CALLS if many[name] > 1.2 * few[name] + 20} == {}
+
+
+def test_of_the_past_what_rules_may_ask_for_is_kept_however_old(path: Path) -> None:
+    store, ledger = Store.open(path), Ledger.open(path)
+    for number in range(1, 21):
+        ended = {"state": SUCCEEDED, "started": float(number), "ended": float(number), "attempt": 1}
+        counted = {"n_rows": 5, "data_digest": b"rows"} if number < 10 else {}
+        store.add(record(number, **ended, **counted))
+        ledger.record(Entry(bytes([number]) * 32, 1, float(number), "baskets", "weekly", "analyst", COSTS[number % 2]))
+    store.add(record(21, state=RUNNING, started=0.5))
+    store.add(record(23, state=FAILED, started=0.6, ended=0.7, expiry=4000))  # it may go on
+    store.add(record(22, state=FAILED, started=0.1, ended=0.2, dataset="visits"))
+    before = ledger.spent("baskets")
+    place: float | None = 0.0
+    while place is not None:
+        place = store.prune(place, 15.5, 3000.0, {"baskets": 2}, 4)
+    # The first, the last of which rows were noted, the last two, what is not old, what runs, another dataset's first.
+    assert {kept.job_id[0] for kept in store.all()} == {9, 16, 17, 18, 19, 20, 21, 22, 23}
+    assert store.first("baskets", b"")[0].job_id[0] == 21
+    assert ledger.spent("baskets") == before
+    assert {each.job_id[0] for each in ledger.entries("baskets") if each.charge.epsilon} == set(range(1, 21, 2))
+    store.close(), ledger.close()
+
+
+def test_of_jobs_that_never_began_the_newest_are_kept_beyond_their_expiry(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("party.store.MOST_UNSTARTED", 2)
+    store = Store.open(path)
+    for number in range(1, 8):
+        store.add(record(number, state=CANCELLED, ended=5.0, expiry=100 + number))
+    store.add(record(8, state=CANCELLED, ended=5.0, expiry=5000))  # it could be proposed again
+    store.add(record(9, expiry=50))  # it has yet to end
+    store.forget_unstarted(1000.0)
+    assert {kept.job_id[0] for kept in store.all()} == {6, 7, 8, 9}
+    store.close()
