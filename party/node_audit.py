@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from jobs.audit.events import Event
 from jobs.audit.log import AuditLog
+from jobs.audit.tail import Mark
 from link.errors import ComineError, ResourceError
 from party.logs import Log
 
@@ -27,10 +31,24 @@ class NodeAudit(AuditLog):
         Raises:
             ResourceError: They cannot be written, so what they tell must not happen.
         """
+        with self._hushed():
+            await super().record(*events)
+
+    def mark(self) -> Mark:
+        """The last entry.
+
+        Raises:
+            ResourceError: The log cannot be read, so nothing can be written after it either.
+        """
+        with self._hushed():
+            return super().mark()
+
+    @contextlib.contextmanager
+    def _hushed(self) -> Iterator[None]:
         if self.closed:
             raise ResourceError(f"{self.party} has stopped", party=self.party)
         try:
-            await super().record(*events)
+            yield
         except ComineError as error:
             self.log.error("audit not written", error=error)
             raise ResourceError(
