@@ -23,6 +23,8 @@ from jobs.federation import Credentials, Federation
 from link.authority import Authority, write_identity
 from link.errors import InternalError, PeerError, ResourceError
 from link.identity import Identity
+from mining.loading import load_transactions
+from mining.public_sizes import measured
 
 COORDINATOR: Final = "coordinator"
 _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
@@ -205,6 +207,7 @@ def free_addresses(number: int) -> list[str]:
 
 def _party_file(name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None) -> str:
     between = "" if separator is None else f"separator = {json.dumps(separator, ensure_ascii=False)}\n"
+    publish = measured(load_transactions(source, "basket", separator=separator)).coarse().as_toml()
     return f"""\
 [party]
 name = "{name}"
@@ -220,6 +223,7 @@ kind = "transactions"
 source = {json.dumps(str(source), ensure_ascii=False)}
 format = "basket"
 {between}
+{publish}
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules"]

@@ -53,6 +53,7 @@ def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"name": dataset.name, "format": dataset.format, "problem": dataset.problem or None}
     if dataset.profile is not None:
         data["profile"] = _profile_data(dataset.profile)
+        data["publishable"] = dataset.publishable.as_toml() or None
     data["hints"] = [
         {"kind": hint.kind, "sentence": hint.sentence} | ({"examples": list(hint.examples)} if show_items else {})
         for hint in dataset.hints
@@ -111,6 +112,9 @@ def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
         f"{'':<23} in fewer than {RARE} {rows}: {profile.rare_items:,} items ({profile.rare_share:.0%})",
         f"{'':<23} longest item: {profile.longest_item} bytes",
     ]
+    if not dataset.publishes and (publishable := dataset.publishable.as_toml()):
+        lines.append(f"{'':<23} plans know no sizes of it; to publish these coarse ones, paste under its [[dataset]]:")
+        lines += [f"{'':<25} {line}" for line in publishable.splitlines()]
     for hint in dataset.hints:
         examples = f" ({', '.join(map(_visible, hint.examples))})" if show_items and hint.examples else ""
         lines.append(f"hint     dataset        {dataset.name}: {hint.sentence}{examples}")

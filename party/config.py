@@ -13,10 +13,12 @@ from jobs.spec import Task
 from jobs.spec_values import DataName, Duration
 from jobs.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
+from mining.public_sizes import NOTHING, PublicSizes
 from party.anonymization.policy import AnonymizationRules
 from party.frequency.policy import FrequencySection
 from party.hidden_rules import HidingSection
 from party.privacy_budget import DatasetBudget
+from party.publish import PublishSection
 from party.queries.policy import QueriesSection
 from party.rules import PolicySection, Rules
 from party.shuffler.policy import ShufflerSection
@@ -73,9 +75,7 @@ class DatasetSection(TomlTable):
         id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
             or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
-        rows_public: How exactly sizes are told to who plans a job: the number of rows, of candidates, of itemsets.
-            Where absent, rounded for jobs that the policy approves by itself, and not at all for those that a person
-            decides.
+        publish: What everybody who may plan a job on it may know of its size; nothing, where absent.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
         privacy: What jobs may cost its records in all; without it nothing limits that.
         hiding: Rules that are hidden in what its rows contribute to jobs.
@@ -91,7 +91,7 @@ class DatasetSection(TomlTable):
     query: str | None = Field(default=None, min_length=1)
     id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
-    rows_public: Literal["exact", "rounded", "hidden"] | None = None
+    publish: PublishSection | None = None
     policy: Rules | None = None
     privacy: DatasetBudget | None = None
     hiding: HidingSection | None = None
@@ -127,6 +127,11 @@ class DatasetSection(TomlTable):
             named = "several columns of ids need" if self.id else "id = [] needs"
             raise ValueError(f'{named} kind = "table"; transactions have one column of ids')
         return self
+
+    @property
+    def public_sizes(self) -> PublicSizes:
+        """What its owner publishes of its size."""
+        return NOTHING if self.publish is None else self.publish.sizes
 
     @property
     def id_column(self) -> str:

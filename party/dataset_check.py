@@ -11,6 +11,7 @@ import numpy as np
 from link.errors import ConfigurationError, InputDataError
 from mining.hiding.sensitive import Thresholds
 from mining.item_columns import Itemisation, item_columns
+from mining.public_sizes import NOTHING, PublicSizes, measured
 from mining.tables import Table
 from mining.thresholds import minimum_count
 from mining.transactions import Transactions
@@ -115,6 +116,8 @@ class DatasetCheck:
         name: The dataset.
         format: Its format.
         profile: Its sizes; absent where it cannot be read.
+        publishable: Of these what may be told to others, coarsely.
+        publishes: Whether its section says already what is told.
         hints: Signs of mistakes.
         problem: Why it cannot be read or used.
     """
@@ -122,6 +125,8 @@ class DatasetCheck:
     name: str
     format: str
     profile: Profile | TableProfile | None = None
+    publishable: PublicSizes = NOTHING
+    publishes: bool = False
     hints: tuple[Hint, ...] = ()
     problem: str = ""
 
@@ -150,12 +155,13 @@ def check_dataset(
         if dataset.kind == "transactions" and dataset.format in ("wide", "parquet") and not show_items:
             problem = re.sub(r'(column|named) ".*"', r"\1 … (--show-items tells which)", problem)
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
+    public, publishes = measured(data).coarse(), dataset.publish is not None
     if isinstance(data, Table):
-        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), table_hints(data))
+        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), public, publishes, table_hints(data))
     found = hints(data, dataset)
     if policy is not None and dataset.hiding is not None:
         found += _found_below(data.n_rows, dataset.hiding, policy)
-    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), found)
+    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), public, publishes, found)
 
 
 def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:

@@ -15,6 +15,7 @@ from jobs.federation import Federation, check_address
 from jobs.toml import validate
 from link.errors import ConfigurationError, ResourceError
 from link.identity import check_name
+from mining.public_sizes import NOTHING, PublicSizes
 from party.config import PartyConfig
 from party.source_format import quoted
 
@@ -45,8 +46,7 @@ _JOBS: Final = """
 name = {dataset:<25}# jobs ask for data by this name, so all parties use the same
 kind = {kind}
 {source}
-# rows_public = "rounded"       # what plans of jobs may tell of sizes: "exact", "rounded" or "hidden";
-                                # unsaid, nothing of jobs that a person has yet to decide
+{publish}
 # [dataset.privacy]             # what jobs that add noise may cost each row in all; comine party budget tells the rest
 # epsilon = 5.0                 # towards whoever sees their results
 # delta = 1e-5
@@ -77,6 +77,7 @@ party_sets = "fixed"            # the same parties in every job: the difference 
                                 # column=value, and no release or model takes a column that may hold it
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
+# max_plans = 100               # plans that each coordinator may ask for within 24 hours
 # max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
 # max_jobs_period = "30d"
 # min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few
@@ -100,6 +101,12 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 # tasks = ["itemsets"]
 # decide = "auto"               # "auto", "manual" or "refuse"
 """
+
+_PUBLISH: Final = """\
+# What whoever may plan jobs here knows of the size of the data: without these lines, nothing. Plans are the better for
+# them. Numbers are told as 1, 2 or 5 times a power of ten, and none below 100: comine party check measures them
+"""
+_SOME_SIZES: Final = "[dataset.publish]\nrows = 20_000\n"
 
 _COLLECTS: Final = """
 # What coordinators may collect here from people's devices, whose reports are perturbed before they leave. Without this
@@ -141,7 +148,14 @@ address = {address:<22}# HOST:PORT at which the coordinator and the others reach
 """
 
 
-def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, str | list[str]] | None) -> str:
+def render_party(
+    name: str,
+    *,
+    listen: str,
+    dataset: str,
+    source: Mapping[str, str | list[str]] | None,
+    publishable: PublicSizes = NOTHING,
+) -> str:
     """The text of a node's file.
 
     Args:
@@ -150,6 +164,7 @@ def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, s
         dataset: The name of its dataset.
         source: The keys that say where the dataset is and how it is written; its kind is transactions by default. None:
             the node has no data, and only collects reports.
+        publishable: What may be told of its size, coarsely.
 
     Raises:
         ConfigurationError: A value cannot be used; the sentence names its key.
@@ -169,6 +184,7 @@ def render_party(name: str, *, listen: str, dataset: str, source: Mapping[str, s
             dataset=quoted(dataset),
             kind=quoted(source.get("kind", "transactions")),
             source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items() if key != "kind"),
+            publish=_PUBLISH + "\n".join(f"# {line}" for line in (publishable.as_toml() or _SOME_SIZES).splitlines()),
         )
     comment = "" if source is None else "# "
     text += _COLLECTS.format(comment=comment, rule=f"{comment}max_epsilon = 2.0")

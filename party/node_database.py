@@ -5,6 +5,7 @@
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
+    plans     when each coordinator has asked for plans lately
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
 which stands for all that is in the state folder.
@@ -21,7 +22,7 @@ from link.errors import ConfigurationError
 from party.database import alone, connect, make_private, told
 
 FILE: Final = "node.db"
-VERSION: Final = 4
+VERSION: Final = 5
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _FIRST: Final = f"""
@@ -112,7 +113,12 @@ CREATE TABLE reached (
 );
 PRAGMA user_version = 4;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH)  # what each has beyond the one before
+_FIFTH: Final = """
+CREATE TABLE plans (coordinator TEXT NOT NULL, asked REAL NOT NULL);
+CREATE INDEX plans_by_coordinator ON plans (coordinator, asked);
+PRAGMA user_version = 5;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)  # what each has beyond the one before
 
 
 def open_database(path: Path) -> sqlite3.Connection:

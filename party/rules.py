@@ -150,11 +150,13 @@ class PolicySection(Rules):
 
     Attributes:
         datasets: Datasets that may be used; all, where absent.
+        max_plans: Plans that each coordinator may ask for within 24 hours.
     """
 
     approve: Literal["auto", "manual"]
     tasks: Tasks
     datasets: Annotated[tuple[DataName, ...] | None, Some] = None
+    max_plans: Count = 100
 
     def under(self, rules: Rules | None) -> PolicySection:
         """This policy with the rules that a dataset writes in place of these."""

@@ -44,6 +44,7 @@ from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
 from party.node_database import FILE
 from party.ot_stock import STOCK_FILE, StockFile
+from party.plan_count import PlanCount
 from party.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.queries.service import AnonymizationService
 from party.room import Room
@@ -111,6 +112,8 @@ class Node:
         undo.callback(self._store.close)
         self._ledger = Ledger.open(state / FILE)
         undo.callback(self._ledger.close)
+        self._plans = PlanCount.open(state / FILE)
+        undo.callback(self._plans.close)
         self._stock = StockFile.open(state / STOCK_FILE, log)
         undo.callback(self._stock.close)
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
@@ -144,7 +147,7 @@ class Node:
         )
         self._upkeep = Upkeep(config, self._store, self._audit, self.host.unsettled, log)
         self._health = health.aio.HealthServicer()
-        estimates = Estimates(config, judge, self._sources, self._executor, self._audit, identity)
+        estimates = Estimates(config, judge, self._plans, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
         self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
@@ -216,6 +219,7 @@ class Node:
         self._executor.close()
         self._store.close()
         self._ledger.close()
+        self._plans.close()
         self._stock.close()
         self._frequency.close()
         self._shuffler.close()

@@ -63,13 +63,13 @@ def show_plan(plan: Plan) -> None:
 
 def costs(plan: Plan) -> tuple[list[str], list[list[str]]]:
     """What is expected of each party: the heads of the columns, and a row for each."""
-    at_most = any(party.bytes_sent_at_most is not None for party in plan.parties.values())
-    heads = ["party", "rows", "sends", *(["at most"] if at_most else []), "receives", "seconds", "memory"]
+    heads = ["party", "rows", "sends", "between", "receives", "seconds", "memory"]
     rows = []
     for name, party in plan.parties.items():
-        n_rows = "hidden" if party.n_rows is None else f"{'≈ ' * (party.rows_public == 'rounded')}{party.n_rows:,}"
-        most = [] if not at_most else [size(party.bytes_sent_at_most or party.bytes_sent)]
-        figures = [size(party.bytes_sent), *most, size(party.bytes_received), f"{party.seconds:.2f}"]
+        n_rows = "hidden" if party.n_rows is None else f"≈ {party.n_rows:,}"
+        least = size(party.bytes_sent if party.bytes_sent_at_least is None else party.bytes_sent_at_least)
+        most = "any" if party.bytes_sent_at_most is None else size(party.bytes_sent_at_most)
+        figures = [size(party.bytes_sent), f"{least} and {most}", size(party.bytes_received), f"{party.seconds:.2f}"]
         rows.append([name, n_rows, *figures, size(party.memory_bytes)])
     return heads, rows
 
@@ -93,8 +93,15 @@ def in_all(plan: Plan) -> str:
             f"In all between {size(plan.bytes_sent)} and {size(most)} in {plan.rounds:,} to {rounds:,} rounds, and "
             f"{plan.seconds:.2f} to {seconds:,.2f} s"
         )
-    least = "at least " if plan.is_least else ""
-    return f"In all {least}{size(plan.bytes_sent)} in {least}{plan.rounds} rounds and {least}{plan.seconds:.2f} s"
+    if plan.is_least:
+        return f"In all at least {size(plan.bytes_sent)}, {plan.rounds} rounds and {plan.seconds:.2f} s"
+    found = f"In all likely {size(plan.bytes_sent)} in {plan.rounds} rounds and {plan.seconds:.2f} s"
+    if most is None or rounds is None or seconds is None:
+        return found
+    return (
+        f"{found}; between {size(plan.bytes_sent_at_least)} in {plan.rounds_at_least} rounds and "
+        f"{plan.seconds_at_least:.2f} s and {size(most)} in {rounds:,} rounds and {seconds:,.2f} s"
+    )
 
 
 def cost_of_records(plan: Plan) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.parameters import horizontal_mining
+from jobs.plan.answer import Answer
 from jobs.plan.figures import Figures
 from jobs.plan.plan import Alternative
 from jobs.spec import JobSpec
@@ -16,7 +18,6 @@ from link.errors import ConfigurationError
 from mining.joint.disclosure import may_be_level_wise
 from mining.joint.parameters import HorizontalMining
 from mining.measure_names import DEFAULT_MEASURES
-from protos.v1.plan_pb2 import PartyEstimate
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Variant:
 def variants(spec: JobSpec) -> list[Variant]:
     """One change at a time, and two that go all the way: to the least disclosure, and to the most speed.
 
-    They differ in nothing that the parties' own rows hang on, so one answer of a party serves them all.
+    What the specification itself refuses is none.
     """
     written = spec.itemsets
     changes: list[tuple[str, dict[str, Any]]] = [
@@ -59,20 +60,27 @@ def variants(spec: JobSpec) -> list[Variant]:
     found: dict[HorizontalMining, Variant] = {}
     for name, change in changes:
         variant = _changed(spec, name, change)
-        found.setdefault(horizontal_mining(variant.spec), variant)
+        if is_possible(variant.spec):
+            found.setdefault(horizontal_mining(variant.spec), variant)
     found.pop(task, None)
     return list(found.values())
 
 
-def alternatives(
-    spec: JobSpec, written: Figures, answers: Mapping[str, PartyEstimate], latency_s: float
-) -> list[Alternative]:
+def is_possible(changed: JobSpec) -> bool:
+    """Whether a job file may say this: what a plan recommends is read as what a party is asked for."""
+    with suppress(ConfigurationError):
+        JobSpec.from_canonical(changed.canonical())
+        return True
+    return False
+
+
+def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer], latency_s: float) -> list[Alternative]:
     """The variants that differ from the job as it is written in cost or statement, and could run.
 
     Args:
         spec: The job.
         written: Its figures.
-        answers: What each of its parties tells of it, in the order of the job.
+        answers: What each of its parties is taken to be, in the order of the job.
         latency_s: Seconds that a message is expected to take from party to party.
     """
     here, found = statement(spec), []

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.plan.anonymization_range import Setting, cost_range
-from jobs.plan.plan import PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.answer import Answer
+from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES
 from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
-from protos.v1.plan_pb2 import PartyEstimate
 
 _SEARCHED = (
     "Which nodes are looked at hangs on the rows: at least the one that tells nothing, at most all {nodes:,} of at "
@@ -48,14 +48,14 @@ _ONLY_ALIGNED = (
 )
 
 
-def estimate_anonymization(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ALIGNED).model_copy(
             update={"strategy": spec.anonymization.algorithm, "is_least": True}
         )
     answers = {name: answers[name] for name in spec.job.parties}
-    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     task, declared = joint_anonymisation(spec), statement(spec)
     setting = Setting.of(task, answers, latency_s, spec.plan.bytes_per_s)
     least, most = cost_range(task, setting)
@@ -76,8 +76,8 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, PartyEstimate], 
         seconds_at_most=None if most is None else most.seconds,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=least.sent[name],
                 bytes_received=least.received[name],
                 bytes_sent_at_most=None if most is None else most.sent[name],

@@ -24,6 +24,7 @@ from crypto.protocols.secure_sum import word_for
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from crypto.protocols.two_party_costs import agreement_traffic as seeds_traffic
 from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.anonymisation.assembly import Form
@@ -35,7 +36,7 @@ from mining.joint.anonymisation.public_lattice import possible_classes
 from mining.joint.hybrid.sizes import document_traffic
 from protos.v1.hybrid_pb2 import SealedRows
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
-from protos.v1.plan_pb2 import PartyEstimate, Speed
+from protos.v1.plan_pb2 import Speed
 
 _ANY_WIDTH: Final = 62  # of a comparison: none is wider
 _WORD: Final = 8
@@ -90,19 +91,17 @@ class Setting:
 
     @classmethod
     def of(
-        cls, task: JointAnonymisation, answers: Mapping[str, PartyEstimate], latency_s: float, bytes_per_s: float | None
+        cls, task: JointAnonymisation, answers: Mapping[str, Answer], latency_s: float, bytes_per_s: float | None
     ) -> Setting:
-        """From the parties' answers; who hides its rows may have none, and at most what the job's bound says."""
-        told = {name: answer.n_rows for name, answer in answers.items() if answer.HasField("n_rows")}
-        rough = {name for name, answer in answers.items() if answer.rows_public == "rounded"}
-        least = {name: int(told[name] * 0.99) if name in rough else told[name] for name in told}
-        most: dict[str, int] | None = {name: told[name] * 101 // 100 if name in rough else told[name] for name in told}
-        if most is not None and len(told) < len(answers):
-            most = None if task.bound is None else {name: most.get(name, task.bound) for name in answers}
+        """From what the parties are taken to be; who hides its rows may have none, and at most what the bound says."""
+        told = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
+        most: dict[str, int] | None = told
+        if len(told) < len(answers):
+            most = None if task.bound is None else {name: told.get(name, task.bound) for name in answers}
         return cls(
             {name: answer.certificate_bytes for name, answer in answers.items()},
             {name: answer.speed for name, answer in answers.items()},
-            {name: least.get(name, 0) for name in answers},
+            {name: told.get(name, 0) for name in answers},
             most,
             latency_s,
             bytes_per_s,

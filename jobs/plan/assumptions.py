@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from jobs.plan.answer import Answer
 from jobs.plan.expected import Expected
 from jobs.spec import JobSpec
-from protos.v1.plan_pb2 import PartyEstimate
 
 
-def assumptions(
-    spec: JobSpec, found: Expected | None, answers: Mapping[str, PartyEstimate], latency_s: float
-) -> list[str]:
+def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Answer], latency_s: float) -> list[str]:
     """On what the figures rest.
 
     Args:
@@ -20,24 +18,22 @@ def assumptions(
         answers: What each of its parties tells.
         latency_s: Seconds that a message is expected to take from party to party.
     """
-    told = [name for name, answer in answers.items() if answer.HasField("sizes")]
+    told = [name for name, answer in answers.items() if answer.sizes is not None]
     hidden = [name for name in answers if name not in told]
     lines = []
     if found is None:
         lines.append(
-            f"None of {_and(list(answers))} publishes its sizes: the figures are what the job costs at least, and "
-            "what the job's own limits allow at most."
+            f"None of {_and(list(answers))} publishes what these figures hang on: they are what the job costs at "
+            "least, and what the job's own limits allow at most."
         )
     elif hidden:
         lines.append(
-            f"{_and(hidden)} {'hides its' if len(hidden) == 1 else 'hide their'} sizes: the figures take "
+            f"{_and(hidden)} {'hides its' if len(hidden) == 1 else 'hide their'} sizes, or publish"
+            f"{'es' if len(hidden) == 1 else ''} none at this support: the figures take "
             f"{'it' if len(hidden) == 1 else 'them'} to be like the others; the job's own limits allow more."
         )
-    rounded = [name for name in told if answers[name].rows_public == "rounded"]
-    if rounded:
-        lines.append(f"The sizes of {_and(rounded)} are rounded: counts to two significant digits, rows to three.")
     if found is not None:
-        lines += _of_candidates(spec, found, [name for name in told if not answers[name].sizes.complete])
+        lines += _of_candidates(spec, found)
     if spec.itemsets.disclose != "candidates":
         lines.append(
             f"{_and(spec.compute)} agree anew on what their comparisons need; if they have kept it from an earlier "
@@ -67,15 +63,11 @@ def advice(spec: JobSpec) -> list[str]:
     ]
 
 
-def _of_candidates(spec: JobSpec, found: Expected, short: Sequence[str]) -> list[str]:
+def _of_candidates(spec: JobSpec, found: Expected) -> list[str]:
     lines = [
-        "How many candidates there are is what each party's own rows let expect, the middle of them by number of "
-        "rows; where the parties' rows differ much in kind, it may be far off."
+        "How many candidates there are is what is published of frequent itemsets, the middle of it by number of rows; "
+        "where the parties' rows differ much in kind, it may be far off. Names of items are taken to be short."
     ]
-    if short and found.sizes.one_shot is None:
-        lines.append(
-            f"{_and(short)} did not look at long candidates, of which there are very many: the job costs more."
-        )
     if found.beyond is not None:
         lines.append(
             f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there "

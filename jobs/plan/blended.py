@@ -7,11 +7,12 @@ from typing import Final
 
 from crypto.params import STANDARD_128
 from jobs.blended_parameters import blended_mining
+from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.hybrid import likely_rows
-from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, moving_s
-from jobs.plan.privacy import Privacy, told_left
+from jobs.plan.privacy import Privacy
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -19,14 +20,13 @@ from link.traffic import Traffic, greeting, receipts
 from mining.joint.blended.budget import spent
 from mining.joint.blended.parameters import Blending
 from mining.joint.blended.sizes import blended_traffic
-from protos.v1.plan_pb2 import PartyEstimate
 
 _NAME_BYTES: Final = 20  # of an item's name with its count in a list, about
 _FOUND_BYTES: Final = 60  # of an item with its count and deviation among estimates, about
 _ANSWER: Final = 0.006  # group multiplications, about, of a record's answer
 
 
-def estimate_blended(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_blended(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What a blended job will cost and disclose; arguments as in `estimate`.
 
     Raises:
@@ -35,7 +35,7 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, PartyEstimate], latenc
     answers = {name: answers[name] for name in spec.job.parties}
     task, rows, declared = blended_mining(spec), likely_rows(answers), statement(spec)
     traffic = _traffic(task, answers)
-    told = [each for each in answers.values() if each.HasField("n_rows")]
+    told = [each for each in answers.values() if each.n_rows is not None]
     work_s = max(rows[name] * _ANSWER * answer.speed.multiply_s for name, answer in answers.items())
     moving = max(moving_s(traffic, name, answer.speed, spec.plan.bytes_per_s) for name, answer in answers.items())
     seconds = SETTLE_S + traffic.rounds * latency_s + work_s + moving
@@ -48,13 +48,13 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, PartyEstimate], latenc
         seconds=seconds,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 seconds=seconds,
                 memory_bytes=NODE_BYTES + rows[name] * ROW_BYTES,
-                left=told_left(answer),
+                left=answer.left,
             )
             for name, answer in answers.items()
         },
@@ -72,7 +72,7 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, PartyEstimate], latenc
     )
 
 
-def _traffic(task: Blending, answers: Mapping[str, PartyEstimate]) -> Traffic:
+def _traffic(task: Blending, answers: Mapping[str, Answer]) -> Traffic:
     traffic = Traffic(tuple(answers))
     certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
     greeting(traffic, STANDARD_128.suite, certificates)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from link.transcript import Chain
 from mining.bitmaps import pack, words
 from mining.pairs import count_along_columns, count_along_rows, n_pairs
 from mining.transactions import Transactions
+from protos.v1 import plan_pb2
 from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")
@@ -37,9 +38,8 @@ _MULTIPLY_S, _EMBED_S, _MASK_S, _FRAME_S, _COUNT_S, _TRANSFER_S = 0.14, 0.06, 0.
 _MASKED_BYTES: Final = 1 << 18
 _BODY_BYTES: Final = 1 << 16
 _ITEMS, _ITEMS_A_ROW = 64, 10
-_MOST_ROWS: Final = 1 << 15  # that are made up; more are reckoned in proportion
 _MOST_WORDS: Final = 1 << 20  # that are counted at a time: a few milliseconds
-UNKNOWN_ROWS: Final = 10_000  # measured on where the number of rows is not published
+MEASURED_ROWS: Final = 10_000  # that are made up
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Speed:
         byte_s: One byte of a vector masked for one peer.
         frame_byte_s: One byte of a frame written, hashed and read.
         frame_s: A frame without content, the same; its way through gRPC and TLS not included.
-        candidate_s: One candidate counted.
+        candidate_s: One candidate counted in `MEASURED_ROWS` rows.
         row_s: One row encoded anew and packed.
         row_pairs_s: The pairs of one row of ten items counted, row by row.
         transfer_s: One random oblivious transfer of an extension, the sender's half and the receiver's on one core.
@@ -69,12 +69,11 @@ class Speed:
     transfer_s: float
 
 
-async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
-    """Measures this machine.
+async def measure(executor: Executor) -> Speed:
+    """Measures this machine, on work that is always the same.
 
     Args:
         executor: As jobs use it.
-        n_rows: Number of transactions for which counting is measured.
     """
     random = Randomness.from_os()
     blocks = np.frombuffer(random.bytes(KERNEL_POINTS * embedding.BLOCK_BYTES), np.uint8).reshape(KERNEL_POINTS, -1)
@@ -84,9 +83,7 @@ async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
     embed = await _spread(executor, lambda: embedding.embed(blocks), _EMBED_S)
     secret = {"peer": random.bytes(SECRET_BYTES)}
     vector = np.zeros(_MASKED_BYTES // 8, np.uint64)
-    mask, empty, full, row, row_pairs, candidate, transfer = await _aside(
-        executor, lambda: _alone(vector, secret, n_rows)
-    )
+    mask, empty, full, row, row_pairs, candidate, transfer = await _aside(executor, lambda: _alone(vector, secret))
     return Speed(
         multiply_s=multiply / KERNEL_POINTS,
         embed_s=embed / KERNEL_POINTS,
@@ -100,19 +97,19 @@ async def measure(executor: Executor, n_rows: int = UNKNOWN_ROWS) -> Speed:
     )
 
 
-def _alone(vector: np.ndarray, secret: dict[str, bytes], n_rows: int) -> tuple[float, ...]:
+def _alone(vector: np.ndarray, secret: dict[str, bytes]) -> tuple[float, ...]:
     mask = _repeated(lambda: add_masks(vector, secret, "me", b"calibration"), _MASK_S)
     empty = _repeated(lambda: _carry(b""), _FRAME_S / 2)
     body = bytes(_BODY_BYTES)
     full = _repeated(lambda: _carry(body), _FRAME_S / 2)
-    rows = max(64, min(n_rows, _MOST_ROWS))
+    rows = MEASURED_ROWS
     data = _made_up(rows)
     row = _repeated(lambda: pack(data.onto(data.items)), _COUNT_S / 3) / rows
     row_pairs = _repeated(lambda: count_along_rows(data), _COUNT_S / 3) / rows
     columns = pack(data)
     counted = max(2, min(_ITEMS, int((2 * _MOST_WORDS / words(rows)) ** 0.5)))
     each = _repeated(lambda: count_along_columns(columns[:counted]), _COUNT_S / 3) / n_pairs(counted)
-    return mask, empty, full, row, row_pairs, each * max(1.0, n_rows / rows), _transfer_s()
+    return mask, empty, full, row, row_pairs, each, _transfer_s()
 
 
 def _transfer_s() -> float:
@@ -176,3 +173,8 @@ def _runs_until(work: Callable[[], object], end: float) -> int:
 async def _aside(executor: Executor, work: Callable[[], T]) -> T:
     (result,) = await executor.map(lambda _: work(), [None])
     return result
+
+
+def told_speed(speed: Speed) -> plan_pb2.Speed:
+    """The speed as it is told."""
+    return plan_pb2.Speed(**asdict(speed))

@@ -9,11 +9,12 @@ from typing import Final
 from crypto.params import STANDARD_128
 from jobs.distributed_parameters import distributed_mining
 from jobs.parameters import horizontal_mining
+from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.expected import expected, total_rows
-from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory, seconds
-from jobs.plan.privacy import NoisyLevel, Privacy, told_left
+from jobs.plan.privacy import NoisyLevel, Privacy
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -24,12 +25,11 @@ from mining.joint.distributed.sizes import NamedItems, NoisySizes, noisy_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes
 from mining.thresholds import minimum_count
-from protos.v1.plan_pb2 import PartyEstimate
 
 _NAME_BYTES: Final = 12  # of an item's name in a list, about
 _NO_SIZES: Final = (
-    "No party tells sizes: the figures are of single items alone, and longer itemsets come on top. To tell them shows "
-    "more of the data than the job would, so a party does so only where its rows_public says it."
+    "No party publishes how many itemsets are frequent: the figures are of single items alone, and longer itemsets "
+    "come on top."
 )
 
 
@@ -67,7 +67,7 @@ def exact_counterpart(spec: JobSpec) -> HorizontalMining | None:
     )
 
 
-def estimate_noisy(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_noisy(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What a job under distributed noise will cost and disclose; arguments as in `estimate`.
 
     Raises:
@@ -93,13 +93,13 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_
         seconds=took,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 seconds=took,
                 memory_bytes=memory(work, answer, found.exact, parties),
-                left=told_left(answer),
+                left=answer.left,
             )
             for name, answer in answers.items()
         },
@@ -114,7 +114,7 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_
     )
 
 
-def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, PartyEstimate]) -> _Expectation:
+def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, Answer]) -> _Expectation:
     rows, exact = total_rows(answers), exact_counterpart(spec)
     found = None if exact is None else expected(exact, answers)
     if found is None:
@@ -123,7 +123,7 @@ def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, Part
         return _Expectation(NoisySizes((singles,) if singles else ()), rows, sizes, known=False)
     named = {}
     if task.catalogue is None:
-        held = {name: answer.sizes.items.elements for name, answer in answers.items() if answer.HasField("sizes")}
+        held = {name: answer.sizes.items.elements for name, answer in answers.items() if answer.sizes is not None}
         usual = round(sum(held.values()) / len(held))
         named = {name: NamedItems(n, n * _NAME_BYTES) for name in answers for n in [held.get(name, usual)]}
     candidates = (found.sizes.universe, *found.sizes.candidates[: task.max_length - 1])
@@ -162,16 +162,14 @@ def _noise(task: DistributedMining, parties: int, found: _Expectation) -> list[N
     return levels
 
 
-def _assumptions(
-    spec: JobSpec, answers: Mapping[str, PartyEstimate], found: _Expectation, latency_s: float
-) -> list[str]:
+def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: _Expectation, latency_s: float) -> list[str]:
     lines = []
     if found.known:
         lines.append(
-            "How many candidates there are is what each party's own rows let expect without noise; where the noise is "
-            "not far below the least support, it may be off."
+            "How many candidates there are is what would be expected without noise; where the noise is not far below "
+            "the least support, it may be off."
         )
-        hidden = [name for name, answer in answers.items() if not answer.HasField("sizes")]
+        hidden = [name for name, answer in answers.items() if answer.sizes is None]
         if hidden:
             lines.append(f"{', '.join(hidden)}: sizes are hidden, and taken to be like the others'.")
     else:

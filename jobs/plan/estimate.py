@@ -9,28 +9,31 @@ from jobs.distributed_parameters import is_noisy
 from jobs.hybrid_parameters import is_reported
 from jobs.parameters import horizontal_mining
 from jobs.plan.alternatives import alternatives
+from jobs.plan.answer import Answer
 from jobs.plan.assumptions import advice, assumptions
 from jobs.plan.expected import allowed
 from jobs.plan.figures import Figures, session_traffic
 from jobs.plan.models import estimate_model
-from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory
 from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import Step, Vote, steps
-from protos.v1.plan_pb2 import PartyEstimate
 
 
-def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate(
+    spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
+) -> Plan:
     """What the job will cost and disclose.
 
     Args:
         spec: The job.
-        answers: What each of its parties tells.
+        answers: What each of its parties is taken to be.
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
+        compare: Whether other ways to do the job are looked at too.
     """
     if spec.anonymizes:
         from jobs.plan.anonymization import estimate_anonymization  # with what other jobs do without
@@ -39,7 +42,7 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
     if spec.trains:
         return estimate_model(spec, answers, latency_s, *others)
     if spec.is_vertical:
-        return estimate_vertical(spec, answers, latency_s, *others)
+        return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
     if is_reported(spec):
         from jobs.plan.hybrid import estimate_reported  # with what other jobs do without
 
@@ -56,7 +59,7 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
     answers = {name: answers[name] for name in parties}
     figures = Figures.of(task, answers, latency_s, spec.plan.bytes_per_s)
     found, traffic = figures.found, figures.traffic
-    unknown = [name for name, answer in answers.items() if not answer.HasField("sizes")]
+    unknown = found is None or any(answer.n_rows is None for answer in answers.values())
     most = [session_traffic(task, parties, answers, limit) for limit in allowed(task, parties)] if unknown else []
     declared = statement(spec)
     return Plan(
@@ -66,10 +69,11 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         strategy=found.strategy if found is not None else spec.itemsets.strategy,
         rounds=traffic.rounds,
         seconds=figures.seconds,
+        is_least=found is None,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answers[name]),
-                n_rows=published_rows(answers[name]),
+                rows_public=answers[name].rows_public,
+                n_rows=answers[name].n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 bytes_sent_at_most=max((limit.bytes_sent(name) for limit in most), default=None),
@@ -84,7 +88,7 @@ def estimate(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: flo
         prose=declared.prose(),
         assumptions=[*others, *assumptions(spec, found, answers, latency_s)],
         advice=advice(spec),
-        alternatives=alternatives(spec, figures, answers, latency_s),
+        alternatives=alternatives(spec, figures, answers, latency_s) if compare else [],
     )
 
 

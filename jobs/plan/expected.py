@@ -9,21 +9,18 @@ from itertools import accumulate
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
-from crypto.protocols import joint_prf
 from crypto.protocols.union_costs import UnionSizes
 from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes
-from link.errors import InputDataError
+from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
-from mining.joint.local_sizes import united
 from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining
 from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
 from mining.joint.strategy import choose
 from mining.pairs import n_pairs
 from mining.thresholds import minimum_count
-from protos.v1.plan_pb2 import LocalSizes, PartyEstimate, SetSize
 
 _MANY_ROWS: Final = 1 << 40  # where nobody says how many there are
 
@@ -45,40 +42,34 @@ class Expected:
     beyond: int | None = None
 
 
-def total_rows(answers: Mapping[str, PartyEstimate]) -> int | None:
+def total_rows(answers: Mapping[str, Answer]) -> int | None:
     """The rows of all parties; who hides them counts as the mean of the others. None where all hide them."""
-    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     return round(sum(told) * len(answers) / len(told)) if told else None
 
 
-def expected(task: HorizontalMining, answers: Mapping[str, PartyEstimate]) -> Expected | None:
+def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected | None:
     """What all parties' answers let expect; None where none publishes its sizes, or one none that this task needs.
 
     A party that hides its sizes is taken to be like the others together.
-
-    Raises:
-        InputDataError: There are no transactions.
     """
-    sized = {name: answer for name, answer in answers.items() if answer.HasField("sizes")}
+    sized = _sized(answers)
     n_rows = total_rows(answers)
-    if n_rows == 0 and len(sized) == len(answers):
-        raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
     if not sized or not n_rows:
         return None
     n_rows = max(n_rows, _count(task))
-    sizes = [answer.sizes for answer in sized.values()]
-    candidates = _numbers(sized, lambda each: each.candidates)
+    candidates = _numbers(answers, lambda each: each.candidates)
     n_items = candidates[0] if candidates else 0
     strategy = choose(task, n_items, len(answers), minimum_count(task.min_support, n_rows))
     tried = strategy == "one-shot" and task.allows(2)
-    if not _told(task, sizes, mined=tried or task.thin):
+    if (task.hides_names or task.universe == "all-items") and any(each.held is None for each in sized.values()):
         return None
     together = n_rows // 2 if task.all_learn(answers) else None  # two items in more than half of all rows are rare
-    none = MiningSizes(n_rows, 0, None, tried=tried, frequent=_frequent(task, sized), together=together)
+    none = MiningSizes(n_rows, 0, None, tried=tried, frequent=_frequent(task, answers), together=together)
     found = _level_1(task, answers, none)
     if task.rules is not None:
-        found = replace(found, rules=_numbers(sized, lambda each: each.rules))
-    if tried and all(each.HasField("itemsets") for each in sizes):
+        found = replace(found, rules=_numbers(answers, lambda each: each.rules))
+    if tried and all(each.itemsets is not None for each in sized.values()):
         union = _union(task, answers, lambda each: each.itemsets)
         closure = _union(task, answers, lambda each: each.closure).elements
         return Expected(replace(found, one_shot=union, closure=closure), n_rows, strategy)
@@ -129,13 +120,7 @@ def _most_rows(task: HorizontalMining) -> int:
     return min(_MANY_ROWS, (LARGEST - 1) // Fraction(task.rules.min_confidence).denominator)
 
 
-def _told(task: HorizontalMining, sizes: Sequence[LocalSizes], *, mined: bool) -> bool:
-    """Whether all that tell anything tell what this task needs."""
-    held = task.hides_names or task.universe == "all-items"
-    return all((each.mined or not mined) and (each.HasField("held") or not held) for each in sizes)
-
-
-def _level_1(task: HorizontalMining, answers: Mapping[str, PartyEstimate], found: MiningSizes) -> MiningSizes:
+def _level_1(task: HorizontalMining, answers: Mapping[str, Answer], found: MiningSizes) -> MiningSizes:
     """With what level 1 hangs on."""
     if task.catalogue is not None:
         return replace(found, universe=len(task.catalogue))
@@ -145,16 +130,21 @@ def _level_1(task: HorizontalMining, answers: Mapping[str, PartyEstimate], found
     return replace(found, items=items, universe=items.elements)
 
 
-def _frequent(task: HorizontalMining, sized: Mapping[str, PartyEstimate]) -> tuple[int, ...]:
-    found = _numbers(sized, lambda each: each.frequent)
+def _sized(answers: Mapping[str, Answer]) -> dict[str, ItemsetSizes]:
+    """The sizes of those that publish them."""
+    return {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}
+
+
+def _frequent(task: HorizontalMining, answers: Mapping[str, Answer]) -> tuple[int, ...]:
+    found = _numbers(answers, lambda each: each.frequent)
     return found if task.max_length is None else found[: task.max_length]
 
 
-def _numbers(sized: Mapping[str, PartyEstimate], of: Callable[[LocalSizes], Sequence[int]]) -> tuple[int, ...]:
-    """Place by place the middle of what the parties tell; who tells fewer numbers tells zeros."""
-    longest = max(len(of(answer.sizes)) for answer in sized.values())
+def _numbers(answers: Mapping[str, Answer], of: Callable[[ItemsetSizes], Sequence[int]]) -> tuple[int, ...]:
+    """Place by place the middle of what the parties are taken to find; a place that is missing is zero."""
+    longest = max(len(of(sizes)) for sizes in _sized(answers).values())
     return tuple(
-        round(_middle(sized, lambda each, place=place: [*of(each), *[0] * longest][place]))  # type: ignore[misc]
+        round(_middle(answers, lambda each, place=place: [*of(each), *[0] * longest][place]))  # type: ignore[misc]
         for place in range(longest)
     )
 
@@ -164,9 +154,9 @@ def _count(task: HorizontalMining) -> int:
     return task.min_support if isinstance(task.min_support, int) else 1
 
 
-def _middle(sized: Mapping[str, PartyEstimate], of: Callable[[LocalSizes], float]) -> float:
+def _middle(answers: Mapping[str, Answer], of: Callable[[ItemsetSizes], float]) -> float:
     """The median over the parties, weighted by their rows: a few rows may tell anything, and they tell it loudly."""
-    told = sorted((of(answer.sizes), max(answer.n_rows, 1)) for answer in sized.values())
+    told = sorted((of(sizes), max(answers[name].rows, 1)) for name, sizes in _sized(answers).items())
     half = sum(weight for _, weight in told) / 2
     reached = list(accumulate(weight for _, weight in told))
     place = next(index for index, weight in enumerate(reached) if weight >= half)
@@ -175,46 +165,41 @@ def _middle(sized: Mapping[str, PartyEstimate], of: Callable[[LocalSizes], float
 
 
 def _union(
-    task: HorizontalMining, answers: Mapping[str, PartyEstimate], choose_set: Callable[[LocalSizes], SetSize]
+    task: HorizontalMining, answers: Mapping[str, Answer], choose_set: Callable[[ItemsetSizes], SetSize | None]
 ) -> UnionSizes:
     """The union of one set of each party; who hides its own is taken to hold as much as the others on average."""
-    sized = {name: answer for name, answer in answers.items() if answer.HasField("sizes")}
-    told = {name: choose_set(answer.sizes) for name, answer in sized.items()}
+    told = {name: choose_set(sizes) or SetSize(0) for name, sizes in _sized(answers).items()}
     average = round(sum(each.elements for each in told.values()) / len(told))
     held = {name: told[name].elements if name in told else average for name in answers}
-    return UnionSizes.expected(
-        held,
-        united(list(held.values()), _middle(sized, lambda each: choose_set(each).novelty)),
-        max(1, *(each.blocks for each in told.values())),
-        task.bound,
-        {name: each.rung for name, each in told.items()},
-    )
+    most = max(held.values())
+    novelty = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).novelty)
+    united = most + round(novelty * (sum(held.values()) - most))
+    return UnionSizes.expected(held, united, max(1, *(each.blocks for each in told.values())), task.bound, {})
 
 
-def _hidden(task: HorizontalMining, answers: Mapping[str, PartyEstimate], frequent: int) -> HiddenSizes:
-    """The lists of a hidden universe; size classes are filled up, so only these matter, and they are told as they are.
+def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int) -> HiddenSizes:
+    """The lists of a hidden universe, which are filled up to size classes.
 
     Who hides its sizes is taken to hold as much as the largest other.
     """
-    told = {name: answer.sizes for name, answer in answers.items() if answer.HasField("sizes")}
-    held = {name: joint_prf.capacity(sizes.held_rung) for name, sizes in told.items()}
-    placed = {name: sizes.held if task.universe == "hidden-all" else sizes.items for name, sizes in told.items()}
-    positions = {name: 1 << size.rung for name, size in placed.items()}
+    told = _sized(answers)
+    held = {name: (sizes.held or SetSize(0)).elements for name, sizes in told.items()}
+    placed = {n: held[n] if task.universe == "hidden-all" else sizes.items.elements for n, sizes in told.items()}
     return HiddenSizes.of(
         {name: held.get(name, max(held.values())) for name in answers},
-        {name: positions.get(name, max(positions.values())) for name in answers},
+        {name: placed.get(name, max(placed.values())) for name in answers},
         frequent,
         max(1, *(sizes.items.blocks for sizes in told.values())),
         task.bound,
     )
 
 
-def _thinned(task: HorizontalMining, answers: Mapping[str, PartyEstimate], place: int, candidates: int) -> UnionSizes:
+def _thinned(task: HorizontalMining, answers: Mapping[str, Answer], place: int, candidates: int) -> UnionSizes:
     """The union of those of so many candidates that are locally frequent somewhere."""
 
-    def at_level(sizes: LocalSizes) -> SetSize:
-        found = sizes.levels[place] if place < len(sizes.levels) else SetSize(blocks=1)
-        return found if found.elements <= candidates else SetSize(elements=candidates, rung=found.rung, blocks=1)
+    def at_level(sizes: ItemsetSizes) -> SetSize:
+        found = sizes.levels[place] if place < len(sizes.levels) else SetSize(0)
+        return found if found.elements <= candidates else replace(found, elements=candidates)
 
     union = _union(task, answers, at_level)
     return replace(union, elements=min(union.elements, candidates))

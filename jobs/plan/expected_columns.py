@@ -1,9 +1,9 @@
 """From what parties tell of their columns to the sizes of a vertical run.
 
 What items of different parties have to do with each other is known to nobody before the job. So the plan takes them to
-be independent: an itemset of several parties has the product of the supports of its parts, as a share of the rows. Each
-party tells how many of its own itemsets are in which class of support; classes are equal ratios, so that supports
-multiply where places add up.
+be independent: an itemset of several parties has the product of the supports of its parts, as a share of the rows. How
+many of a party's own itemsets are in which class of support follows from what it publishes; classes are equal ratios,
+so that supports multiply where places add up.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.union_costs import UnionSizes
 from jobs.parameters import vertical_mining
+from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.made_up_itemsets import Split, made_up
+from jobs.plan.predicted import CLASSES
 from jobs.spec import JobSpec
-from mining.joint.vertical.local_columns import CLASSES
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
 from mining.pairs import n_pairs
-from protos.v1.plan_pb2 import PartyEstimate
 
 MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are told apart; the time of a plan is bounded
 _MOST_SPLITS: Final = 20_000  # ways in which an itemset of a length lies at the parties
@@ -47,7 +47,6 @@ class ExpectedColumns:
         beyond: The first length whose candidates are over the job's limit: there the job would end.
         too_many: How many candidates of the first length after `sizes.levels` span parties, where that is too much
             for a plan.
-        complete: Whether all parties that tell of longer itemsets have looked at all of theirs.
     """
 
     sizes: RunSizes
@@ -55,7 +54,6 @@ class ExpectedColumns:
     told: bool = False
     beyond: int | None = None
     too_many: int | None = None
-    complete: bool = True
 
     @property
     def mining_is_reckoned(self) -> bool:
@@ -63,7 +61,7 @@ class ExpectedColumns:
         return self.mined and (self.too_many is None or bool(self.sizes.levels))
 
     @classmethod
-    def of(cls, spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> ExpectedColumns:
+    def of(cls, spec: JobSpec, answers: Mapping[str, Answer]) -> ExpectedColumns:
         """From all parties' answers, in the order of the job; who hides a size is taken to be like the others."""
         rows = _rows(spec, answers)
         union, common = spec.alignment.mode == "union", min(rows.values())
@@ -75,15 +73,15 @@ class ExpectedColumns:
         )
         nothing = dict.fromkeys(answers, Names(0, 0))
         sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
-        sized = {name: answer for name, answer in answers.items() if answer.HasField("sizes")}
+        sized = {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}
         if not (spec.mines and sized):
             return cls(sizes)
-        told = {name: answer for name, answer in sized.items() if answer.sizes.HasField("columns")}
-        items = _like_others(answers, {name: answer.sizes.items.elements for name, answer in sized.items()})
-        columns = _like_others(answers, {name: answer.sizes.columns.columns for name, answer in told.items()})
-        names = _like_others(answers, {name: answer.sizes.columns.column_bytes for name, answer in told.items()})
-        item_names = _like_others(answers, {name: answer.sizes.columns.item_bytes for name, answer in told.items()})
-        lattice = _Lattice.of(told, items)
+        told = {name: found.columns for name, found in sized.items() if found.columns is not None}
+        items = _like_others(answers, {name: found.items.elements for name, found in sized.items()})
+        columns = _like_others(answers, {name: found.columns for name, found in told.items()})
+        names = _like_others(answers, {name: found.column_bytes for name, found in told.items()})
+        item_names = _like_others(answers, {name: found.item_bytes for name, found in told.items()})
+        lattice = _Lattice.of(told, {name: found.candidates for name, found in sized.items() if name in told}, items)
         levels, beyond, too_many = _levels(vertical_mining(spec), tuple(answers), lattice, positions)
         return cls(
             RunSizes(
@@ -100,7 +98,6 @@ class ExpectedColumns:
             told=bool(told),
             beyond=beyond,
             too_many=too_many,
-            complete=all(answer.sizes.complete for answer in told.values()),
         )
 
 
@@ -117,15 +114,17 @@ class _Lattice:
     candidates: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, told: Mapping[str, PartyEstimate], items: Mapping[str, int]) -> _Lattice:
-        """From what some parties tell of their columns, and how many frequent items each has."""
-        lengths = max((len(answer.sizes.columns.lengths) for answer in told.values()), default=0)
+    def of(
+        cls, told: Mapping[str, ColumnSizes], counted: Mapping[str, tuple[int, ...]], items: Mapping[str, int]
+    ) -> _Lattice:
+        """From what is known of some parties' columns, of their own candidates, and of the frequent items of each."""
+        lengths = max((len(columns.by_support) for columns in told.values()), default=0)
         shape = (max(lengths, 1), _MOST_PLACES + 1)
         found = {}
-        for name, answer in told.items():
+        for name, columns in told.items():
             places = found[name] = np.zeros(shape)
-            for row, classes in zip(places, answer.sizes.columns.lengths, strict=False):
-                row[1:_THRESHOLD:2] = classes.itemsets
+            for row, classes in zip(places, columns.by_support, strict=False):
+                row[1:_THRESHOLD:2] = classes
         middle = np.mean([*found.values()], axis=0) if found else np.zeros(shape)
         by_support = []
         for name, number in items.items():
@@ -135,7 +134,7 @@ class _Lattice:
             by_support.append(places)
         candidates = []
         for name, number in items.items():
-            own = tuple(told[name].sizes.candidates) if name in told else ()
+            own = counted.get(name, ())
             candidates.append(own if len(own) > 1 else (number, n_pairs(number)))
         return cls(tuple(by_support), tuple(candidates))
 
@@ -229,12 +228,12 @@ def _first_rules(spec: JobSpec, frequent: Sequence[int]) -> tuple[int, ...]:
     return (number,) if number else ()
 
 
-def _rows(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
-    told = {name: answer.n_rows for name, answer in answers.items() if answer.HasField("n_rows")}
-    return _like_others(answers, told) if told else dict.fromkeys(answers, spec.alignment.bound or 0)
+def _rows(spec: JobSpec, answers: Mapping[str, Answer]) -> dict[str, int]:
+    told = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
+    return _like_others(answers, told) if told else dict.fromkeys(answers, spec.plan.rows or spec.alignment.bound or 0)
 
 
-def _like_others(answers: Mapping[str, PartyEstimate], told: Mapping[str, int]) -> dict[str, int]:
+def _like_others(answers: Mapping[str, Answer], told: Mapping[str, int]) -> dict[str, int]:
     """What each party tells; who tells nothing has as much as the others on average."""
     mean = round(sum(told.values()) / len(told)) if told else 0
     return {name: told.get(name, mean) for name in answers}

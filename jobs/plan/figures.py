@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crypto.params import STANDARD_128
+from jobs.plan.answer import Answer
 from jobs.plan.expected import Expected, expected
 from jobs.plan.prices import seconds
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes, mining_traffic
-from protos.v1.plan_pb2 import PartyEstimate
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Figures:
     def of(
         cls,
         task: HorizontalMining,
-        answers: Mapping[str, PartyEstimate],
+        answers: Mapping[str, Answer],
         latency_s: float,
         bytes_per_s: float | None = None,
     ) -> Figures:
@@ -61,7 +61,7 @@ class Figures:
 
 
 def session_traffic(
-    task: HorizontalMining, parties: Sequence[str], answers: Mapping[str, PartyEstimate], sizes: MiningSizes
+    task: HorizontalMining, parties: Sequence[str], answers: Mapping[str, Answer], sizes: MiningSizes
 ) -> Traffic:
     """All frames of the job's session, greetings and receipts included."""
     certificates = {name: answers[name].certificate_bytes for name in parties}

@@ -8,11 +8,11 @@ from typing import Final
 
 from crypto.params import STANDARD_128
 from jobs.hybrid_parameters import hybrid_mining
+from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
-from jobs.plan.calibration import UNKNOWN_ROWS
-from jobs.plan.plan import Batch, PartyPlan, Plan, published_rows, rows_public
-from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, Speeds, moving_s
-from jobs.plan.privacy import Privacy, told_left
+from jobs.plan.plan import Batch, PartyPlan, Plan
+from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, UNKNOWN_ROWS, Speeds, moving_s
+from jobs.plan.privacy import Privacy
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -21,7 +21,6 @@ from mining.joint.hybrid.budget import central
 from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
 from mining.joint.spent import Spent
-from protos.v1.plan_pb2 import PartyEstimate
 
 _SEAL: Final = 1.1  # group multiplications, about, of a layer put around a report
 _UNSEAL: Final = 0.7  # and of one taken off
@@ -43,7 +42,7 @@ class _Figures:
     traffic: Traffic
 
 
-def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_reported(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What a job by perturbed records will cost and disclose; arguments as in `estimate`.
 
     Raises:
@@ -52,7 +51,7 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
     answers = {name: answers[name] for name in spec.job.parties}
     figures, declared = _figures(spec, answers), statement(spec)
     speeds = {name: answer.speed for name, answer in answers.items()}
-    traffic, told = figures.traffic, [each for each in answers.values() if each.HasField("n_rows")]
+    traffic, told = figures.traffic, [each for each in answers.values() if each.n_rows is not None]
     seconds = SETTLE_S + traffic.rounds * latency_s + _work_s(figures, speeds)
     seconds += max(moving_s(traffic, name, speed, spec.plan.bytes_per_s) for name, speed in speeds.items())
     return Plan(
@@ -64,13 +63,13 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
         seconds=seconds,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 seconds=seconds,
                 memory_bytes=_memory(figures, name),
-                left=told_left(answer),
+                left=answer.left,
             )
             for name, answer in answers.items()
         },
@@ -85,7 +84,7 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
     )
 
 
-def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Figures:
+def _figures(spec: JobSpec, answers: Mapping[str, Answer]) -> _Figures:
     task, rows = hybrid_mining(spec), likely_rows(answers)
     spent = central(task, rows)
     sizes = expected(task, rows, spent)
@@ -97,11 +96,11 @@ def _figures(spec: JobSpec, answers: Mapping[str, PartyEstimate]) -> _Figures:
     return _Figures(task, rows, spent, sizes, traffic)
 
 
-def likely_rows(answers: Mapping[str, PartyEstimate]) -> dict[str, int]:
+def likely_rows(answers: Mapping[str, Answer]) -> dict[str, int]:
     """Numbers of records; who hides its own is taken to have as many as the others on average."""
-    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     average = round(sum(told) / len(told)) if told else UNKNOWN_ROWS
-    return {name: answer.n_rows if answer.HasField("n_rows") else average for name, answer in answers.items()}
+    return {name: answer.n_rows if answer.n_rows is not None else average for name, answer in answers.items()}
 
 
 # -- what it takes ----------------------------------------------------------------------------------------------------
@@ -133,14 +132,11 @@ def _memory(figures: _Figures, party: str) -> int:
     return found
 
 
-def _assumptions(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float) -> list[str]:
-    rounded = [name for name, answer in answers.items() if answer.rows_public == "rounded"]
-    hidden = [name for name, answer in answers.items() if not answer.HasField("n_rows")]
+def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> list[str]:
+    hidden = [name for name, answer in answers.items() if answer.n_rows is None]
     lines = []
-    if rounded:
-        lines.append(f"The numbers of rows of {', '.join(rounded)} are rounded to three significant digits.")
     if len(hidden) == len(answers):
-        lines.append(f"Nobody tells a number of rows: each party is taken to have {UNKNOWN_ROWS:,}.")
+        lines.append(f"Nobody publishes a number of rows: each party is taken to have {UNKNOWN_ROWS:,}.")
     elif hidden:
         lines.append(f"{', '.join(hidden)}: the number of rows is hidden, and taken to be like the others'.")
     if spec.privacy.model == "shuffle":

@@ -9,9 +9,9 @@ from crypto.protocols.secure_sum import word_for
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from jobs.model_parameters import ModelParameters, model_parameters
 from jobs.model_task import how
-from jobs.plan.calibration import UNKNOWN_ROWS
-from jobs.plan.plan import PartyPlan, Plan, published_rows, rows_public
-from jobs.plan.prices import NODE_BYTES, SETTLE_S, moving_s
+from jobs.plan.answer import Answer
+from jobs.plan.plan import PartyPlan, Plan
+from jobs.plan.prices import NODE_BYTES, SETTLE_S, UNKNOWN_ROWS, moving_s
 from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -19,7 +19,6 @@ from link.traffic import Traffic, greeting, receipts
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
 from mining.models.naive_bayes import NaiveBayesParameters
-from protos.v1.plan_pb2 import PartyEstimate
 
 _ONLY_ROWS = (
     "The figures are those of the alignment. What it takes to learn the model comes on top and is not reckoned: it "
@@ -27,14 +26,14 @@ _ONLY_ROWS = (
 )
 
 
-def estimate_model(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ROWS).model_copy(
             update={"strategy": f"{how(spec)}, {spec.alignment.mode}"}
         )
     answers = {name: answers[name] for name in spec.job.parties}
-    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     n_rows = sum(told) * len(answers) // len(told) if told else None
     task, declared = model_parameters(spec), statement(spec)
     certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
@@ -55,8 +54,8 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_
         seconds=seconds,
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 seconds=seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,12 +12,8 @@ from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError
 
-if TYPE_CHECKING:
-    from protos.v1.plan_pb2 import PartyEstimate
-
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 Compared = dict[str, float | None]
-RowsPublic = Literal["exact", "rounded", "hidden"]
 
 
 class _Part(BaseModel):
@@ -27,12 +23,19 @@ class _Part(BaseModel):
 class PartyPlan(_Part):
     """What the job is expected to cost one party."""
 
-    rows_public: RowsPublic = Field(description="How exactly it publishes its sizes.")
-    n_rows: int | None = Field(ge=0, description="The transactions that it publishes; null where it hides them.")
-    bytes_sent: int = Field(ge=0, description="Bytes of protocol frames that it sends to its peers.")
-    bytes_received: int = Field(ge=0, description="Bytes of protocol frames that it gets from its peers.")
+    rows_public: Literal["rounded", "hidden"] = Field(description="How exactly it publishes its number of rows.")
+    n_rows: int | None = Field(ge=0, description="The rows that it publishes, coarsely; null where it hides them.")
+    bytes_sent: int = Field(ge=0, description="Bytes of protocol frames that it sends to its peers, likely.")
+    bytes_received: int = Field(ge=0, description="Bytes of protocol frames that it gets from its peers, likely.")
+    bytes_sent_at_least: int | None = Field(
+        default=None, ge=0, description="The least that published sizes let expect; null where they say no range."
+    )
+    bytes_received_at_least: int | None = Field(default=None, ge=0, description="The same of what it gets.")
     bytes_sent_at_most: int | None = Field(
-        default=None, ge=0, description="What the job's own limits allow; null where all sizes are published."
+        default=None,
+        ge=0,
+        description="The most that published sizes let expect, or where a party publishes none the job's own limits "
+        "allow; null where nothing says it.",
     )
     bytes_received_at_most: int | None = Field(default=None, ge=0, description="The same of what it gets.")
     seconds: float = Field(ge=0, description="From the greeting of its peers to the result.")
@@ -79,7 +82,7 @@ class EngineFigures(_Part):
 
 
 class Plan(_Part):
-    """A plan of one job. It holds for the data as they were when the parties were asked."""
+    """A plan of one job. It rests on what the parties publish of their sizes, and on nothing else of their data."""
 
     schema_: Literal["comine.plan/1"] = Field(default="comine.plan/1", alias="schema")
     job: str = Field(description="Name of the job.")
@@ -91,9 +94,11 @@ class Plan(_Part):
     is_least: bool = Field(
         default=False, description="Whether bytes, rounds and seconds are the least, since the rest hangs on the rows."
     )
+    rounds_at_least: int | None = Field(default=None, ge=0, description="Of such a job the least; null as for bytes.")
     rounds_at_most: int | None = Field(
         default=None, ge=0, description="Of such a job the most; null where none is known."
     )
+    seconds_at_least: float | None = Field(default=None, ge=0, description="The same of the seconds.")
     seconds_at_most: float | None = Field(default=None, ge=0, description="The same of the seconds.")
     parties: dict[str, PartyPlan]
     batches: list[Batch] = Field(description="What is decided on, as far as sizes are published.")
@@ -114,6 +119,14 @@ class Plan(_Part):
     def bytes_sent(self) -> int:
         """Bytes of all parties together."""
         return sum(party.bytes_sent for party in self.parties.values())
+
+    @property
+    def bytes_sent_at_least(self) -> int:
+        """The same at least."""
+        return sum(
+            party.bytes_sent if party.bytes_sent_at_least is None else party.bytes_sent_at_least
+            for party in self.parties.values()
+        )
 
     @property
     def bytes_sent_at_most(self) -> int | None:
@@ -160,20 +173,6 @@ class Plan(_Part):
             for name, actual in costs.items()
             if name in self.parties
         }
-
-
-def rows_public(answer: PartyEstimate) -> RowsPublic:
-    """How exactly a party publishes its sizes, by its answer."""
-    match answer.rows_public:
-        case "exact" | "rounded" as told:
-            return told
-        case _:
-            return "hidden"
-
-
-def published_rows(answer: PartyEstimate) -> int | None:
-    """The number of rows that a party publishes; None where it hides it."""
-    return answer.n_rows if answer.HasField("n_rows") and answer.rows_public != "hidden" else None
 
 
 def _compared(predicted: float, actual: float) -> Compared:

@@ -12,6 +12,8 @@ from crypto.protocols.joint_prf_costs import prf_work
 from crypto.protocols.secure_sum import word_for
 from crypto.protocols.two_party_costs import comparison_work
 from crypto.protocols.union_costs import UnionSizes, union_work
+from jobs.plan.answer import Answer
+from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
 from mining.bitmaps import packed_bytes
 from mining.joint.hidden_sizes import HiddenSizes
@@ -28,7 +30,7 @@ from mining.joint.sizes import (
     steps,
 )
 from mining.pairs import n_pairs
-from protos.v1.plan_pb2 import PartyEstimate, Speed
+from protos.v1.plan_pb2 import Speed
 
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
 SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
@@ -38,6 +40,7 @@ _TABLES: Final = 3  # random transfers that one of a comparison costs with its t
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
 NODE_BYTES: Final = 160 << 20  # of a node that runs no job
 ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
+UNKNOWN_ROWS: Final = 10_000  # of a party, where nobody publishes a number of rows
 POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
 _COPIES_OF_SUMS: Final = 3
 _BLOCK_BYTES: Final = 50 << 20  # that a block of comparisons keeps, of which two are on their way
@@ -47,7 +50,7 @@ Speeds = Mapping[str, Speed]
 
 def seconds(
     task: HorizontalMining,
-    answers: Mapping[str, PartyEstimate],
+    answers: Mapping[str, Answer],
     sizes: MiningSizes,
     traffic: Traffic,
     latency_s: float,
@@ -63,7 +66,7 @@ def seconds(
     return total + max(moving_s(traffic, name, speed, bytes_per_s) for name, speed in speeds.items())
 
 
-def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_parties: int) -> int:
+def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties: int) -> int:
     """Packed rows, the vectors of the largest batch, the lists of the largest union, and blocks of comparisons."""
     taken = steps(task, sizes)
     lists = max((_list_bytes(step) for step in taken), default=0)
@@ -71,14 +74,14 @@ def memory(task: HorizontalMining, answer: PartyEstimate, sizes: MiningSizes, n_
     length = 2 if sizes.one_shot is None else 4
     word_bytes = 8 if task.is_shared else word_for(sizes.most_together).itemsize
     vectors = batch * (8 + 4 * length + _COPIES_OF_SUMS * word_bytes)
-    columns = packed_bytes(sizes.universe, answer.n_rows)
+    columns = packed_bytes(sizes.universe, answer.rows)
     blocks = 0
     if answer.party in task.compute:
         compared = max(
             (number for step in taken for number, _ in _comparisons(step, task, n_parties, sizes.n_rows)), default=0
         )
         blocks = _BLOCK_BYTES * min(2 * BLOCK, compared) // BLOCK
-    return NODE_BYTES + answer.n_rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
+    return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
 
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
@@ -153,7 +156,7 @@ def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
     return pseudonyms_s + sum(union_s(union, speeds, merger) for union in unions)
 
 
-def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
+def _counting_s(sizes: MiningSizes, answer: Answer) -> float:
     """Pairs along rows or along columns, whichever is quicker; longer itemsets along columns.
 
     The one-shot strategy counts its own pairs and itemsets before the common ones.
@@ -162,9 +165,10 @@ def _counting_s(sizes: MiningSizes, answer: PartyEstimate) -> float:
     longer = 2 * sizes.closure if sizes.one_shot is not None else sum(sizes.candidates[1:])
     if sizes.rules:
         longer += sum(sizes.frequent[1:])  # which are counted once more, in the order of the result
-    speed, rows = answer.speed, answer.n_rows
+    speed, rows = answer.speed, answer.rows
+    candidate_s = speed.candidate_s * max(rows, 1) / MEASURED_ROWS
     along_rows = rows * speed.row_pairs_s if rows else float("inf")
-    return rows * speed.row_s + min(pairs * speed.candidate_s, along_rows) + longer * speed.candidate_s
+    return rows * speed.row_s + min(pairs * candidate_s, along_rows) + longer * candidate_s
 
 
 def moving_s(traffic: Traffic, party: str, speed: Speed, bytes_per_s: float | None = None) -> float:

@@ -17,10 +17,11 @@ from crypto.protocols.joint_prf_costs import PrfSizes, prf_work
 from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_costs import UnionSizes
 from jobs.parameters import row_alignment, vertical_mining
-from jobs.plan.alternatives import difference
+from jobs.plan.alternatives import difference, is_possible
+from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.expected_columns import ExpectedColumns
-from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan, published_rows, rows_public
+from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan
 from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
 from jobs.plan.vertical_engines import engine_variants, of_engines, why
 from jobs.spec import JobSpec
@@ -30,7 +31,6 @@ from mining.joint.align import LABELS
 from mining.joint.vertical.parameters import VerticalMining, chosen_engine
 from mining.joint.vertical.run_sizes import Level, RunSizes, comparisons, mining_traffic, products_seconds
 from mining.joint.vertical.sizes import EngineSpeed, working_bytes
-from protos.v1.plan_pb2 import PartyEstimate
 
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
@@ -52,7 +52,7 @@ class VerticalFigures:
     memory_bytes: Mapping[str, int]
 
     @classmethod
-    def of(cls, spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float) -> VerticalFigures:
+    def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
         """From what the parties tell; arguments as for `estimate`, the answers in the order of the job."""
         found = ExpectedColumns.of(spec, answers)
         certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
@@ -80,17 +80,19 @@ class VerticalFigures:
         return sum(map(self.traffic.bytes_sent, self.traffic.parties))
 
 
-def estimate_vertical(spec: JobSpec, answers: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def estimate_vertical(
+    spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
+) -> Plan:
     """What a vertical job will cost and disclose; arguments as in `estimate`."""
     answers = {name: answers[name] for name in spec.job.parties}
     figures, declared = VerticalFigures.of(spec, answers, latency_s), statement(spec)
     sizes, traffic = figures.found.sizes, figures.traffic
-    told = [answer.n_rows for answer in answers.values() if answer.HasField("n_rows")]
+    told = spec.plan.rows is not None or any(answer.n_rows is not None for answer in answers.values())
 
     def figures_of(changed: JobSpec) -> VerticalFigures:
         return VerticalFigures.of(changed, answers, latency_s)
 
-    compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items()}
+    compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items() if compare}
     return Plan(
         job=spec.job.name,
         spec_digest=spec.digest.hex(),
@@ -98,10 +100,11 @@ def estimate_vertical(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
         strategy=_strategy(spec),
         rounds=traffic.rounds,
         seconds=figures.seconds,
+        is_least=(not told and spec.alignment.bound is None) or (spec.mines and not figures.found.mining_is_reckoned),
         parties={
             name: PartyPlan(
-                rows_public=rows_public(answer),
-                n_rows=published_rows(answer),
+                rows_public=answer.rows_public,
+                n_rows=answer.n_rows,
                 bytes_sent=traffic.bytes_sent(name),
                 bytes_received=traffic.bytes_received(name),
                 seconds=figures.seconds,
@@ -117,15 +120,15 @@ def estimate_vertical(spec: JobSpec, answers: Mapping[str, PartyEstimate], laten
         prose=declared.prose(),
         assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
         alternatives=[
-            *(_alternative(spec, *way, figures_of(way[1]), known=bool(told)) for way in _alignments(spec)),
+            *(_alternative(spec, *way, figures_of(way[1]), known=told) for way in _alignments(spec) if compare),
             *(
-                _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=bool(told))
+                _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=told)
                 for engine, (way, other) in compared.items()
                 if not way.chosen
             ),
         ],
-        engines=of_engines(compared, known=bool(told) and figures.found.mining_is_reckoned),
-        engine_reason=why(spec, compared),
+        engines=of_engines(compared, known=told and figures.found.mining_is_reckoned),
+        engine_reason=why(spec, compared) if compare else None,
     )
 
 
@@ -194,17 +197,13 @@ def _strategy(spec: JobSpec) -> str:
 
 # -- other ways --------------------------------------------------------------------------------------------------------
 def _alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
-    """Other alignments: their names, jobs and lines of the job file."""
-    modes = ("intersection", "cardinality", "union") if spec.job.task == "align" else ("intersection", "union")
-    return [
-        (
-            f"{mode} of rows",
-            spec.model_copy(update={"align": spec.alignment.model_copy(update={"mode": mode})}),
-            [f'[align] mode = "{mode}"'],
-        )
-        for mode in (modes if spec.k_means is None else ())
-        if mode != spec.alignment.mode
-    ]
+    """Other alignments that the job may have: their names, jobs and lines of the job file."""
+    found = []
+    for mode in ("intersection", "cardinality", "union"):
+        changed = spec.model_copy(update={"align": spec.alignment.model_copy(update={"mode": mode})})
+        if mode != spec.alignment.mode and is_possible(changed):
+            found.append((f"{mode} of rows", changed, [f'[align] mode = "{mode}"']))
+    return found
 
 
 def _alternative(
@@ -226,21 +225,19 @@ def _alternative(
 
 
 # -- on what it rests --------------------------------------------------------------------------------------------------
-def _assumptions(
-    spec: JobSpec, answers: Mapping[str, PartyEstimate], found: ExpectedColumns, latency_s: float
-) -> list[str]:
-    hidden = [name for name, answer in answers.items() if not answer.HasField("n_rows")]
+def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedColumns, latency_s: float) -> list[str]:
+    hidden = [name for name, answer in answers.items() if answer.n_rows is None]
     lines = []
     if len(hidden) == len(answers):
         taken = "what its bound allows" if spec.alignment.bound else "the least that it can be"
+        if spec.plan.rows is not None:
+            taken = f"the {spec.plan.rows:,} of [plan] rows"
         lines.append(f"No party publishes its number of rows: the alignment is reckoned with {taken}.")
     elif hidden:
         lines.append(
             f"{_and(hidden)} {'hides' if len(hidden) == 1 else 'hide'} the number of rows: it is taken to be "
             "the mean of the others."
         )
-    if any(answer.rows_public == "rounded" for answer in answers.values()):
-        lines.append("Sizes that are rounded have two significant digits, numbers of rows three.")
     if spec.alignment.mode != "union" and (spec.mines or len(answers) > 2):
         common = min(found.sizes.rows.values())
         lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
@@ -252,20 +249,19 @@ def _assumptions(
 
 def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
     if not found.mined:
-        return [f"No party tells how many of its items are frequent: {_NOT_MINED}"]
+        return [
+            f"No party publishes how many of its items are frequent, and the job says no [plan] items: {_NOT_MINED}"
+        ]
     if found.too_many is not None and not found.sizes.levels:
         return [f"{found.too_many:,} pairs are too many: {_NOT_MINED}"]
     lines = ["Items are taken to be frequent among the common rows where they are among a party's own."]
     if found.told:
         lines.append(
-            "How many candidates span parties is a guess: each party tells how many of its own itemsets have which "
-            "support, and columns of different parties are taken to be independent. Where they depend on one another, "
-            "the job costs more."
+            "How many candidates span parties is a guess: columns of different parties are taken to be independent. "
+            "Where they depend on one another, the job costs more."
         )
     else:
         lines.append("No party tells of longer itemsets or of names: these are not reckoned, and the job costs more.")
-    if not found.complete:
-        lines.append("Some party did not look at its long itemsets, of which there are very many: the job costs more.")
     if found.beyond is not None:
         lines.append(
             f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there the "

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/v1/plan.proto\x12\tcomine.v1\"?\n\x0f\x45stimateRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\x13\n\x06n_rows\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\t\n\x07_n_rows\"\xb0\x01\n\x05Speed\x12\x12\n\nmultiply_s\x18\x01 \x01(\x01\x12\x0f\n\x07\x65mbed_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x62yte_s\x18\x03 \x01(\x01\x12\x14\n\x0c\x66rame_byte_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x66rame_s\x18\x05 \x01(\x01\x12\x13\n\x0b\x63\x61ndidate_s\x18\x06 \x01(\x01\x12\r\n\x05row_s\x18\x07 \x01(\x01\x12\x13\n\x0brow_pairs_s\x18\x08 \x01(\x01\x12\x12\n\ntransfer_s\x18\t \x01(\x01\"J\n\x07SetSize\x12\x10\n\x08\x65lements\x18\x01 \x01(\x04\x12\x0c\n\x04rung\x18\x02 \x01(\r\x12\x0e\n\x06\x62locks\x18\x03 \x01(\r\x12\x0f\n\x07novelty\x18\x04 \x01(\x01\"\xd2\x02\n\nLocalSizes\x12\x12\n\ncandidates\x18\x01 \x03(\x04\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\x12!\n\x05items\x18\x03 \x01(\x0b\x32\x12.comine.v1.SetSize\x12$\n\x08itemsets\x18\x04 \x01(\x0b\x32\x12.comine.v1.SetSize\x12#\n\x07\x63losure\x18\x05 \x01(\x0b\x32\x12.comine.v1.SetSize\x12\"\n\x06levels\x18\x06 \x03(\x0b\x32\x12.comine.v1.SetSize\x12\x10\n\x08\x66requent\x18\x07 \x03(\x04\x12 \n\x04held\x18\x08 \x01(\x0b\x32\x12.comine.v1.SetSize\x12\r\n\x05mined\x18\t \x01(\x08\x12\r\n\x05rules\x18\n \x03(\x04\x12\x11\n\theld_rung\x18\x0b \x01(\r\x12\'\n\x07\x63olumns\x18\x0c \x01(\x0b\x32\x16.comine.v1.ColumnSizes\"t\n\x0b\x43olumnSizes\x12\x0f\n\x07\x63olumns\x18\x01 \x01(\x04\x12\x14\n\x0c\x63olumn_bytes\x18\x02 \x01(\r\x12\x12\n\nitem_bytes\x18\x03 \x01(\r\x12*\n\x07lengths\x18\x04 \x03(\x0b\x32\x19.comine.v1.SupportClasses\"\"\n\x0eSupportClasses\x12\x10\n\x08itemsets\x18\x01 \x03(\x04\"\xdb\x01\n\rPartyEstimate\x12\r\n\x05party\x18\x01 \x01(\t\x12\x13\n\x0brows_public\x18\x02 \x01(\t\x12\x13\n\x06n_rows\x18\x03 \x01(\x04H\x00\x88\x01\x01\x12\x1f\n\x05speed\x18\x04 \x01(\x0b\x32\x10.comine.v1.Speed\x12$\n\x05sizes\x18\x05 \x01(\x0b\x32\x15.comine.v1.LocalSizes\x12\x19\n\x11\x63\x65rtificate_bytes\x18\x06 \x01(\r\x12$\n\x04left\x18\x07 \x01(\x0b\x32\x16.comine.v1.PrivacyLeftB\t\n\x07_n_rows\"D\n\x0bPrivacyLeft\x12\x15\n\rlocal_epsilon\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/v1/plan.proto\x12\tcomine.v1\"\x1f\n\x0f\x45stimateRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\"\xb0\x01\n\x05Speed\x12\x12\n\nmultiply_s\x18\x01 \x01(\x01\x12\x0f\n\x07\x65mbed_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x62yte_s\x18\x03 \x01(\x01\x12\x14\n\x0c\x66rame_byte_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x66rame_s\x18\x05 \x01(\x01\x12\x13\n\x0b\x63\x61ndidate_s\x18\x06 \x01(\x01\x12\r\n\x05row_s\x18\x07 \x01(\x01\x12\x13\n\x0brow_pairs_s\x18\x08 \x01(\x01\x12\x12\n\ntransfer_s\x18\t \x01(\x01\"Y\n\x0bPublicSizes\x12\x0c\n\x04rows\x18\x01 \x01(\x04\x12\r\n\x05items\x18\x02 \x01(\x04\x12-\n\x08\x66requent\x18\x03 \x03(\x0b\x32\x1b.comine.v1.FrequentItemsets\"5\n\x10\x46requentItemsets\x12\x0f\n\x07support\x18\x01 \x01(\r\x12\x10\n\x08itemsets\x18\x02 \x03(\x04\"\xa7\x01\n\rPartyEstimate\x12\r\n\x05party\x18\x01 \x01(\t\x12%\n\x05sizes\x18\x02 \x01(\x0b\x32\x16.comine.v1.PublicSizes\x12\x1f\n\x05speed\x18\x03 \x01(\x0b\x32\x10.comine.v1.Speed\x12\x19\n\x11\x63\x65rtificate_bytes\x18\x04 \x01(\r\x12$\n\x04left\x18\x05 \x01(\x0b\x32\x16.comine.v1.PrivacyLeft\"D\n\x0bPrivacyLeft\x12\x15\n\rlocal_epsilon\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,19 +32,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protos.v1.plan_pb2', _globa
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ESTIMATEREQUEST']._serialized_start=35
-  _globals['_ESTIMATEREQUEST']._serialized_end=98
-  _globals['_SPEED']._serialized_start=101
-  _globals['_SPEED']._serialized_end=277
-  _globals['_SETSIZE']._serialized_start=279
-  _globals['_SETSIZE']._serialized_end=353
-  _globals['_LOCALSIZES']._serialized_start=356
-  _globals['_LOCALSIZES']._serialized_end=694
-  _globals['_COLUMNSIZES']._serialized_start=696
-  _globals['_COLUMNSIZES']._serialized_end=812
-  _globals['_SUPPORTCLASSES']._serialized_start=814
-  _globals['_SUPPORTCLASSES']._serialized_end=848
-  _globals['_PARTYESTIMATE']._serialized_start=851
-  _globals['_PARTYESTIMATE']._serialized_end=1070
-  _globals['_PRIVACYLEFT']._serialized_start=1072
-  _globals['_PRIVACYLEFT']._serialized_end=1140
+  _globals['_ESTIMATEREQUEST']._serialized_end=66
+  _globals['_SPEED']._serialized_start=69
+  _globals['_SPEED']._serialized_end=245
+  _globals['_PUBLICSIZES']._serialized_start=247
+  _globals['_PUBLICSIZES']._serialized_end=336
+  _globals['_FREQUENTITEMSETS']._serialized_start=338
+  _globals['_FREQUENTITEMSETS']._serialized_end=391
+  _globals['_PARTYESTIMATE']._serialized_start=394
+  _globals['_PARTYESTIMATE']._serialized_end=561
+  _globals['_PRIVACYLEFT']._serialized_start=563
+  _globals['_PRIVACYLEFT']._serialized_end=631
 # @@protoc_insertion_point(module_scope)

@@ -75,12 +75,12 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(
 def test_a_plan_of_mining_over_columns_sets_the_engines_beside_one_another(organisations: Organisations) -> None:
     (organisations.folder / "job.toml").write_text(
         '[job]\nname = "ages"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "people"\n'
-        'partition = "vertical"\n[itemsets]\nmin_support = 0.2\n'
+        'partition = "vertical"\n[itemsets]\nmin_support = 0.2\n[plan]\nrows = 12\nitems = 2\n'
     )
     planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--json", cwd=organisations.folder)
     assert planned.code == 0, planned.err
     plan = json.loads(planned.out)
-    assert plan["n_rows"] == 10  # rounded
-    assert plan["batches"] == [{"step": "level-2", "candidates": 1, "opened": 1}]
+    assert plan["n_rows"] == 12  # as the job says, since no party publishes its rows
+    assert plan["batches"][0]["candidates"] == 2 * 2
     assert [each["name"] for each in plan["alternatives"]] == ["union of rows", "engine paillier", "engine replicated"]
     assert all(each["bytes_sent"] for each in plan["alternatives"])

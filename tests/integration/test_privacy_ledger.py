@@ -203,17 +203,15 @@ def test_a_plan_is_no_way_around_noise(tmp_path: Path) -> None:
     async def test() -> Plan:
         def prepare(_: Any) -> None:
             limited(tmp_path, 'epsilon = 5\nexact = "refuse"', "north")(_)
-            for name in NODES:
+            for name in ("south", "east"):
                 file = tmp_path / f"{name}.toml"
-                file.write_text(
-                    file.read_text().replace('format = "basket"', 'format = "basket"\nrows_public = "exact"')
-                )
+                file.write_text(file.read_text().replace("[policy]", "[dataset.publish]\nrows = 400\n[policy]", 1))
 
         async with running(tmp_path, data=ROWS, prepare=prepare) as nodes:
             return await plan_job(noisy, nodes.clients["north"].identity, nodes.addresses)
 
     told = {name: (party.rows_public, party.n_rows) for name, party in asyncio.run(test()).parties.items()}
-    assert told == {"north": ("hidden", None), "south": ("exact", 400), "east": ("exact", 400)}
+    assert told == {"north": ("hidden", None), "south": ("rounded", 500), "east": ("rounded", 500)}
 
 
 def test_a_charge_outlives_the_death_of_the_node_and_is_never_taken_back(

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.budget_document import Amounts
+from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.privacy_account import charge
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
-from protos.v1.plan_pb2 import PartyEstimate, PrivacyLeft, Speed
+from protos.v1.plan_pb2 import Speed
 from tests.joint.oracle import Rows
 from tests.simulation.whole_job import identities, run_job
 
@@ -50,11 +52,10 @@ def job(model: str, *, recipients: tuple[str, ...] = ("all",), **changes: Any) -
     return JobSpec.of(contents, "the test", Path())
 
 
-def answers(left: PrivacyLeft | None = None, *, hidden: tuple[str, ...] = ()) -> dict[str, PartyEstimate]:
+def answers(left: Amounts | None = None, *, hidden: tuple[str, ...] = ()) -> dict[str, Answer]:
     return {
-        party: PartyEstimate(
+        party: Answer(
             party=party,
-            rows_public="hidden" if party in hidden else "exact",
             n_rows=None if party in hidden else len(data),
             speed=SPEED,
             certificate_bytes=len(identities(tuple(DATA))[party].certificate_pem),
@@ -101,7 +102,7 @@ def test_a_plan_predicts_the_bytes_and_rounds_of_a_run(spec: JobSpec) -> None:
 
 
 def test_a_plan_tells_what_a_record_is_charged_and_what_a_party_says_is_left() -> None:
-    plan = estimate(job("shuffle"), answers(PrivacyLeft(epsilon="3.5", local_epsilon="40")), 0.001)
+    plan = estimate(job("shuffle"), answers(Amounts(epsilon="3.5", local_epsilon="40", delta=None)), 0.001)
     assert plan.privacy is not None
     assert plan.privacy.charge.model_dump() == {"local_epsilon": "8", "epsilon": "2", "delta": "0.000001"}
     assert plan.privacy.n is not None

@@ -10,9 +10,10 @@ import pytest
 import comine
 from coordinator.cli.plan import in_all
 from jobs.plan.anonymization import estimate_anonymization
+from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.spec import JobSpec
-from protos.v1.plan_pb2 import PartyEstimate, Speed
+from protos.v1.plan_pb2 import Speed
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import PARTIES, parted, people
 from tests.joint.vertical_anonymisation_world import job as vertical_job
@@ -24,12 +25,7 @@ KINDS = ("bytes_sent", "bytes_received")
 
 
 def planned(spec: JobSpec, rows: list[int | None]) -> Plan:
-    answers = {
-        party: PartyEstimate(
-            party=party, n_rows=number, rows_public="hidden" if number is None else "exact", speed=SPEED
-        )
-        for party, number in zip(spec.job.parties, rows, strict=True)
-    }
+    answers = {party: Answer(party, SPEED, 0, number) for party, number in zip(spec.job.parties, rows, strict=True)}
     return estimate_anonymization(spec, answers, 0.001)
 
 

@@ -22,13 +22,14 @@ from anonymize.verifier import verify
 from crypto.primitives.sharing import AdditiveShare
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.plan.anonymization import estimate_anonymization
+from jobs.plan.answer import Answer
 from jobs.statement import statement
 from link.errors import ConfigurationError, MalformedMessage
 from mining.joint.anonymisation import oblivious
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.plan_pb2 import PartyEstimate
+from protos.v1.plan_pb2 import Speed
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import (
     ILLS,
@@ -274,7 +275,7 @@ def test_losses_and_places_share_a_word() -> None:
     ],
 )
 def test_a_plan_says_what_is_examined(changes: dict[str, Any], says: str) -> None:
-    answers = {party: PartyEstimate(n_rows=100, certificate_bytes=1000) for party in PARTIES[:3]}
+    answers = {party: Answer(party, Speed(), 1000, 100) for party in PARTIES[:3]}
     plan = estimate_anonymization(job(**changes), answers, 0.01)
     assert any(says in sentence for sentence in plan.assumptions)
 

@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 from jobs.distributed_parameters import distributed_mining
+from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Plan
-from jobs.plan.publication import published_sizes
 from jobs.privacy_account import charge
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
 from mining.joint.distributed.budget import length_noise
 from mining.transactions import Transactions
-from party.estimate import sizes_of
-from protos.v1.plan_pb2 import PartyEstimate
 from tests.joint.oracle import Rows
 from tests.joint.test_hybrid_sizes import SPEED
 from tests.simulation.whole_job import identities, run_job
+from tests.unit.jobs.plans import sizes_of
 
 ITEMS = [f"item {i:02d}" for i in range(24)]
 
@@ -56,18 +55,14 @@ def job(itemsets: dict[str, Any] | None = None, **privacy: Any) -> JobSpec:
 
 
 def planned(spec: JobSpec, *, told: bool = True) -> Plan:
-    total = sum(map(len, DATA.values()))
     answers = {}
     for party, data in DATA.items():
-        sizes = published_sizes(sizes_of(spec, Transactions.from_rows(data), total), "exact") if told else None
-        answers[party] = PartyEstimate(
-            party=party,
-            rows_public="exact" if told else "hidden",
-            n_rows=len(data) if told else None,
-            speed=SPEED,
-            sizes=sizes,
-            certificate_bytes=len(identities(tuple(DATA))[party].certificate_pem),
-        )
+        certificate_bytes = len(identities(tuple(DATA))[party].certificate_pem)
+        if told:
+            sizes = sizes_of(Transactions.from_rows(data), len(data) // 10, 3)
+            answers[party] = Answer(party, SPEED, certificate_bytes, len(data), sizes)
+        else:
+            answers[party] = Answer(party, SPEED, certificate_bytes)
     return estimate(spec, answers, 0.001)
 
 

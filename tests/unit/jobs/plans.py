@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crypto.protocols import joint_prf
+from jobs.plan.answer import Answer, ItemsetSizes, SetSize
+from jobs.plan.predicted import told_as
 from jobs.spec import JobSpec
-from protos.v1.plan_pb2 import LocalSizes, PartyEstimate, SetSize, Speed
+from mining.candidates import join
+from mining.miner import frequent_itemsets
+from mining.public_sizes import NOTHING, PublicSizes
+from mining.transactions import Transactions
+from protos.v1.plan_pb2 import PartyEstimate, Speed
 
 PARTIES = ("north", "south", "east")
 SPEED = Speed(
@@ -54,35 +60,49 @@ def answer(
     candidates: tuple[int, ...] = (20, 190, 12),
     frequent: tuple[int, ...] = (20, 30, 5),
     items: int = 22,
-) -> PartyEstimate:
-    """What a party tells that has found this; one with None rows hides them."""
-    told = PartyEstimate(
-        party=party,
-        rows_public="hidden" if n_rows is None else "exact",
-        n_rows=n_rows,
-        speed=SPEED,
-        certificate_bytes=800,
+) -> Answer:
+    """A party that would find this; of one with None rows nothing is known."""
+    held = SetSize(items, 1, 0.1)
+    sizes = ItemsetSizes(
+        candidates=candidates,
+        frequent=frequent,
+        items=held,
+        held=held,
+        rules=(65, 10),
+        itemsets=held,
+        closure=held,
+        levels=(held, held),
     )
-    if n_rows is not None:
-        held = SetSize(elements=items, rung=max(items - 1, 0).bit_length(), blocks=1, novelty=0.1)
-        told.sizes.CopyFrom(
-            LocalSizes(
-                candidates=candidates,
-                frequent=frequent,
-                complete=True,
-                items=held,
-                held=held,
-                held_rung=joint_prf.rung(items),
-                rules=[65, 10],
-                mined=True,
-                itemsets=held,
-                closure=held,
-                levels=[held, held],
-            )
-        )
-    return told
+    return Answer(party, SPEED, 800, n_rows, None if n_rows is None else sizes)
 
 
-def answers(**rows: int | None) -> dict[str, PartyEstimate]:
+def answers(**rows: int | None) -> dict[str, Answer]:
     """Answers of all parties; 1,000 rows where nothing is said."""
     return {party: answer(party, rows.get(party, 1000)) for party in PARTIES}
+
+
+def slower(answer: Answer, **factors: float) -> Answer:
+    """The party with some operations that take so many times as long."""
+    speed = Speed()
+    speed.CopyFrom(answer.speed)
+    for name, factor in factors.items():
+        setattr(speed, name, factor * getattr(speed, name))
+    return replace(answer, speed=speed)
+
+
+def sizes_of(data: Transactions, min_count: int, max_length: int | None = None) -> ItemsetSizes:
+    """What is found in these rows, to the item: with which a plan has nothing to guess but what is new to others."""
+    found = frequent_itemsets(data, min_count, max_length=max_length)
+    frequent = [len(sets) for sets, _ in found.levels]
+    candidates = [len(found.items), *(len(join(sets, 1 << 24)) for sets, _ in found.levels)]
+    items = SetSize(len(found.items), 1, 0.1)
+    return ItemsetSizes(
+        candidates=tuple(number for number in candidates[:max_length] if number), frequent=tuple(frequent), items=items
+    )
+
+
+def told(
+    party: str, sizes: PublicSizes = NOTHING, *, speed: Speed = SPEED, certificate_bytes: int = 800
+) -> PartyEstimate:
+    """What a party answers over the wire that publishes this."""
+    return PartyEstimate(party=party, sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,11 @@ import pytest
 from coordinator.cli.plan import show_plan
 from jobs.parameters import horizontal_mining
 from jobs.plan.alternatives import variants
+from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Alternative, Plan
 from jobs.spec import JobSpec
 from jobs.statement import statement
-from mining.joint.local_sizes import local_sizes
-from mining.transactions import Transactions
-from protos.v1.plan_pb2 import PartyEstimate
 from tests.unit.jobs.plans import PARTIES, answer, answers, weekly
 
 LATENCY_S = 0.002
@@ -121,18 +120,19 @@ def test_less_is_opened_where_less_is_disclosed() -> None:
     assert any("no support of any itemset" in sentence for sentence in least.adds)
 
 
+def without_held(answer: Answer) -> Answer:
+    """A party that does not publish how many items it has."""
+    assert answer.sizes is not None
+    return replace(answer, sizes=replace(answer.sizes, held=None))
+
+
 def test_what_was_not_told_is_not_estimated() -> None:
-    told = answers()
-    for each in told.values():
-        each.sizes.ClearField("held")
-        each.sizes.mined = False
+    told = {name: without_held(each) for name, each in answers().items()}
     plan = estimate(weekly(), told, LATENCY_S)
     assert plan.n_rows == 3000
     for name in (
         'universe = "hidden-all"',
         'universe = "hidden"',
-        "thinned",
-        'strategy = "one-shot"',
         "least disclosure",
     ):
         found = named(plan, name)
@@ -158,36 +158,13 @@ def test_what_could_not_run_is_no_alternative() -> None:
     assert estimate(shared, answers(south=None), LATENCY_S).parties["north"].bytes_sent_at_most
 
 
-def test_one_answer_serves_all() -> None:
-    """What a party finds for a job and its variants is what it would find for each of them alone."""
-    rows = [list("abcdef"), list("abc"), list("ab"), list("xyz")] * 15
-    data, spec = Transactions.from_rows(rows), weekly(rules={"min_confidence": "0.5"})
-    others = [horizontal_mining(variant.spec) for variant in variants(spec)]
-    together = local_sizes(data, horizontal_mining(spec), 3, 180, others)
-    for other in others:
-        alone = local_sizes(data, other, 3, 180)
-        assert (together.candidates, together.frequent, together.items) == (
-            alone.candidates,
-            alone.frequent,
-            alone.items,
-        )
-        assert alone.held in (None, together.held)
-        assert alone.rules in ((), together.rules)
-        if alone.mined:
-            assert (together.itemsets, together.closure, together.levels) == (
-                alone.itemsets,
-                alone.closure,
-                alone.levels,
-            )
-
-
 @pytest.mark.parametrize(
     ("disclose", "which"),
     [("candidates", "every candidate"), ("supports", "every frequent itemset"), ("frequent", None)],
 )
 def test_two_parties_are_told_what_an_opened_sum_tells(disclose: str, which: str | None) -> None:
     parties = PARTIES[:2]
-    told: dict[str, PartyEstimate] = {name: answer(name) for name in parties}
+    told: dict[str, Answer] = {name: answer(name) for name in parties}
     plan = estimate(weekly(parties, disclose=disclose), told, LATENCY_S)
     if which is None:
         assert plan.advice == []
@@ -202,7 +179,7 @@ def test_two_parties_are_told_what_an_opened_sum_tells(disclose: str, which: str
 
 def test_shown_to_people(capsys: pytest.CaptureFixture[str]) -> None:
     told = answers()
-    told["south"].sizes.ClearField("held")
+    told["south"] = without_held(told["south"])
     show_plan(estimate(weekly(min_support=Decimal("0.1")), told, LATENCY_S))
     shown = capsys.readouterr().out
     assert "alternative\tstrategy\tseconds\tbytes\trounds\nas written\tlevel-wise\t" in shown

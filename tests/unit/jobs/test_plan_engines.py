@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ from jobs.document import document
 from jobs.findings import Result
 from jobs.parameters import engine_of, engine_reason, itemisation
 from jobs.plan import Plan
+from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
-from jobs.plan.publication import published_columns
+from jobs.plan.predicted import CLASSES
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
-from mining.item_columns import item_columns
-from mining.joint.vertical.local_columns import CLASSES, local_columns
+from mining.candidates import join
+from mining.miner import frequent_itemsets
+from mining.public_sizes import transactions_of
 from mining.table_readers import table_from_arrow
 from mining.tables import Table
-from protos.v1.plan_pb2 import PartyEstimate, Speed
+from protos.v1.plan_pb2 import Speed
 
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
 
@@ -43,19 +46,29 @@ def table(party: str, n_rows: int, columns: int, seed: int) -> Table:
     return table_from_arrow(pa.table(cells), ["id"], "the test")
 
 
-def answers(spec: JobSpec, data: dict[str, Table], result: Result | None = None) -> dict[str, PartyEstimate]:
+def answers(spec: JobSpec, data: dict[str, Table], result: Result | None = None) -> dict[str, Answer]:
+    """Parties that are known to the item, so that what is left to guess is what items of several have in common."""
     found = {}
     for name, own in data.items():
-        sizes = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support, spec.itemsets.max_length)
-        found[name] = PartyEstimate(
-            party=name,
-            rows_public="exact",
-            n_rows=own.n_rows,
-            speed=SPEED,
-            sizes=published_columns(sizes, own.column_names, "exact"),
-            certificate_bytes=0 if result is None else len(result.receipts[name].certificate),
-        )
+        certificate = b"" if result is None else result.receipts[name].certificate
+        found[name] = Answer(name, SPEED, len(certificate), own.n_rows, sizes_of(spec, own))
     return found
+
+
+def sizes_of(spec: JobSpec, own: Table) -> ItemsetSizes:
+    rows = transactions_of(own, itemisation(spec))
+    share = float(spec.itemsets.min_support)
+    least = math.ceil(share * own.n_rows)
+    found = frequent_itemsets(rows, least, max_length=spec.itemsets.max_length)
+    by_support = []
+    for _, counts in found.levels:
+        places = np.minimum(np.log(own.n_rows / counts) / np.log(1 / share) * CLASSES, CLASSES - 1).astype(int)
+        by_support.append(tuple(np.bincount(places, minlength=CLASSES).tolist()))
+    numbers = [len(sets) for sets, _ in found.levels]
+    candidates = (numbers[0], *(len(join(sets, 1 << 20)) for sets, _ in found.levels))[: spec.itemsets.max_length]
+    longest = max(len(item.encode()) for item in found.items)
+    columns = ColumnSizes(len(own.column_names), max(map(len, own.column_names)), longest, tuple(by_support))
+    return ItemsetSizes(tuple(filter(None, candidates)), tuple(numbers), SetSize(numbers[0]), columns=columns)
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
@@ -164,16 +177,3 @@ def test_jobs_over_rows_take_only_the_network_for_granted() -> None:
     assert JobSpec.of({**tables, "plan": {"bandwidth": "1 Gbit/s"}}, "the test", Path()).plan.bytes_per_s == 1.25e8
     with pytest.raises(ConfigurationError, match=r"\[plan\] rows needs partition"):
         JobSpec.of({**tables, "plan": {"rows": 5}}, "the test", Path())
-
-
-def test_own_itemsets_are_told_by_class_of_support() -> None:
-    own = table("north", 400, 3, 1)
-    spec = job(("north", "south"), itemsets={"min_support": "0.01"})
-    found = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support)
-    assert all(len(classes) == CLASSES for classes in found.by_support)
-    assert found.items == 9
-    assert found.candidates[:2] == (9, 36)
-    assert sum(found.by_support[1]) == 27  # three values of one column with three of another
-    assert found.complete
-    short = local_columns(item_columns(own, itemisation(spec)), spec.itemsets.min_support, 1)
-    assert (len(short.by_support), short.candidates) == (1, (9,))

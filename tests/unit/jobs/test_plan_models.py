@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import comine
+from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
-from protos.v1.plan_pb2 import PartyEstimate
+from protos.v1.plan_pb2 import Speed
 from tests.joint.model_jobs_world import PARTIES, TASKS, Task, job, parted, people
 
 ROWS = 60
 _SIGNATURES = 24  # bytes by which DER signatures of a session may differ
 
 
-def answers(certificate_bytes: int, told: int | None = ROWS // 3) -> dict[str, PartyEstimate]:
-    public = "hidden" if told is None else "exact"
-    return {
-        name: PartyEstimate(party=name, rows_public=public, n_rows=told, certificate_bytes=certificate_bytes)
-        for name in PARTIES
-    }
+def answers(certificate_bytes: int, told: int | None = ROWS // 3) -> dict[str, Answer]:
+    return {name: Answer(name, Speed(), certificate_bytes, told) for name in PARTIES}
 
 
 @pytest.mark.parametrize("task", ["naive-bayes", "k-means"])
@@ -28,7 +27,7 @@ def test_sums_over_rows_cost_what_was_planned(task: Task) -> None:
     result = comine.simulate(spec, parted(people(ROWS, 1), [20, 40], PARTIES), seed=1)
     told = answers(0)
     for party, receipt in result.receipts.items():
-        told[party].certificate_bytes = len(receipt.certificate)
+        told[party] = replace(told[party], certificate_bytes=len(receipt.certificate))
     plan = estimate(spec, told, 0.001)
     assert plan.n_rows == ROWS
     for party, costs in result.parties.items():

@@ -12,12 +12,13 @@ import pytest
 
 from coordinator.simulate import simulate_job
 from jobs.plan import Plan
+from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.table_readers import table_from_arrow
 from mining.tables import Table
-from protos.v1.plan_pb2 import LocalSizes, PartyEstimate, SetSize, Speed
+from protos.v1.plan_pb2 import Speed
 
 PARTIES = ("north", "south", "east")
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
@@ -31,14 +32,13 @@ def job(parties: tuple[str, ...], **tables: Any) -> JobSpec:
 
 def answers(
     rows: dict[str, int | None], items: dict[str, int] | None = None, certificate_bytes: int = 0
-) -> dict[str, PartyEstimate]:
+) -> dict[str, Answer]:
     return {
-        name: PartyEstimate(
+        name: Answer(
             party=name,
-            rows_public="hidden" if number is None else "exact",
             n_rows=number,
             speed=SPEED,
-            sizes=None if items is None else LocalSizes(items=SetSize(elements=items[name])),
+            sizes=None if items is None else ItemsetSizes((), (), SetSize(items[name])),
             certificate_bytes=certificate_bytes,
         )
         for name, number in rows.items()

@@ -1,8 +1,9 @@
-"""What a node tells of a job before it has agreed to it: no more than its datasets publish, and nothing unrecorded."""
+"""What a node tells of a job before it has agreed to it: what its owner has written down, coarsely, and no more."""
 
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,35 +11,37 @@ import pytest
 
 from jobs.spec import JobSpec
 from link.authority import Authority
-from mining.joint import local_sizes
-from mining.transactions import Transactions
+from link.errors import ConfigurationError, PolicyDenied
+from mining.public_sizes import FLOOR
 from party.config import PartyConfig
-from party.estimate import local_plan, sizes_of
-from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+from party.estimate import local_plan
+from party.node_database import FILE
+from party.plan_count import PERIOD_S, PlanCount
+from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, PublicSizes
 from tests.unit.party.nodes import DATA, Client, Nodes, random_rows, refused, running, weekly
 
-TOTAL = sum(map(len, DATA.values()))
-MANY = {name: random_rows(seed, 1234) for seed, name in enumerate(DATA)}
+NOTHING = PublicSizes()
+SECTION = '[dataset.publish]\nrows = 1_234\nitems = 250\n[dataset.publish.frequent]\n"0.2" = [400, 99, 7]\n"0.5" = []\n'
 
 
-def publishing(folder: Path, how: str) -> Callable[[Authority], None]:
+def publishing(folder: Path, section: str = SECTION) -> Callable[[Authority], None]:
     """Lets north publish its sizes so."""
 
     def write(authority: Authority) -> None:
         file = folder / "north.toml"
-        file.write_text(file.read_text().replace('name = "baskets"', f'name = "baskets"\nrows_public = "{how}"'))
+        file.write_text(file.read_text().replace("[policy]", f"{section}[policy]", 1))
 
     return write
 
 
-async def ask(client: Client, spec: JobSpec, n_rows: int | None = None) -> PartyEstimate:
-    answer: PartyEstimate = await client.stub.Estimate(EstimateRequest(spec=spec.canonical(), n_rows=n_rows))
+async def ask(client: Client, spec: JobSpec) -> PartyEstimate:
+    answer: PartyEstimate = await client.stub.Estimate(EstimateRequest(spec=spec.canonical()))
     return answer
 
 
-def with_nodes(folder: Path, how: str, test: Callable[[Nodes], Awaitable[None]], **options: object) -> None:
+def with_nodes(folder: Path, section: str, test: Callable[[Nodes], Awaitable[None]], **options: object) -> None:
     async def run() -> None:
-        async with running(folder, prepare=publishing(folder, how), **options) as nodes:  # type: ignore[arg-type]
+        async with running(folder, prepare=publishing(folder, section), **options) as nodes:  # type: ignore[arg-type]
             await test(nodes)
 
     asyncio.run(run())
@@ -48,99 +51,54 @@ def recorded(folder: Path, party: str = "north") -> str:
     return (folder / "state" / party / "audit.log").read_text()
 
 
-def test_exact_sizes_are_those_of_the_rows(tmp_path: Path) -> None:
-    spec = weekly(itemsets={"strategy": "one-shot"})
-
+def test_what_is_written_is_told_coarsely(tmp_path: Path) -> None:
     async def test(nodes: Nodes) -> None:
-        speed, sizes = await ask(nodes.clients["north"], spec), await ask(nodes.clients["north"], spec, TOTAL)
-        assert (speed.party, speed.rows_public, speed.n_rows) == ("north", "exact", len(DATA["north"]))
-        assert speed.HasField("speed")
-        assert not speed.HasField("sizes")
-        assert all(getattr(speed.speed, field.name) >= 0 for field in speed.speed.DESCRIPTOR.fields)
-        assert speed.speed.multiply_s > 0
-        own = sizes_of(spec, Transactions.from_rows(DATA["north"]), TOTAL)
-        assert list(sizes.sizes.candidates) == list(own.candidates)
-        assert list(sizes.sizes.frequent) == list(own.frequent)
-        assert sizes.sizes.items.elements == own.items.elements
-        assert not sizes.HasField("speed")
+        answer = await ask(nodes.clients["north"], weekly())
+        told = answer.sizes
+        assert (told.rows, told.items) == (1000, 200)
+        assert [(each.support, list(each.itemsets)) for each in told.frequent] == [(5000, []), (2000, [500])]
+        assert answer.party == "north"
+        assert all(getattr(answer.speed, field.name) >= 0 for field in answer.speed.DESCRIPTOR.fields)
+        assert answer.speed.multiply_s > 0
 
-    with_nodes(tmp_path, "exact", test)
+    with_nodes(tmp_path, SECTION, test)
 
 
-def test_rounded_sizes_have_few_digits(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "section", ["", f"[dataset.publish]\nrows = {FLOOR - 1}\nitems = 5000\n", "[dataset.publish]\nrows = 0\n"]
+)
+def test_nothing_is_told_unasked_nor_of_few_rows(tmp_path: Path, section: str) -> None:
     async def test(nodes: Nodes) -> None:
-        client = nodes.clients["north"]
-        for answer in (await ask(client, weekly()), await ask(client, weekly(), 3 * 1234)):
-            assert answer.n_rows == 1230
-        sizes = answer.sizes
-        numbers = [*sizes.candidates, *sizes.frequent]
-        told = [*numbers, sizes.items.elements, sizes.held.elements, *(level.elements for level in sizes.levels)]
-        assert all(len(str(number).rstrip("0")) <= 2 for number in told)
+        assert (await ask(nodes.clients["north"], weekly())).sizes == NOTHING
 
-    with_nodes(tmp_path, "rounded", test, data=MANY)
+    with_nodes(tmp_path, section, test)
 
 
-def test_hidden_sizes_are_not_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('rows_public = "exact"', "rows_public"),
+        ("[dataset.publish]\nitems = 5", "rows"),
+        ("[dataset.publish]\nrows = -1", "rows"),
+        ('[dataset.publish]\nrows = "many"', "whole number"),
+        ('[dataset.publish]\nrows = 1\n[dataset.publish.frequent]\n"0.013" = [1]', "'0.013' is no support"),
+        ('[dataset.publish]\nrows = 1\n[dataset.publish.frequent]\n"often" = [1]', "'often' is no support"),
+        ('[dataset.publish]\nrows = 1\n[dataset.publish.frequent]\n"0.1" = [1]\n"0.10" = [1]', "a support twice"),
+        (f'[dataset.publish]\nrows = 1\n[dataset.publish.frequent]\n"0.1" = {[1] * 11}', "more than 10 numbers"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        with_nodes(tmp_path, f"{line}\n", lambda nodes: asyncio.sleep(0))
+
+
+def test_a_job_that_the_policy_refuses_is_told_nothing_and_recorded(tmp_path: Path) -> None:
     async def test(nodes: Nodes) -> None:
-        speed, sizes = await ask(nodes.clients["north"], weekly()), await ask(nodes.clients["north"], weekly(), 180)
-        for answer in (speed, sizes):
-            assert answer.rows_public == "hidden"
-            assert not answer.HasField("n_rows")
-            assert not answer.HasField("sizes")
-        assert speed.HasField("speed")
-
-    with_nodes(tmp_path, "hidden", test)
-
-
-@pytest.mark.parametrize(("approve", "told"), [("auto", "rounded"), ("manual", "hidden")])
-def test_what_a_person_has_yet_to_decide_is_not_told_unasked(tmp_path: Path, approve: str, told: str) -> None:
-    def write(authority: Authority) -> None:
-        file = tmp_path / "north.toml"
-        file.write_text(file.read_text().replace('approve = "auto"', f'approve = "{approve}"'))
-
-    async def run() -> None:
-        async with running(tmp_path, prepare=write) as nodes:
-            answer = await ask(nodes.clients["north"], weekly(), TOTAL)
-            assert answer.rows_public == told
-            assert answer.HasField("sizes") is (told == "rounded")
-
-    asyncio.run(run())
-
-
-def test_no_name_of_an_item_is_told(tmp_path: Path) -> None:
-    spec = weekly(itemsets={"strategy": "one-shot", "thin": False})
-
-    async def test(nodes: Nodes) -> None:
-        for n_rows in (None, TOTAL):
-            answer = await ask(nodes.clients["north"], spec, n_rows)
-            assert b"item" not in answer.SerializeToString()
-
-    with_nodes(tmp_path, "exact", test)
-
-
-@pytest.mark.parametrize("n_rows", [None, TOTAL])
-def test_a_job_that_the_policy_refuses_is_told_nothing(tmp_path: Path, n_rows: int | None) -> None:
-    async def test(nodes: Nodes) -> None:
-        refusal = await refused(ask(nodes.clients["north"], weekly(itemsets={"min_support": "0.01"}), n_rows))
+        refusal = await refused(ask(nodes.clients["north"], weekly(itemsets={"min_support": "0.01"})))
         assert refusal.code == "E300"
 
-    with_nodes(tmp_path, "exact", test, policy="min_support = 0.05")
+    with_nodes(tmp_path, SECTION, test, policy="min_support = 0.05")
     assert '"plan-asked"' in recorded(tmp_path)
-
-
-@pytest.mark.parametrize(("policy", "told"), [("", True), ("max_union_bound = 64", False)])
-def test_of_variants_that_the_policy_refuses_nothing_is_told(tmp_path: Path, policy: str, told: bool) -> None:
-    """A job with a catalogue and no thinning has no union, which this policy would ask to be bounded."""
-    catalogue = [f"item{i}" for i in range(8)]
-    spec = weekly(itemsets={"strategy": "level-wise", "universe": "the catalogue", "catalogue": catalogue})
-
-    async def test(nodes: Nodes) -> None:
-        sizes = (await ask(nodes.clients["north"], spec, TOTAL)).sizes
-        assert sizes.candidates
-        assert sizes.mined is told
-        assert bool(sizes.levels) is told
-
-    with_nodes(tmp_path, "exact", test, policy=policy)
 
 
 def test_who_asks_is_recorded_with_the_job(tmp_path: Path) -> None:
@@ -149,83 +107,61 @@ def test_who_asks_is_recorded_with_the_job(tmp_path: Path) -> None:
         assert "analyst" in recorded(tmp_path)
         assert weekly().digest.hex() in recorded(tmp_path)
 
-    with_nodes(tmp_path, "exact", test)
+    with_nodes(tmp_path, "", test)
 
 
-def test_a_person_s_approval_is_not_needed_for_a_plan(tmp_path: Path) -> None:
-    async def test(nodes: Nodes) -> None:
-        assert (await ask(nodes.clients["north"], weekly(), TOTAL)).sizes.candidates
+# -- how many plans --------------------------------------------------------------------------------------------------
+def test_plans_are_counted_for_each_coordinator_and_over_restarts(tmp_path: Path) -> None:
+    async def first(nodes: Nodes) -> None:
+        for _ in range(2):
+            await ask(nodes.clients["north"], weekly())
+        refusal = await refused(ask(nodes.clients["north"], weekly()))
+        assert refusal.code == "E300"
+        assert "answers 3 plans of a coordinator within 24 hours (rule max_plans)" in refusal.sentence
+        other = nodes.client(nodes.authority.issue("other", "coordinator"))
+        await ask(other, weekly())
+        assert recorded(tmp_path).count('"plan-asked"') == 3  # of what is refused so, no more is written
 
-    with_nodes(tmp_path, "exact", test, policy='[[policy.approval]]\ndecide = "manual"')
+    async def spoilt(nodes: Nodes) -> None:
+        broken = EstimateRequest(spec=b"no job")
+        await refused(nodes.clients["north"].stub.Estimate(broken))
+        await first(nodes)
+        await nodes.nodes["north"].stop()
+        count = PlanCount.open(tmp_path / "state" / "north" / FILE)
+        now = dt.datetime.now(dt.UTC).timestamp()
+        with pytest.raises(PolicyDenied, match="max_plans"):
+            count.take("analyst", 3, "north", now)
+        count.take("other", 3, "north", now)
+        count.close()
 
-
-def test_a_coordinator_cannot_lower_the_threshold_by_a_false_number_of_rows(tmp_path: Path) -> None:
-    """A count among very many rows is a low share: the party reckons with as many rows as its policy allows."""
-    spec = weekly(itemsets={"min_support": 30})
-
-    async def test(nodes: Nodes) -> None:
-        honest, lie = [await ask(nodes.clients["north"], spec, n_rows) for n_rows in (100, 1 << 40)]
-        assert lie.sizes == honest.sizes  # 30 of at most 100 rows are the least share, 0.3
-
-    with_nodes(tmp_path, "exact", test, policy="min_support = 0.3")
-
-
-def test_a_fraction_below_the_least_count_is_refused_as_in_the_job(tmp_path: Path) -> None:
-    async def test(nodes: Nodes) -> None:
-        client = nodes.clients["north"]
-        denied = await refused(ask(client, weekly(), 100))
-        assert denied.code == "E300"
-        assert "set min_support to a count of at least 60, or to a larger fraction" in denied.sentence
-        assert (await ask(client, weekly(), 300)).sizes.candidates
-
-    with_nodes(tmp_path, "exact", test, policy="min_support = 0.1\nmin_count = 60")
+    with_nodes(tmp_path, "", spoilt, policy="max_plans = 3")
 
 
-def test_rows_are_mined_once_for_who_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mined: list[int] = []
-    real = local_sizes.local_sizes
-
-    def counted(*arguments: object) -> object:
-        mined.append(1)
-        return real(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("party.estimate.local_sizes", counted)
-
-    async def test(nodes: Nodes) -> None:
-        client = nodes.clients["north"]
-        first = await ask(client, weekly(), TOTAL)
-        assert await ask(client, weekly(), TOTAL) == first
-        assert len(mined) == 1
-        (tmp_path / "north.dat").write_text("item0 item1\n" * 50)
-        assert await ask(client, weekly(), TOTAL) != first
-        assert len(mined) == 2
-
-    with_nodes(tmp_path, "exact", test)
+def test_the_count_forgets_after_a_day_and_not_when_the_clock_goes_back(tmp_path: Path) -> None:
+    count = PlanCount.open(tmp_path / FILE)
+    begin = 1_800_000_000.0
+    for minute in range(3):
+        count.take("analyst", 3, "north", begin + 60 * minute)
+    for now in (begin + 200, begin - 10 * PERIOD_S, begin + PERIOD_S - 1):
+        with pytest.raises(PolicyDenied, match="2027-01-16 08:00 UTC"):
+            count.take("analyst", 3, "north", now)
+    count.take("analyst", 3, "north", begin + PERIOD_S)
+    with pytest.raises(PolicyDenied):
+        count.take("analyst", 3, "north", begin + PERIOD_S)
+    count.close()
 
 
-def test_excluded_items_do_not_count() -> None:
-    data = Transactions.from_rows(DATA["north"])
-    spec = weekly(itemsets={"exclude": ["item0", "item1"]})
-    without = Transactions.from_rows([[i for i in row if i not in ("item0", "item1")] for row in DATA["north"]])
-    assert sizes_of(spec, data, TOTAL) == sizes_of(weekly(), without, TOTAL)
-
-
+# -- at home -----------------------------------------------------------------------------------------------------------
 def test_a_party_can_plan_alone(tmp_path: Path) -> None:
+    """With what its own rows would let it publish, whether or not it does."""
+
     async def stopped(nodes: Nodes) -> None:
         pass
 
-    with_nodes(tmp_path, "hidden", stopped)
+    with_nodes(tmp_path, "", stopped, data={name: random_rows(seed, 1234) for seed, name in enumerate(DATA)})
     plan = local_plan(PartyConfig.load(tmp_path / "north.toml"), weekly())
-    assert plan.parties["north"].n_rows == len(DATA["north"])
-    assert plan.parties["south"].n_rows is None
-    assert plan.n_rows == 3 * len(DATA["north"])
-    assert "taken to be like north" in plan.assumptions[0]
-    assert all(party.bytes_sent > 0 and party.bytes_sent_at_most is None for party in plan.parties.values())
+    assert plan.parties["north"].n_rows == 1000
+    assert plan.n_rows == 3000
+    assert any("taken to be like north" in line for line in plan.assumptions)
+    assert all(party.bytes_sent > 0 for party in plan.parties.values())
     assert all(each.seconds is not None for each in plan.alternatives)
-
-
-def test_an_unknown_way_to_publish_is_refused(tmp_path: Path) -> None:
-    from link.errors import ConfigurationError
-
-    with pytest.raises(ConfigurationError, match="rows_public"):
-        with_nodes(tmp_path, "some", lambda nodes: asyncio.sleep(0))

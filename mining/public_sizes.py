@@ -1,0 +1,132 @@
+"""What the owner of a dataset may publish of its size: a few coarse numbers, which say nothing of any row or item.
+
+Numbers are 1, 2 or 5 times a power of ten, whichever is nearest as a ratio; one below `FLOOR` is not told. They are
+measured once, for the owner's own eyes, and stand in a file from then on: what is told to others is what stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from mining.item_columns import Itemisation, item_columns
+from mining.limits import EnumerationLimit
+from mining.miner import frequent_itemsets
+from mining.tables import Table
+from mining.transactions import Transactions
+
+FLOOR: Final = 100
+SUPPORTS: Final = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10, 5)
+"""The supports at which numbers of frequent itemsets are published, in ten-thousandths of the rows."""
+WHOLE: Final = 10_000
+LONGEST: Final = 10
+MOST: Final = 10**15
+"""The largest number that is told."""
+_STEPS: Final = (1, 2, 5)
+_LEAST_ROWS: Final = 10  # at a support; below, the number of itemsets says more of single rows than of the whole
+_MOST_ITEMSETS: Final = 1 << 16  # that are mined at a time to be counted
+
+Frequent = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSizes:
+    """Sizes of a dataset.
+
+    Attributes:
+        rows: Its rows; None: not told.
+        items: Distinct items; None: not told.
+        frequent: By descending support, in ten-thousandths: how many itemsets of 1, 2, 3, … items are frequent; 0, or
+            left out at the end: fewer than `FLOOR`.
+    """
+
+    rows: int | None = None
+    items: int | None = None
+    frequent: Frequent = ()
+
+    def coarse(self) -> PublicSizes:
+        """As they are told to others, however they were written."""
+        rows = coarse(self.rows or 0) or None
+        if rows is None:  # a dataset this small is not told anything of
+            return NOTHING
+        known = {support: _told(numbers) for support, numbers in self.frequent if support in SUPPORTS}
+        told = sorted(known.items(), reverse=True)
+        while len(told) > 1 and not told[1][1]:  # which goes without saying where a lower support has nothing either
+            del told[0]
+        return PublicSizes(rows, coarse(self.items or 0) or None, tuple(told))
+
+    def as_toml(self) -> str:
+        """The lines of `[dataset.publish]`; none where nothing may be told."""
+        if self.rows is None:
+            return ""
+        lines = ["[dataset.publish]", f"rows = {self.rows:_}"]
+        if self.items is not None:
+            lines.append(f"items = {self.items:_}")
+        if self.frequent:
+            lines.append("[dataset.publish.frequent]")
+            lines += [f'"{support / WHOLE:g}" = {list(numbers)}' for support, numbers in self.frequent]
+        return "\n".join(lines) + "\n"
+
+
+NOTHING: Final = PublicSizes()
+
+
+def coarse(number: int) -> int:
+    """The nearest of 1, 2 and 5 times a power of ten; 0 for what is below `FLOOR`."""
+    if number < FLOOR:
+        return 0
+    power: int = 10 ** (len(str(min(number, MOST))) - 1)
+    steps = [power * step for step in (*_STEPS, 10)]
+    near = [low for low, high in pairwise(steps) if number * number < low * high]
+    return min(near[0] if near else steps[-1], MOST)
+
+
+def between(told: int) -> tuple[int, int]:
+    """The numbers that are told as this one: the least and the most."""
+    if told < FLOOR:
+        return 0, FLOOR - 1
+    digit = int(str(told)[0])
+    ratios = {1: (Fraction(1, 2), 2), 2: (Fraction(1, 2), Fraction(5, 2)), 5: (Fraction(2, 5), 2)}
+    down, up = ratios[digit]
+    return max(FLOOR, int(told * float(down) ** 0.5)), int(told * float(up) ** 0.5) + 1
+
+
+def measured(data: Transactions | Table) -> PublicSizes:
+    """The sizes of rows as they are, down to where there are too few rows or too many itemsets; not yet coarse."""
+    rows = transactions_of(data, Itemisation()) if isinstance(data, Table) else data
+    frequent = list[tuple[int, tuple[int, ...]]]()
+    for support in SUPPORTS:
+        least = ceil(Fraction(support * rows.n_rows, WHOLE))
+        if least < _LEAST_ROWS:
+            break
+        try:
+            found = frequent_itemsets(rows, least, max_length=LONGEST, limit=_MOST_ITEMSETS)
+        except EnumerationLimit:
+            break
+        frequent.append((support, tuple(len(sets) for sets, _ in found.levels)))
+    items = int(np.count_nonzero(rows.item_counts()))
+    return PublicSizes(rows.n_rows, items, tuple(frequent))
+
+
+def _told(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Coarse, without what is below the floor at the end."""
+    told = [coarse(number) for number in numbers[:LONGEST]]
+    while told and not told[-1]:
+        told.pop()
+    return tuple(told)
+
+
+def transactions_of(table: Table, itemisation: Itemisation) -> Transactions:
+    """A table's rows as sets of items."""
+    columns = item_columns(table, itemisation)
+    codes = np.sort(columns.codes.T, axis=1)
+    held = codes >= 0
+    offsets = np.zeros(columns.n_rows + 1, np.int64)
+    np.cumsum(held.sum(axis=1), out=offsets[1:])
+    return Transactions(columns.items, offsets, codes[held])

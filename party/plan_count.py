@@ -1,0 +1,73 @@
+"""How many plans each coordinator has asked this node for lately: kept on disk, so that a restart forgives nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Final
+
+from link.errors import PolicyDenied
+from party.database import alone
+from party.node_database import open_database, translated
+
+PERIOD_S: Final = 24 * 3600
+
+
+class PlanCount:
+    """The plans of the last 24 hours. Calls are short, and may be made from any thread.
+
+    Args:
+        path: `node.db`.
+        connection: To it.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path) -> PlanCount:
+        """Opens the database, and makes it where there is none.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a newer version.
+            ResourceError: It cannot be read or written.
+        """
+        return cls(path, open_database(path, "NORMAL"))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def take(self, coordinator: str, most: int, me: str, now: float) -> None:
+        """Counts a plan of a coordinator.
+
+        Args:
+            coordinator: Who asks.
+            most: How many it may ask for within `PERIOD_S`.
+            me: This party.
+            now: Unix seconds.
+
+        Raises:
+            PolicyDenied: It has asked so often already.
+            ComineError: The database cannot be written.
+        """
+        with self._lock, translated(self._path), alone(self._connection):
+            self._connection.execute("DELETE FROM plans WHERE asked <= ?", (now - PERIOD_S,))
+            asked = [
+                when
+                for (when,) in self._connection.execute(
+                    "SELECT asked FROM plans WHERE coordinator = ? ORDER BY asked", (coordinator,)
+                )
+            ]
+            if len(asked) < most:
+                self._connection.execute("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", (coordinator, now))
+                return
+        free = dt.datetime.fromtimestamp(asked[-most] + PERIOD_S, dt.UTC)
+        raise PolicyDenied(
+            f"the policy of {me} answers {most} plans of a coordinator within 24 hours (rule max_plans); the next may "
+            f"be asked for after {free:%Y-%m-%d %H:%M} UTC",
+            party=me,
+        )
