@@ -70,7 +70,9 @@ class PublicSizes:
             lines.append(f"items = {self.items:_}")
         if self.frequent:
             lines.append("[dataset.publish.frequent]")
-            lines += [f'"{support / WHOLE:g}" = {list(numbers)}' for support, numbers in self.frequent]
+            for support, numbers in self.frequent:
+                listed = ", ".join(f"{number:_}" for number in numbers)
+                lines.append(f'"{support / WHOLE:g}" = [{listed}]')
         return "\n".join(lines) + "\n"
 
 

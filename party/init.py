@@ -45,8 +45,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing party.toml.")] = False,
 ) -> None:
     """Write a commented party.toml, and federation.toml where there is none, after a look at the data."""
+    from functools import partial
+
     from link.errors import InputDataError, UsageError
-    from mining.public_sizes import NOTHING
     from party.check import dataset_lines
     from party.dataset_check import check_dataset
     from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
@@ -69,15 +70,15 @@ def init(
         described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
         described = _described(source, data_format, settings, out)
-    publishable = NOTHING
+    write = partial(render_party, name, listen=listen, dataset=dataset, source=described)
+    party = write()  # refuses what is wrong before the data are read
     if source is not None and described is not None:
         found = check_dataset(_section(dataset, described, source, out))
         if found.problem:
             raise InputDataError(f"{found.problem}; nothing was written")
         for line in dataset_lines(found, show_items=False):
             _note(line)
-        publishable = found.publishable
-    party = render_party(name, listen=listen, dataset=dataset, source=described, publishable=publishable)
+        party = write(publishable=found.publishable)
     files = {FEDERATION_FILE: render_federation(name, listen), PARTY_FILE: party}
     for path in write_files(out, files, keep=frozenset((FEDERATION_FILE,)), force=force):
         _note(f"created {path}")

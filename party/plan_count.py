@@ -35,7 +35,7 @@ class PlanCount:
             ConfigurationError: The file is no such database, damaged, or of a newer version.
             ResourceError: It cannot be read or written.
         """
-        return cls(path, open_database(path, "NORMAL"))
+        return cls(path, open_database(path))
 
     def close(self) -> None:
         """Ends the connection."""

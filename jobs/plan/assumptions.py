@@ -66,7 +66,8 @@ def advice(spec: JobSpec) -> list[str]:
 def _of_candidates(spec: JobSpec, found: Expected) -> list[str]:
     lines = [
         "How many candidates there are is what is published of frequent itemsets, the middle of it by number of rows; "
-        "where the parties' rows differ much in kind, it may be far off. Names of items are taken to be short."
+        "where the parties' rows differ much in kind, it may be far off. Names of items are taken to have 16 "
+        "bytes, 33 at the most."
     ]
     if found.beyond is not None:
         lines.append(

@@ -37,8 +37,9 @@ CLASSES: Final = 8  # of support
 _SOME: Final = 40  # where fewer than `FLOOR` are told
 _SHORTER: Final = 3  # times as many of a length as of one item more, below the floor
 _STEEP: Final = 2  # the exponent by which itemsets may grow below the lowest support that is published
-_BELOW: Final = 2.0  # how far below that a plan looks
+_BELOW: Final = 2.5  # how far below that a plan looks
 _NEW: Final[Mapping[End, float]] = {"least": 0.0, "likely": 0.15, "most": 1.0}
+_BLOCKS: Final[Mapping[End, int]] = {"least": 1, "likely": 1, "most": 2}  # of the longest name of an item
 _MAXIMAL: Final[Mapping[End, float]] = {"least": 0.1, "likely": 0.6, "most": 1.0}  # of frequent itemsets
 _COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its sizes are told
 
@@ -214,7 +215,7 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
     return ItemsetSizes(
         candidates=_candidates(task, numbers, end),
         frequent=tuple(numbers),
-        items=SetSize(int(own[0]), 1, _NEW[end]),
+        items=SetSize(int(own[0]), _BLOCKS[end], _NEW[end]),
         held=_held(public, end),
         rules=_rules(numbers, end),
         itemsets=SetSize(
