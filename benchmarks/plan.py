@@ -43,7 +43,7 @@ def run(settings: Settings) -> list[Table]:
             "×",
         ),
         notes=[
-            "sizes published coarsely, as comine party check proposes; seconds are the parties' own, from greeting to receipts, data read before",
+            "sizes published coarsely; seconds are the parties' own, from greeting to receipts, data read before",
             "× is predicted by actual; of several runs, each planned anew, the one with the middle ratio of seconds",
         ],
     )
