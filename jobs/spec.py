@@ -26,6 +26,7 @@ from jobs.plan_spec import PlanSection
 from jobs.privacy_spec import PrivacySection
 from jobs.spec_values import ColumnName, Section
 from jobs.toml import read_toml, validate
+from jobs.union_limit import too_large_unions
 from link.errors import ConfigurationError, InputDataError
 from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
@@ -285,6 +286,8 @@ class JobSpec(Section):
             )
         if given.colluding > len(parties) - 1:
             raise ValueError(f"[privacy] colluding = {given.colluding} leaves no honest party of {len(parties)}")
+        if refusal := too_large_unions(self):
+            raise ValueError(refusal)
         return self
 
     def _check_vertical(self) -> None:
@@ -338,6 +341,8 @@ class JobSpec(Section):
         catalogue = _read_catalogue(folder / universe)
         itemsets = spec.itemsets.model_copy(update={"catalogue": catalogue, "universe": Path(universe).name})
         spec = spec.model_copy(update={"itemsets_": itemsets})
+        if refusal := too_large_unions(spec):
+            raise ConfigurationError(f"{where}: {refusal}")
         if len(spec.canonical()) > MAX_SPEC_BYTES:
             raise ConfigurationError(
                 f'{folder / universe} is too long for a catalogue; use universe = "frequent-items"'

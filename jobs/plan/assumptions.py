@@ -51,6 +51,18 @@ def of_network(spec: JobSpec, latency_s: float, measured: str = "") -> str:
     return f"A message takes {1000 * latency_s:.1f} ms between parties{measured}; {width}."
 
 
+def of_unions(machine_s: Mapping[str, float]) -> list[str]:
+    """What unions take of all machines together, by party; nothing where there is none."""
+    total = sum(machine_s.values())
+    if not total:
+        return []
+    return [
+        f"Unions take up to {max(machine_s.values()):.2f} s of a party's machine, {total:.2f} s of all "
+        f"{len(machine_s)} together: each works on the lists of all, with fakes for each other, so that its work grows "
+        "with the square of their number."
+    ]
+
+
 def advice(spec: JobSpec) -> list[str]:
     """What the job discloses without need, by the number of its parties."""
     if len(spec.job.parties) > 2 or spec.itemsets.disclose == "frequent":

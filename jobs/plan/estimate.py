@@ -10,12 +10,12 @@ from jobs.hybrid_parameters import is_reported
 from jobs.parameters import horizontal_mining
 from jobs.plan.alternatives import alternatives
 from jobs.plan.answer import Answer
-from jobs.plan.assumptions import advice, assumptions
+from jobs.plan.assumptions import advice, assumptions, of_unions
 from jobs.plan.expected import allowed
 from jobs.plan.figures import Figures, session_traffic
 from jobs.plan.models import estimate_model
 from jobs.plan.plan import Batch, PartyPlan, Plan
-from jobs.plan.prices import memory
+from jobs.plan.prices import memory, unions_machine_s
 from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -86,7 +86,11 @@ def estimate(
         batches=_batches(task, steps(task, figures.sizes)) if found is not None else [],
         disclosure=declared.as_data(),
         prose=declared.prose(),
-        assumptions=[*others, *assumptions(spec, found, answers, latency_s)],
+        assumptions=[
+            *others,
+            *assumptions(spec, found, answers, latency_s),
+            *of_unions(unions_machine_s(task, figures.sizes, {n: answers[n].speed for n in parties})),
+        ],
         advice=advice(spec),
         alternatives=alternatives(spec, figures, answers, latency_s) if compare else [],
     )

@@ -130,6 +130,31 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
     return (len(speeds) - 1) * masked * max(speed.byte_s for speed in speeds.values())
 
 
+def unions_machine_s(task: HorizontalMining, sizes: MiningSizes, speeds: Speeds) -> dict[str, float]:
+    """By party, seconds that all unions of a job take of its machine: each works on the lists of all."""
+    found = dict.fromkeys(speeds, 0.0)
+    for step in steps(task, sizes):
+        match step:
+            case Union(sizes=union):
+                unions = [union]
+            case Hidden(hidden):
+                unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
+            case _:
+                continue
+        for union in unions:
+            for name, seconds in union_machine_s(union, speeds, task.merger).items():
+                found[name] += seconds
+    return found
+
+
+def union_machine_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> dict[str, float]:
+    """By party, seconds that a union takes of its machine."""
+    return {
+        name: work.embedded * speeds[name].embed_s + (work.encryptions + work.strips) * speeds[name].multiply_s
+        for name, work in union_work(sizes, tuple(speeds), merger).items()
+    }
+
+
 def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
     """Seconds of a set union, between those of parties on one machine, who share all work, and of parties in turn.
 

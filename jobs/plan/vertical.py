@@ -19,10 +19,20 @@ from crypto.protocols.union_costs import UnionSizes
 from jobs.parameters import row_alignment, vertical_mining
 from jobs.plan.alternatives import difference, is_possible
 from jobs.plan.answer import Answer
-from jobs.plan.assumptions import of_network
+from jobs.plan.assumptions import of_network, of_unions
 from jobs.plan.expected_columns import ExpectedColumns
 from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan
-from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
+from jobs.plan.prices import (
+    AGREEMENT,
+    NODE_BYTES,
+    POINT_COPIES,
+    SETTLE_S,
+    Speeds,
+    comparison_s,
+    moving_s,
+    union_machine_s,
+    union_s,
+)
 from jobs.plan.vertical_engines import engine_variants, of_engines, why
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -154,7 +164,11 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
         each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
         for name, each in prf_work(PrfSizes.of(sizes.rows, bound), sizes.rows).items()
     )
-    return pseudonyms_s + union_s(UnionSizes.expected(sizes.rows, 0, 1, bound, {}, fill="union"), speeds, merger)
+    return pseudonyms_s + union_s(_row_union(spec, sizes), speeds, merger)
+
+
+def _row_union(spec: JobSpec, sizes: RunSizes) -> UnionSizes:
+    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, {}, fill="union")
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
@@ -243,6 +257,9 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
     if spec.mines:
         lines += _of_mining(spec, found)
+    if spec.alignment.mode == "union":
+        speeds = {name: answer.speed for name, answer in answers.items()}
+        lines += of_unions(union_machine_s(_row_union(spec, found.sizes), speeds, spec.job.parties[0]))
     lines.append(of_network(spec, latency_s))
     return lines
 

@@ -1,0 +1,94 @@
+"""What a union may cost is limited by public numbers alone, and a plan says how it grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.protocols.union_costs import UnionSizes
+from jobs.plan.estimate import estimate
+from jobs.plan.prices import union_machine_s
+from jobs.spec import JobSpec
+from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED, takes_unions
+from link.errors import ConfigurationError
+from tests.unit.jobs.plans import SPEED, answer, weekly
+
+MANY = tuple(f"p{number}" for number in range(MOST_UNBOUNDED + 1))
+CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
+
+
+def vertical(parties: tuple[str, ...], mode: str, bound: int | None = None) -> JobSpec:
+    align = {"mode": mode} | ({} if bound is None else {"bound": bound})
+    named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "people", "partition": "vertical"}
+    return JobSpec.of({"job": named, "align": align}, "the test", Path())
+
+
+@pytest.mark.parametrize("options", [{}, {"universe": "hidden"}, {"universe": "all-items"}, {"strategy": "one-shot"}])
+def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"a union of more than 16 parties needs \[union\] bound"):
+        weekly(MANY, **options)
+    assert takes_unions(weekly(MANY, bound=64, **options))
+    assert takes_unions(weekly(MANY[:-1], **options))
+    with pytest.raises(ConfigurationError, match=r"needs \[align\] bound"):
+        vertical(MANY, "union")
+    vertical(MANY, "union", 64)
+
+
+def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
+    assert not takes_unions(weekly(MANY, **CATALOGUE))
+    for mode in ("intersection", "cardinality"):
+        vertical(MANY, mode)
+        vertical(MANY, mode, 10_000_000)
+    with pytest.raises(ConfigurationError, match="needs"):  # to thin takes one
+        weekly(MANY, **CATALOGUE, thin=True)
+    (tmp_path / "c.txt").write_text("a\nb\n")
+    contents = {
+        "job": {"name": "j", "task": "itemsets", "parties": [*MANY], "dataset": "baskets"},
+        "itemsets": {"min_support": "0.1", "universe": "c.txt", "strategy": "level-wise"},
+    }
+    assert not takes_unions(JobSpec.of(contents, "the test", tmp_path))
+    contents["itemsets"]["thin"] = True  # type: ignore[index]
+    with pytest.raises(ConfigurationError, match="needs"):
+        JobSpec.of(contents, "the test", tmp_path)
+
+
+@given(st.integers(2, 64), st.integers(1, 100_000_000))
+def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
+    parties = tuple(f"p{place}" for place in range(number))
+    total = UnionSizes.expected(dict.fromkeys(parties, 1), 1, 1, bound, {}).lists.total
+    for make in (lambda: weekly(parties, bound=bound), lambda: vertical(parties, "union", bound)):
+        if total <= MOST_PLACES:
+            make()
+        else:
+            with pytest.raises(ConfigurationError, match="would have more than 4194304 places"):
+                make()
+
+
+def test_a_node_refuses_what_a_coordinator_did_not() -> None:
+    spec = weekly(MANY, bound=64)
+    forged = spec.model_copy(update={"union": spec.union.model_copy(update={"bound": None})})
+    with pytest.raises(ConfigurationError, match="needs"):
+        JobSpec.from_canonical(forged.canonical())
+
+
+def test_a_plan_says_what_unions_take_of_all_machines() -> None:
+    """Twice the parties: four times the work of each, as fakes for each other fill the lists."""
+    works = []
+    for number in (8, 16, 32):
+        parties = tuple(f"p{place}" for place in range(number))
+        plan = estimate(
+            weekly(parties, bound=8, strategy="level-wise"), {n: answer(n, items=6) for n in parties}, 0.001
+        )
+        (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
+        assert f"of all {number} together" in line
+        assert "square" in line
+        sizes = UnionSizes.expected(dict.fromkeys(parties, 6), 12, 1, 8, {})
+        works.append(max(union_machine_s(sizes, dict.fromkeys(parties, SPEED), parties[0]).values()))
+    assert works[1] / works[0] == pytest.approx(4, rel=0.15)
+    assert works[2] / works[1] == pytest.approx(4, rel=0.15)
+    plan = estimate(weekly(**CATALOGUE), {n: answer(n) for n in ("north", "south", "east")}, 0.001)
+    assert not any("Unions" in line for line in plan.assumptions)
