@@ -67,12 +67,18 @@ kind = "transactions"
 source = "/data/baskets.dat"
 format = "basket"
 
+[dataset.publish]
+rows = $(grep -c '' "../examples/groceries/$shop.dat")
+
 [[dataset]]
 name = "cards"
 kind = "table"
 source = "/data/cards.csv"
 format = "csv"
 id = "card"
+
+[dataset.publish]
+rows = $(grep -c '' "../examples/cards/$shop.csv")
 
 [policy]
 approve = "auto"

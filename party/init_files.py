@@ -15,7 +15,7 @@ from jobs.federation import Federation, check_address
 from jobs.toml import validate
 from link.errors import ConfigurationError, ResourceError
 from link.identity import check_name
-from mining.public_sizes import NOTHING, PublicSizes
+from mining.public_sizes import PublicSizes
 from party.config import PartyConfig
 from party.source_format import quoted
 
@@ -107,6 +107,7 @@ _PUBLISH: Final = """\
 # them. Numbers are told as 1, 2 or 5 times a power of ten, and none below 100: comine party check measures them
 """
 _SOME_SIZES: Final = "[dataset.publish]\nrows = 20_000\n"
+_TOO_FEW: Final = "(there are fewer than 100 rows, of which nothing would be told)\n"
 
 _COLLECTS: Final = """
 # What coordinators may collect here from people's devices, whose reports are perturbed before they leave. Without this
@@ -154,7 +155,7 @@ def render_party(
     listen: str,
     dataset: str,
     source: Mapping[str, str | list[str]] | None,
-    publishable: PublicSizes = NOTHING,
+    publishable: PublicSizes | None = None,
 ) -> str:
     """The text of a node's file.
 
@@ -164,7 +165,7 @@ def render_party(
         dataset: The name of its dataset.
         source: The keys that say where the dataset is and how it is written; its kind is transactions by default. None:
             the node has no data, and only collects reports.
-        publishable: What may be told of its size, coarsely.
+        publishable: What may be told of its size, coarsely; None where nobody has looked at the data.
 
     Raises:
         ConfigurationError: A value cannot be used; the sentence names its key.
@@ -184,12 +185,17 @@ def render_party(
             dataset=quoted(dataset),
             kind=quoted(source.get("kind", "transactions")),
             source="\n".join(f"{key} = {quoted(value)}" for key, value in source.items() if key != "kind"),
-            publish=_PUBLISH + "\n".join(f"# {line}" for line in (publishable.as_toml() or _SOME_SIZES).splitlines()),
+            publish=_PUBLISH + "\n".join(f"# {line}" for line in _sizes(publishable).splitlines()),
         )
     comment = "" if source is None else "# "
     text += _COLLECTS.format(comment=comment, rule=f"{comment}max_epsilon = 2.0")
     validate(PartyConfig, tomllib.loads(text, parse_float=Decimal), f"the new {PARTY_FILE}")
     return text
+
+
+def _sizes(publishable: PublicSizes | None) -> str:
+    """The lines of `[dataset.publish]`, or why there are none."""
+    return _SOME_SIZES if publishable is None else publishable.as_toml() or _TOO_FEW
 
 
 def render_federation(name: str, listen: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ConfigurationError
 from link.executor import Executor
+from protos.v1.control_pb2 import DescribeRequest, Description
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
 from tests.unit.party.nodes import Client, Nodes, random_rows, running, weekly
@@ -165,6 +167,29 @@ def _varint(number: int) -> bytes:
     return bytes([*found, number])
 
 
+async def decided(client: Client, spec: JobSpec, nonce: bytes) -> tuple[str, bytes | str | None]:
+    """What the node says to a proposal, which is taken back again."""
+    try:
+        job_id, approval = await client.decide(spec, nonce)
+    except grpc.aio.AioRpcError as error:
+        return str(dict(error.trailing_metadata() or ()).get("comine-code")), error.details()
+    await client.cancel(job_id)
+    return "approved" if approval is not None else "awaits", None
+
+
+def prepare(folder: Path) -> Callable[[Authority], None]:
+    """North publishes sizes of two datasets, and its policy allows every task."""
+
+    def write(authority: Authority) -> None:
+        file = folder / "north.toml"
+        people = '[[dataset]]\nname = "people"\nkind = "table"\nsource = "north.csv"\nformat = "csv"\n'
+        text = file.read_text().replace('"itemsets", "rules"', TASKS)
+        file.write_text(text.replace("[policy]", f"{PUBLISH}{people}{PUBLISH}[policy]", 1))
+        put(folder, "as they are")
+
+    return write
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, seed: int) -> None:
@@ -172,13 +197,6 @@ def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         return Speed(*[1e-6] * 9)
 
     monkeypatch.setattr("party.estimate.measure", still)
-
-    def prepare(authority: Authority) -> None:
-        file = tmp_path / "north.toml"
-        people = '[[dataset]]\nname = "people"\nkind = "table"\nsource = "north.csv"\nformat = "csv"\n'
-        text = file.read_text().replace('"itemsets", "rules"', TASKS)
-        file.write_text(text.replace("[policy]", f"{PUBLISH}{people}{PUBLISH}[policy]", 1))
-        put(tmp_path, "as they are")
 
     async def test(nodes: Nodes) -> None:
         draw, client = random.Random(seed), nodes.clients["north"]
@@ -199,7 +217,39 @@ def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     async def run() -> None:
         rules = f"max_plans = 10_000\n{POLICIES[policy]}"
-        async with running(tmp_path, prepare=prepare, policy=rules, data=dict.fromkeys(PARTIES, ROWS)) as nodes:
+        rows = dict.fromkeys(PARTIES, ROWS)
+        async with running(tmp_path, prepare=prepare(tmp_path), policy=rules, data=rows) as nodes:
+            await test(nodes)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_answer_to_a_proposal_hangs_on_rows(tmp_path: Path, policy: str) -> None:
+    """Nor does what a node says of a job before all parties have agreed to it, or what it says of itself."""
+
+    async def test(nodes: Nodes) -> None:
+        draw, client = random.Random(3), nodes.clients["north"]
+        job_id = await nodes.begin(weekly(itemsets={"min_support": 20, "exclude": ["hiv*"]}))
+        await nodes.all(lambda each: each.watch(job_id))
+        jobs = [some_job(draw) for _ in range(JOBS // 3)]
+        said: dict[str, list[tuple[str, bytes | str | None]]] = {}
+        described = {}
+        for place, state in enumerate(STATES):
+            put(tmp_path, state)
+            said[state] = [
+                await decided(client, spec, bytes([place, number, *[0] * 14])) for number, spec in enumerate(jobs)
+            ]
+            assert said[state] == said["as they are"], state
+            description = Description.FromString((await client.stub.Describe(DescribeRequest())).description)
+            description.ClearField("now")
+            described[state] = description.SerializeToString(deterministic=True)
+        assert len(set(described.values())) == 1
+        assert "approved" in {kind for kind, _ in said["absent"]}
+
+    async def run() -> None:
+        rows = dict.fromkeys(PARTIES, ROWS)
+        async with running(tmp_path, prepare=prepare(tmp_path), policy=POLICIES[policy], data=rows) as nodes:
             await test(nodes)
 
     asyncio.run(run())
