@@ -176,7 +176,7 @@ def _told(error: BaseException, me: str) -> ComineError:
     """What peers are told of the end; a fault of comine itself is not described to them."""
     match error:
         case ComineError():
-            return error
+            return error.at(me)
         case asyncio.CancelledError():
             return JobCancelled(f"the job was cancelled at {me}", party=me)
         case _:

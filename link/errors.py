@@ -43,6 +43,15 @@ class ComineError(Exception):
         self.message = message
         self.party = party
 
+    def at(self, party: str) -> ComineError:
+        """This error, as one that arose at `party` where it does not say of which party it tells."""
+        if self.party is not None:
+            return self
+        message = self.message if party in self.message else f"{party}: {self.message}"
+        named = type(self)(message, party=party)
+        named.__cause__ = self
+        return named
+
 
 class UsageError(ComineError):
     """The command line was wrong."""

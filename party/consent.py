@@ -5,6 +5,8 @@ An answer is in the audit log before it is in the database, and in the database 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime as dt
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from jobs.audit.events import Approved, Proposed, Refused
+from jobs.audit.events import Approved, Ended, Proposed, Refused
 from jobs.audit.log import AuditLog
 from jobs.consent import approve as signed_approval
 from jobs.consent import read_proposal
@@ -102,9 +104,9 @@ class Consent:
                 f"the proposal had expired when it reached {self._me}; check the clocks and propose the job anew",
                 party=self._me,
             )
-        spec = JobSpec.from_canonical(proposal.spec)
+        spec = await asyncio.to_thread(JobSpec.from_canonical, proposal.spec)
         job_id = spec.job_id(proposal.nonce, proposal.expiry)
-        if self._store.get(job_id) is not None:
+        if await asyncio.to_thread(self._store.get, job_id) is not None:
             raise self._twice()
         record = Record(
             job_id=job_id,
@@ -119,11 +121,11 @@ class Consent:
         )
         proposed = Proposed.of(signed, job_id, coordinator)
         try:
-            how = self.judge.decide(spec, coordinator, expiry=proposal.expiry)
+            how = await asyncio.to_thread(self.judge.decide, spec, coordinator, expiry=proposal.expiry)
         except ComineError as error:
             await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=error.message))
-            self._add(replace(record, state=DENIED, **_denial(error, POLICY, now, self._me)))
-            self._store.forget_refused(POLICY)  # proposed again, such a job is judged again
+            await self._add(replace(record, state=DENIED, **_denial(error, POLICY, now, self._me)))
+            await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
             raise
         if how == "auto":
             approval = self._sign(job_id, coordinator, POLICY, now)
@@ -133,7 +135,12 @@ class Consent:
             await self._audit.record(proposed, Approved.of(approval, job_id, by=POLICY))
         else:
             await self._audit.record(proposed)
-        self._add(record)
+        try:
+            await self._add(record)
+        except ConfigurationError as error:  # nobody learns of the answer, and the log tells that it came to nothing
+            with contextlib.suppress(ComineError):
+                await self._audit.record(Ended.by(job_id, "failed", error.at(self._me)))
+            raise
         return record, spec
 
     def approve(self, record: Record, by: str) -> None:
@@ -187,8 +194,8 @@ class Consent:
     def _sign(self, job_id: bytes, coordinator: str, by: str, now: float) -> SignedApproval:
         return signed_approval(job_id, coordinator, self._identity, decided=int(now), by=by)
 
-    def _add(self, record: Record) -> None:
-        if not self._store.add(record):
+    async def _add(self, record: Record) -> None:
+        if not await asyncio.to_thread(self._store.add, record):
             raise self._twice()
 
     def _twice(self) -> UnexpectedMessage:

@@ -26,7 +26,7 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
     """
     match error:
         case ComineError():
-            return error
+            return error.at(me)
         case asyncio.CancelledError():
             return JobCancelled(job.cancelled_by or f"the job was cancelled at {me}", party=me)
         case TimeoutError():

@@ -28,7 +28,9 @@ from jobs.audit.events import (
     Proposed,
     Refused,
     SessionBegan,
+    SessionLost,
     Started,
+    Transcript,
 )
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
@@ -86,6 +88,7 @@ class _Life:
     decided: float = 0.0
     starts: dict[int, float] = field(default_factory=dict)
     in_session: bool = False
+    sessions: set[bytes] = field(default_factory=set)
     ended: Ended | None = None
     ended_at: float = 0.0
 
@@ -102,6 +105,9 @@ class _Life:
                 self.ended = None
             case SessionBegan():
                 self.in_session = True
+                self.sessions.add(event.session)
+            case Transcript() | SessionLost():
+                self.sessions.discard(event.session)
             case Ended():
                 self.ended, self.ended_at = event, at
 
@@ -146,6 +152,8 @@ def reconcile(store: Store, ledger: Ledger, audit: AuditLog, party: str, *, ran_
             if record is not None and (mended := _mended(store.get(job_id), record, life)) is not None:
                 store.put(mended)
                 jobs += 1
+    lost = (SessionLost(job=job_id, session=each) for job_id, life in lives.items() for each in sorted(life.sessions))
+    audit.append(*lost)
     starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
     note(store, audit.mark(), party)
     return Restored(jobs, starts)

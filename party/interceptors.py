@@ -39,7 +39,7 @@ _CLIENTS: Final[frozenset[Role]] = frozenset({"client"})
 _PARTIES: Final[frozenset[Role]] = frozenset({"party"})
 _PLURAL: Final[Mapping[Role, str]] = {"coordinator": "coordinators", "client": "clients", "party": "parties"}
 
-_CONTROL: Final = ("Describe", "Estimate", "Propose", "Start", "Watch", "Deal", "Result", "Cancel")
+_CONTROL: Final = ("Describe", "Estimate", "Propose", "Queue", "Start", "Watch", "Deal", "Result", "Cancel")
 _COLLECTING: Final = ("Create", "List", "Estimate", "Watch", "Export", "Close", "Delete")
 
 ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
@@ -210,5 +210,6 @@ class Gate(grpc.aio.ServerInterceptor):
             await self._abort(context, InternalError(fault, party=self._me))
 
     async def _abort(self, context: Context, error: ComineError) -> None:
+        error = error.at(self._me)
         metadata = (("comine-code", error.code), ("comine-party", error.party or self._me))
         await context.abort(status_of(error), error.message[:MAX_DETAILS], metadata)

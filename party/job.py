@@ -67,8 +67,11 @@ class Job:
         spec: What is to be done.
         coordinator: Who proposed it; nobody else may ask for it.
         present: Where it stands, as watchers are told.
+        size: Bytes of its proposal.
 
     Attributes:
+        moving: Held by whoever begins the job, or looks whether it has begun.
+        settled: Called once its end is on the disk, where that took more than one try.
         costs: Tells what the job has cost so far.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
@@ -78,8 +81,10 @@ class Job:
         dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
 
-    def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str, present: JobEvent) -> None:
-        self.id, self.spec, self.coordinator = job_id, spec, coordinator
+    def __init__(self, job_id: bytes, spec: JobSpec, coordinator: str, present: JobEvent, *, size: int = 0) -> None:
+        self.id, self.spec, self.coordinator, self.size = job_id, spec, coordinator, size
+        self.moving = asyncio.Lock()
+        self.settled: Callable[[], None] = lambda: None
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
         self.ending = False
@@ -140,7 +145,8 @@ class Job:
         """Tells watchers how far a step has come: at once where the last word is `PROGRESS_S` old, otherwise soon."""
         if self.over:
             return
-        self._event = JobEvent(state=self.state, step=step, done=done, total=total)
+        approval = self._event.approval if self._event.HasField("approval") else None
+        self._event = JobEvent(state=self.state, step=step, done=done, total=total, approval=approval)
         if self._held is not None:
             return
         wait = self._told + PROGRESS_S - time.monotonic()

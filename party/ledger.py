@@ -69,8 +69,9 @@ class Ledger:
         return cls(path, open_database(path))
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
+        """Ends the connection, once nobody uses it."""
+        with self._lock:
+            self._connection.close()
 
     def record(self, entry: Entry) -> None:
         """Charges a start, once; it is on disk when this returns.

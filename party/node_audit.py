@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Any, Final
 
-from jobs.audit.events import Event
+from jobs.audit.events import Event, Transcript, ValuesOpened
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark
 from link.errors import ComineError, ResourceError
 from party.logs import Log
+from party.uninterrupted import uninterrupted
+
+_OF_THE_PAST: Final = (ValuesOpened, Transcript)  # what these tell has happened, whether it can be written or not
 
 
 class NodeAudit(AuditLog):
@@ -25,14 +30,30 @@ class NodeAudit(AuditLog):
     log: Log
     closed = False
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._late: list[Event] = []  # what could not be written, and is before anything else is
+        self._writing = asyncio.Lock()
+
     async def record(self, *events: Event) -> None:
         """Writes entries, off the event loop; they are on disk when this returns.
 
         Raises:
-            ResourceError: They cannot be written, so what they tell must not happen.
+            ResourceError: They cannot be written, so what they tell must not happen. How a session ended is kept, and
+                written with the next entries.
         """
-        with self._hushed():
-            await super().record(*events)
+        await uninterrupted(self._record(events))
+
+    async def _record(self, events: tuple[Event, ...]) -> None:
+        async with self._writing:
+            kept = len(self._late)
+            try:
+                with self._hushed():
+                    await super().record(*self._late, *events)
+            except ResourceError:
+                self._late += (event for event in events if isinstance(event, _OF_THE_PAST))
+                raise
+            del self._late[:kept]
 
     def mark(self) -> Mark:
         """The last entry.

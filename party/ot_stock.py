@@ -83,7 +83,8 @@ class StockFile:
     def close(self) -> None:
         """Ends the connection."""
         self.fold()
-        self._connection.close()
+        with self._lock:
+            self._connection.close()
 
     def fold(self) -> None:
         """Leaves nothing on disk of what was replaced; done by itself `FOLD_S` after a write."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from jobs.folder import write_result_folder
 from jobs.release import pack_outcome, release_of, sign
 from jobs.result import digest
 from jobs.run import PartyRun
-from link.errors import ComineError, ResourceError
+from link.errors import ComineError, ResourceError, UnexpectedMessage
 from mining.joint.estimated import unpack_estimates
 from party.job import Job
 from party.room import Room
-from protos.v1.control_pb2 import ResultHeader
+from protos.v1.control_pb2 import Release, ResultHeader
 
 T = TypeVar("T")
 
@@ -96,6 +97,33 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     events.append(ReleasedEvent.of(header, to="coordinator", key=room.audit_key))
     await room.audit.record(*events, Ended(job=job.id, state="succeeded"))
     return header
+
+
+async def fetched(room: Room, job: Job, signed: bytes) -> Released:
+    """What the coordinator may fetch of a job that succeeded.
+
+    Args:
+        room: What the node's jobs share.
+        job: The job.
+        signed: The serialised `ResultHeader`.
+
+    Raises:
+        UnexpectedMessage: It is there no more.
+    """
+    me = room.identity.name
+    if not signed:
+        raise UnexpectedMessage(
+            f"{me} has lost what it signed about this job, with its job database; run the job again", party=me
+        )
+    header = ResultHeader.FromString(signed)
+    if not (job.spec.to_coordinator and Release.FromString(header.release).result_digest):
+        return Released(header, b"")
+    table = await asyncio.to_thread(room.tables.read, job.id)
+    if table is None:
+        raise UnexpectedMessage(
+            f"{me} kept the result of this job for an hour, which has passed; run the job again", party=me
+        )
+    return Released(header, table)
 
 
 def _signed(room: Room, job: Job, run: PartyRun, result_digest: bytes) -> ResultHeader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -78,9 +79,16 @@ class ControlService(ControlServicer):
         job, approval = await self._host.propose(request, coordinator_of(context, self._me))
         return control.Decision(job_id=job.id, approval=approval)
 
+    async def Queue(self, request: control.QueueRequest, context: Context) -> AsyncIterator[control.Place]:  # noqa: N802
+        """The job's place among those that wait for their turn, up to its turn, which lasts as long as the call."""
+        job = await self._host.find(request.job_id, coordinator_of(context, self._me))
+        async with aclosing(self._host.queue(job, wait=request.wait)) as places:
+            async for place in places:
+                yield control.Place(place=place)
+
     async def Start(self, request: control.StartRequest, context: Context) -> control.Started:  # noqa: N802
         """Begins this party's part in a job to which all parties have agreed."""
-        job = self._host.find(request.job_id, coordinator_of(context, self._me))
+        job = await self._host.find(request.job_id, coordinator_of(context, self._me))
         check_approvals(
             request.approvals,
             self._identity.trust,
@@ -88,17 +96,18 @@ class ControlService(ControlServicer):
             coordinator=job.coordinator,
             parties=job.spec.job.parties,
         )
-        self._host.start(job, request.attempt, request.approvals, request.seed)
+        await self._host.start(job, request.attempt, request.approvals, request.seed)
         return control.Started()
 
     async def Watch(self, request: control.WatchRequest, context: Context) -> AsyncIterator[control.JobEvent]:  # noqa: N802
         """The job as it stands, then what happens, up to its end."""
-        async for event in self._host.find(request.job_id, coordinator_of(context, self._me)).watch():
+        job = await self._host.find(request.job_id, coordinator_of(context, self._me))
+        async for event in job.watch():
             yield event
 
     async def Deal(self, request: control.DealtPart, context: Context) -> control.DealtTaken:  # noqa: N802
         """A piece of what this party has asked for, where the coordinator deals randomness."""
-        job = self._host.find(request.job_id, coordinator_of(context, self._me))
+        job = await self._host.find(request.job_id, coordinator_of(context, self._me))
         if job.dealings is None:
             raise UnexpectedMessage(f"nobody deals randomness to {self._me} in this job", party=self._me)
         job.dealings.take(request)
@@ -106,7 +115,7 @@ class ControlService(ControlServicer):
 
     async def Result(self, request: control.ResultRequest, context: Context) -> AsyncIterator[control.ResultPart]:  # noqa: N802
         """The signed release, then the result in pieces where this party may give it to the coordinator."""
-        released = await self._host.result(self._host.find(request.job_id, coordinator_of(context, self._me)))
+        released = await self._host.result(await self._host.find(request.job_id, coordinator_of(context, self._me)))
         yield control.ResultPart(header=released.header)
         for begin in range(0, len(released.table), CHUNK_BYTES):
             yield control.ResultPart(table=released.table[begin : begin + CHUNK_BYTES])
@@ -115,5 +124,5 @@ class ControlService(ControlServicer):
         """Ends a job here and tells its peers; does nothing where it has ended, or never came."""
         coordinator = coordinator_of(context, self._me)
         with contextlib.suppress(UnexpectedMessage):
-            await self._host.cancel(self._host.find(request.job_id, coordinator), request.reason)
+            await self._host.cancel(await self._host.find(request.job_id, coordinator, judged=True), request.reason)
         return control.Cancelled()

@@ -129,8 +129,9 @@ class Store:
         return cls(path, open_database(path))
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
+        """Ends the connection, once nobody uses it."""
+        with self._lock:
+            self._connection.close()
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def get(self, job_id: bytes) -> Record | None:

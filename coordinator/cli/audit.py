@@ -82,6 +82,8 @@ def verify(
         note(f"not compared, since their logs were not given: {', '.join(document.unheard)}")
     if document.unchecked:
         note(f"not checked in a result, since nobody signs it: {', '.join(document.unchecked)}")
+    for gap in document.gaps:
+        note(gap)
     if not document.good:
         note(f"{len(document.findings)} findings")
         raise typer.Exit(ProtocolViolation.exit_code)

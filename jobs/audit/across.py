@@ -20,6 +20,7 @@ from jobs.audit.events import (
     Proposed,
     Released,
     SessionBegan,
+    SessionLost,
     Started,
     Transcript,
     ValuesOpened,
@@ -122,6 +123,20 @@ def compare(found: Mapping[str, Journal]) -> list[Finding]:
             findings += _coordinators(one, other, job)
             findings += _transcripts(one, other, job)
     return findings
+
+
+def gaps(found: Mapping[str, Journal]) -> list[str]:
+    """What parties say that they could not record: no word against them, and nobody can check it by their logs.
+
+    Args:
+        found: By party, its journal.
+    """
+    return [
+        f"{party} could not record what it opened in session {called(event.session)} of job {called(job)}"
+        for party, journal in found.items()
+        for job in journal.jobs
+        for _, event in journal.told(job, SessionLost)
+    ]
 
 
 def called(job: bytes) -> str:
@@ -241,6 +256,8 @@ def _transcripts(one: Journal, other: Journal, job: bytes) -> Iterator[Finding]:
         if session not in left or session not in right:
             record, event = left.get(session) or right[session]
             missing = other if session in left else one
+            if any(event.session == session for _, event in missing.told(job, SessionLost)):
+                continue  # `gaps` tells it
             if missing.party in event.peers and event.peers[missing.party].theirs is not None:
                 yield record.finding(
                     f"{missing.party} signed a receipt for session {called(session)}, and its log lacks the "

@@ -247,6 +247,13 @@ class Opening(_Model):
     mac: Id = Field(description="Keyed with the session's key, which the party can make again.")
 
 
+class SessionLost(JobEvent):
+    """The node ended before it had recorded how a session ended: what it opened there, its peers alone know."""
+
+    event = "session-lost"
+    session: Id
+
+
 class ValuesOpened(JobEvent):
     """Everything that this party opened in a session, in order."""
 

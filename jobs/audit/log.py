@@ -240,10 +240,15 @@ class AuditLog:
             written += data
         if last is None or last is self._last:
             return
-        _write_all(self._handle, written)
-        os.fsync(self._handle)
+        try:
+            _write_all(self._handle, written)
+            os.fsync(self._handle)
+            self._write_head(last)
+        except OSError:
+            with contextlib.suppress(OSError):  # then a torn line stays
+                os.ftruncate(self._handle, size)
+            raise
         self._last, self._end = last, size + len(written)
-        self._write_head(last)
 
     def _entry(self, event: Event, last: Entry | None) -> tuple[bytes, Entry]:
         """The line of an event after the last one, and what it says."""

@@ -31,6 +31,7 @@ from jobs.audit.events import (
     Released,
     RulesHidden,
     SessionBegan,
+    SessionLost,
     Started,
     Transcript,
     ValuesOpened,
@@ -169,6 +170,8 @@ def summary(event: Event) -> str:
             return f"{event.rules} in '{event.dataset}'"
         case SessionBegan():
             return f"{event.session.hex()[:12]} with {', '.join(event.parties)}"
+        case SessionLost():
+            return f"{event.session.hex()[:12]}: what was opened in it was not recorded any more"
         case ValuesOpened():
             return "; ".join(
                 f"{o.number} of '{o.label}' ({o.size_bytes} bytes) to {', '.join(o.recipients)}" for o in event.openings

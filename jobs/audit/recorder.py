@@ -27,7 +27,7 @@ class SessionRecorder:
 
     def __init__(self, log: AuditLog, key: AuditKey, job_id: bytes, attempt: int, parties: Sequence[str]) -> None:
         self._log, self._job, self._attempt, self._parties = log, job_id, attempt, tuple(parties)
-        self._over = False
+        self._over = True  # until it has begun
         self.mac_secret = key.secret
 
     async def began(self, session: bytes) -> None:
@@ -35,11 +35,15 @@ class SessionRecorder:
         await self._log.record(
             SessionBegan(job=self._job, session=session, attempt=self._attempt, parties=self._parties)
         )
+        self._over = False
 
     async def ended(
         self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
     ) -> None:
-        """Puts what left, and what was said of it, on disk; once, whatever interrupts the first call."""
+        """Puts what left, and what was said of it, on disk; once, whatever interrupts the first call.
+
+        Of a session whose beginning could not be recorded nothing has left.
+        """
         if self._over:
             return
         self._over = True

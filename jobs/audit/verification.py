@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.audit.account import UNCHECKED
-from jobs.audit.across import compare, journals
+from jobs.audit.across import compare, gaps, journals
 from jobs.audit.entry import clock
 from jobs.audit.events import SessionBegan
 from jobs.audit.finding import Finding
@@ -53,6 +53,7 @@ class VerificationDocument(_Part):
     logs: list[LogSummary]
     results: list[str] = Field(description="Result folders that were checked.")
     unheard: list[str] = Field(description="Parties that took part and whose logs were not given.")
+    gaps: list[str] = Field(description="What parties say that they could not record, in words.")
     findings: list[FoundProblem]
 
     @property
@@ -90,6 +91,7 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
         logs=[_summary(log) for log in checked],
         results=[str(folder) for folder in results],
         unheard=sorted(took_part - agreed.keys()),
+        gaps=gaps(agreed),
         findings=[FoundProblem(**finding.as_data()) for finding in findings],
     )
 

@@ -51,6 +51,11 @@ class ControlStub:
                 request_serializer=protos_dot_v1_dot_control__pb2.SignedProposal.SerializeToString,
                 response_deserializer=protos_dot_v1_dot_control__pb2.Decision.FromString,
                 _registered_method=True)
+        self.Queue = channel.unary_stream(
+                '/comine.v1.Control/Queue',
+                request_serializer=protos_dot_v1_dot_control__pb2.QueueRequest.SerializeToString,
+                response_deserializer=protos_dot_v1_dot_control__pb2.Place.FromString,
+                _registered_method=True)
         self.Start = channel.unary_unary(
                 '/comine.v1.Control/Start',
                 request_serializer=protos_dot_v1_dot_control__pb2.StartRequest.SerializeToString,
@@ -95,6 +100,12 @@ class ControlServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Propose(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Queue(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -147,6 +158,11 @@ def add_ControlServicer_to_server(servicer, server):
                     servicer.Propose,
                     request_deserializer=protos_dot_v1_dot_control__pb2.SignedProposal.FromString,
                     response_serializer=protos_dot_v1_dot_control__pb2.Decision.SerializeToString,
+            ),
+            'Queue': grpc.unary_stream_rpc_method_handler(
+                    servicer.Queue,
+                    request_deserializer=protos_dot_v1_dot_control__pb2.QueueRequest.FromString,
+                    response_serializer=protos_dot_v1_dot_control__pb2.Place.SerializeToString,
             ),
             'Start': grpc.unary_unary_rpc_method_handler(
                     servicer.Start,
@@ -256,6 +272,33 @@ class Control:
             '/comine.v1.Control/Propose',
             protos_dot_v1_dot_control__pb2.SignedProposal.SerializeToString,
             protos_dot_v1_dot_control__pb2.Decision.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Queue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/comine.v1.Control/Queue',
+            protos_dot_v1_dot_control__pb2.QueueRequest.SerializeToString,
+            protos_dot_v1_dot_control__pb2.Place.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,7 @@ class ControlStub:
     Describe: _grpc.UnaryUnaryMultiCallable[_control_pb2.DescribeRequest, _control_pb2.SignedDescription]
     Estimate: _grpc.UnaryUnaryMultiCallable[_plan_pb2.EstimateRequest, _plan_pb2.PartyEstimate]
     Propose: _grpc.UnaryUnaryMultiCallable[_control_pb2.SignedProposal, _control_pb2.Decision]
+    Queue: _grpc.UnaryStreamMultiCallable[_control_pb2.QueueRequest, _control_pb2.Place]
     Start: _grpc.UnaryUnaryMultiCallable[_control_pb2.StartRequest, _control_pb2.Started]
     Watch: _grpc.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.JobEvent]
     Deal: _grpc.UnaryUnaryMultiCallable[_control_pb2.DealtPart, _control_pb2.DealtTaken]
@@ -53,6 +54,7 @@ class ControlAsyncStub(ControlStub):
     Describe: _aio.UnaryUnaryMultiCallable[_control_pb2.DescribeRequest, _control_pb2.SignedDescription]  # type: ignore[assignment]
     Estimate: _aio.UnaryUnaryMultiCallable[_plan_pb2.EstimateRequest, _plan_pb2.PartyEstimate]  # type: ignore[assignment]
     Propose: _aio.UnaryUnaryMultiCallable[_control_pb2.SignedProposal, _control_pb2.Decision]  # type: ignore[assignment]
+    Queue: _aio.UnaryStreamMultiCallable[_control_pb2.QueueRequest, _control_pb2.Place]  # type: ignore[assignment]
     Start: _aio.UnaryUnaryMultiCallable[_control_pb2.StartRequest, _control_pb2.Started]  # type: ignore[assignment]
     Watch: _aio.UnaryStreamMultiCallable[_control_pb2.WatchRequest, _control_pb2.JobEvent]  # type: ignore[assignment]
     Deal: _aio.UnaryUnaryMultiCallable[_control_pb2.DealtPart, _control_pb2.DealtTaken]  # type: ignore[assignment]
@@ -82,6 +84,13 @@ class ControlServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.SignedProposal,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.Decision, _abc.Awaitable[_control_pb2.Decision]]: ...
+
+    @_abc_1.abstractmethod
+    def Queue(
+        self,
+        request: _control_pb2.QueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_control_pb2.Place], _abc.AsyncIterator[_control_pb2.Place]]: ...
 
     @_abc_1.abstractmethod
     def Start(

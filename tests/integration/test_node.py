@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import re
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,6 +22,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+import party.open_jobs
+import party.part
 import party.session_host
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Event
@@ -276,7 +280,7 @@ def test_several_jobs_run_at_once(tmp_path: Path) -> None:
 
 
 def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party.session_host, "MAX_OPEN", 2)
+    monkeypatch.setattr(party.open_jobs, "MAX_OPEN", 2)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -288,6 +292,56 @@ def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path, monkeypatch: p
             assert (await refused(north.propose(weekly(), bytes([1]) * 16, expiry))).code == "E401"
             await north.propose(weekly(), bytes([3]) * 16, expiry)
             assert [event.state for event in await north.watch(first)] == [control.CANCELLED]
+
+    asyncio.run(test())
+
+
+def test_a_job_that_has_ended_leaves_memory_at_once_whatever_its_expiry(tmp_path: Path) -> None:
+    """What is left of it is on the disk, from where it is still refused to be proposed again."""
+    catalogue = [f"item{i:04}" for i in range(3000)]
+    long = weekly(itemsets={"catalogue": catalogue})
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            host, north, expiry = nodes.nodes["north"].host, nodes.clients["north"], int(time.time()) + 6 * 86_400
+            kept: list[weakref.ref[Any]] = []
+            for i in range(3):
+                job_id = await north.propose(long, bytes([i]) * 16, expiry)
+                (open_job,) = host._jobs
+                kept += [weakref.ref(open_job), weakref.ref(open_job.spec)]
+                del open_job
+                await north.cancel(job_id)
+            with pytest.raises(grpc.aio.AioRpcError):
+                await north.propose(weekly(dataset="sales"), expiry=expiry)
+            _, ends = await nodes.run(weekly())
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+            assert list(host._jobs) == []
+            gc.collect()
+            assert [each() for each in kept] == [None] * 6
+            assert (await refused(north.propose(long, bytes(16), expiry))).code == "E401"
+
+    asyncio.run(test())
+
+
+def test_open_proposals_of_a_coordinator_are_bounded_by_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = weekly(itemsets={"catalogue": [f"item{i:04}" for i in range(3000)]})
+    monkeypatch.setattr(party.open_jobs, "MAX_OPEN_BYTES", 3 * len(long.canonical()) + 9000)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north, expiry = nodes.clients["north"], int(time.time()) + 60
+            calls = (north.propose(long, bytes([i]) * 16, expiry) for i in range(5))  # all at once
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            job_ids = [answer for answer in answers if isinstance(answer, bytes)]
+            assert len(job_ids) == 3
+            refusal = await refused(north.propose(long, bytes([9]) * 16, expiry))
+            assert (refusal.code, refusal.party) == ("E103", "north")
+            assert "fill the" in refusal.sentence
+            await nodes.client(nodes.authority.issue("other", "coordinator")).propose(long, bytes(16), expiry)
+            await north.cancel(job_ids[0])
+            await north.propose(long, bytes([9]) * 16, expiry)
 
     asyncio.run(test())
 
@@ -312,7 +366,7 @@ def test_a_job_can_be_cancelled_before_its_first_step(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             host, north = nodes.nodes["north"].host, nodes.clients["north"]
             job, _ = await host.propose(north.signed(weekly()), "analyst")
-            host.start(job, 1, [])
+            await host.start(job, 1, [])
             await host.cancel(job, "")
             assert job.state == control.CANCELLED
             assert host.running == 0
@@ -357,7 +411,7 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            monkeypatch.setattr(party.session_host, "run_party", faulty)
+            monkeypatch.setattr(party.part, "run_party", faulty)
             _, ends = await nodes.run(weekly())
             for event in ends.values():
                 assert (event.state, event.error_code) == (control.FAILED, "E700")

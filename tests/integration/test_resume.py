@@ -325,7 +325,7 @@ def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_p
             north._audit.record = slow  # type: ignore[method-assign]
             losing = asyncio.create_task(lose(nodes))
             await ending.wait()
-            (job,) = north.host._jobs.values()
+            (job,) = north.host._jobs
             assert job.task is not None
             job.task.cancel()
             await asyncio.sleep(0)

@@ -154,12 +154,41 @@ def test_a_crash_at_any_byte_of_a_write_is_survived(path: Path, cut: int, monkey
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         raise AssertionError
 
+    def dead(handle: int, size: int) -> None:  # a process that dies has no time to take back what it began
+        raise OSError
+
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
+        patch.setattr(os, "ftruncate", dead)
         with pytest.raises(ResourceError, match=r"No space left.*nothing may happen unrecorded"):
             log.append(NodeStarted.now("1"))
     log.append(NodeStopped())
     assert events(path)[-2:] == ["line-torn", "node-stopped"]
+    assert check_log(path, TRUST).findings == ()
+
+
+@pytest.mark.parametrize("point", ["write", "fsync", "head"])
+def test_what_a_full_disk_refuses_leaves_nothing_behind(path: Path, point: str, monkeypatch: pytest.MonkeyPatch):
+    """Or else it would be told once more when there is room, as if it had happened twice."""
+    log = written(path)
+    before, real = path.read_bytes(), os.write
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def half(handle: int, data: memoryview) -> int:
+        return real(handle, data[:100]) if path.stat().st_size == len(before) else refuse()
+
+    with monkeypatch.context() as patch:
+        if point == "head":
+            patch.setattr(log, "_write_head", refuse)
+        else:
+            patch.setattr(os, point, half if point == "write" else refuse)
+        with pytest.raises(ResourceError, match="No space left"):
+            log.append(NodeStarted.now("1"), NodeStopped())
+    assert path.read_bytes() == before
+    log.append(NodeStarted.now("1"))
+    assert events(path)[-1] == "node-started"
     assert check_log(path, TRUST).findings == ()
 
 

@@ -1,0 +1,100 @@
+"""This party's part of a job, from its data to what it signs, as its node runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from crypto.primitives.randomness import Randomness
+from jobs.audit.events import RulesHidden, Started
+from jobs.audit.recorder import SessionRecorder
+from jobs.data import Data
+from jobs.hybrid_parameters import is_estimated
+from jobs.run import PartyRun, run_party
+from link.errors import ComineError, InputDataError
+from party.charging import charged
+from party.job import Job
+from party.job_transport import JobTransport
+from party.progress import check_same_rows, keeper_of
+from party.room import Room
+from protos.v1.control_pb2 import SignedApproval
+
+
+async def take_part(
+    room: Room, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+) -> PartyRun:
+    """Reads the data, checks what only they tell, and runs the session.
+
+    Args:
+        room: What the node's jobs share.
+        job: The job, which is charged.
+        attempt: Counts its starts.
+        approvals: Of all parties.
+        transport: Carries the frames.
+
+    Raises:
+        ComineError: The job failed here or at a peer.
+    """
+    policy = room.consent.judge.policy_of(job.spec)
+    job.began_after = await asyncio.to_thread(room.audit.mark)
+    events = (
+        Started.of(job.id, attempt, approvals),
+        *await asyncio.to_thread(charged, room.ledger, job.id, attempt),
+        *_hidden(room, job),
+    )
+    started = asyncio.create_task(room.audit.record(*events))
+    try:
+        data = await transport.before_session(_load(room, job))
+    finally:
+        await started
+    await _check_data(room, job, data, attempt)
+    return await run_party(
+        job.spec,
+        data,
+        transport,
+        job_id=job.id,
+        attempt=attempt,
+        identity=room.identity,
+        random=Randomness.from_os(),
+        executor=room.executor,
+        progress=job.progress,
+        least_count=policy.min_count or 1,
+        recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
+        stock=room.stock,
+        lists=room.lists,
+        dealings=job.dealings,
+        keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
+    )
+
+
+async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
+    """Applies the rules that need the rows, and notes them for the next job on the dataset.
+
+    A job under a privacy model is not noted: two jobs without noise would be held against it, and not each other.
+    """
+    me = room.identity.name
+    data_digest = await room.sources.digest(job.spec.job.dataset, data)
+    if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
+        check_same_rows(record, data_digest, me)
+    await asyncio.to_thread(room.consent.judge.check_data, job.spec, data.n_rows, data_digest, job_id=job.id)
+    if not is_estimated(job.spec):
+        await asyncio.to_thread(room.store.note_data, job.id, data.n_rows, data_digest)
+
+
+def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:
+    """What the audit log is told, where the job gets rows in which rules are hidden."""
+    name = job.spec.job.dataset
+    rules = room.sources.hidden_rules(name)
+    return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()
+
+
+async def _load(room: Room, job: Job) -> Data:
+    """The job's data; why it cannot be read stays in this node's log."""
+    name, me = job.spec.job.dataset, room.identity.name
+    try:
+        return await room.sources.load(name)
+    except ComineError as error:
+        room.log.error("source unreadable", job=job.id.hex(), dataset=name, error=error)
+        raise InputDataError(
+            f"{me} cannot read its dataset '{name}'; the log of {me} has the reason", party=me
+        ) from error

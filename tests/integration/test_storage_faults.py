@@ -1,0 +1,219 @@
+"""A disk that fails at one party, at every write of a job: that party is named, the job ends, and nobody is accused.
+
+Each write is refused once, or from there on until the disk is mended; or the node dies before it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import party.release
+from coordinator.runner import run_job
+from jobs.audit.verification import verification
+from jobs.findings import Result
+from link.errors import ComineError, ResourceError
+from link.trust import Trust
+from party.endings import Endings
+from party.job import ENDS
+from party.server import Node
+from protos.v1.control_pb2 import APPROVED
+from tests.unit.party.nodes import Nodes, running, weekly
+
+pytestmark = pytest.mark.slow
+
+VICTIM = "south"
+WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT")
+SQLITE: tuple[sqlite3.Error, ...] = (
+    sqlite3.OperationalError("database or disk is full"),
+    sqlite3.OperationalError("disk I/O error"),
+    sqlite3.OperationalError("attempt to write a readonly database"),
+    sqlite3.OperationalError("database is locked"),
+    sqlite3.DatabaseError("database disk image is malformed"),
+)
+
+
+class Disk:
+    """Refuses writes: the one with the number `at`, and, if it stays broken, all after it."""
+
+    def __init__(self) -> None:
+        self.writes: list[str] = []
+        self.at: int | None = None
+        self.stays = False
+        self.refused: list[str] = []
+
+    def plan(self, at: int | None, *, stays: bool) -> None:
+        self.writes, self.refused, self.at, self.stays = [], [], at, stays
+
+    def mend(self) -> None:
+        self.at = None
+
+    def write(self, what: str, error: Callable[[int], Exception]) -> None:
+        number = len(self.writes)
+        self.writes.append(what)
+        if self.at is not None and (number == self.at or (self.stays and number > self.at)):
+            self.refused.append(what)
+            raise error(number)
+
+
+class Connection:
+    """A connection to a database on that disk."""
+
+    def __init__(self, inner: Any, disk: Disk, name: str) -> None:
+        self._inner, self._disk, self._name = inner, disk, name
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        verb = statement.split(None, 1)[0].upper()
+        if verb in WRITES:
+            self._disk.write(f"{self._name} {verb}", lambda number: SQLITE[number % len(SQLITE)])
+        return self._inner.execute(statement, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def full(_: int) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a node write to that disk from now on."""
+    for name in ("_store", "_ledger", "_stock"):
+        user = getattr(node, name)
+        user._connection = Connection(user._connection, disk, name[1:])
+    audit, tables = node._audit, node.host._room.tables
+    for name in ("_write", "_write_head"):
+        method = getattr(audit, name)
+
+        def refusing(*arguments: Any, name: str = name, method: Any = method) -> Any:
+            disk.write(f"audit {name}", full)
+            return method(*arguments)
+
+        monkeypatch.setattr(audit, name, refusing)
+    write, folder = tables.write, node.host._room.results
+
+    def write_table(*arguments: Any) -> None:
+        disk.write("table", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
+        write(*arguments)
+
+    monkeypatch.setattr(tables, "write", write_table)
+    write_folder = party.release.write_result_folder
+
+    def write_result(path: Path, result: Any) -> None:
+        if path.parent == folder:
+            disk.write("result", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
+        write_folder(path, result)
+
+    monkeypatch.setattr(party.release, "write_result_folder", write_result)
+
+
+async def job(nodes: Nodes) -> Result | ComineError:
+    try:
+        hub = nodes.authority.issue("analyst", "coordinator")
+        return await run_job(weekly(recipients=["all"], deadline="60s"), hub, nodes.addresses)
+    except ComineError as error:
+        return error
+
+
+async def settled(nodes: Nodes) -> None:
+    """Once every end is on the disk, and no job is open any more: what was only approved ends by its expiry, or so."""
+    for node in nodes.nodes.values():
+        for open_job in node.host._jobs:
+            if open_job.state == APPROVED:
+                await node.host.cancel(open_job, "")
+    while any(list(node.host._jobs) for node in nodes.nodes.values()):  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.01)
+
+
+def check(nodes: Nodes, folder: Path, found: Result | ComineError, disk: Disk) -> None:
+    """What must be so after any fault."""
+    context = disk.refused[:3]
+    if isinstance(found, ComineError):
+        assert found.party == VICTIM, (found, context)
+        assert VICTIM in found.message, (found, context)
+        assert "/secret" not in found.message
+        assert str(folder) not in found.message
+        assert "\n" not in found.message
+    for name, node in nodes.nodes.items():
+        records = node._store.all()
+        assert all(record.state in ENDS for record in records), (name, context)
+        assert node._store.levels(records[0].job_id, "") == []
+    logs = [folder / "state" / name / "audit.log" for name in nodes.nodes]
+    document = verification(logs, [], Trust(nodes.authority.certificate_pem))
+    assert document.findings == [], context
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool, dies: bool
+) -> None:
+    monkeypatch.setattr("party.endings.RETRY_S", 0.02)
+
+    async def test() -> None:
+        disk = Disk()
+        async with running(tmp_path) as nodes:
+            put_on(disk, nodes.nodes[VICTIM], monkeypatch)
+            for _ in range(2):  # the second finds extension seeds in stock, as all later ones do
+                disk.plan(None, stays=False)
+                assert isinstance(await job(nodes), Result)
+            await settled(nodes)
+            usual = len(disk.writes)
+            assert {"store", "ledger", "audit", "table", "result"} <= {write.split()[0] for write in disk.writes}
+            for at in count(0, 2 if dies else 1):
+                disk.plan(at, stays=stays)
+                found = await job(nodes)
+                if not disk.refused:
+                    assert isinstance(found, Result)
+                    assert at >= usual
+                    break
+                if dies:
+                    await nodes.crash(VICTIM)
+                    await nodes.nodes[VICTIM].host._endings.close()
+                    disk.mend()
+                    put_on(disk, await nodes.restart(VICTIM), monkeypatch)
+                else:
+                    disk.mend()
+                await settled(nodes)
+                check(nodes, tmp_path, found, disk)
+            disk.mend()
+            assert isinstance(await job(nodes), Result)
+
+    asyncio.run(test())
+
+
+def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("party.endings.RETRY_S", 3600.0)
+
+    async def test() -> None:
+        disk = Disk()
+        async with running(tmp_path) as nodes:
+            put_on(disk, nodes.nodes[VICTIM], monkeypatch)
+            disk.plan(6, stays=True)
+            job_id = await nodes.begin(weekly())
+            (event,) = [each async for each in nodes.clients[VICTIM].stub.Watch(_watch(job_id))][-1:]
+            assert event.error_party == VICTIM
+            again = await nodes.clients[VICTIM].watch(job_id)
+            assert [each.state for each in again] == [event.state]
+            host = nodes.nodes[VICTIM].host
+            assert host.running == 0
+            assert isinstance(host._endings, Endings)
+            disk.mend()
+
+    asyncio.run(test())
+
+
+def _watch(job_id: bytes) -> Any:
+    from protos.v1.control_pb2 import WatchRequest
+
+    return WatchRequest(job_id=job_id)
