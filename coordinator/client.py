@@ -25,6 +25,7 @@ from protos.v1.control_pb2 import (
     DescribeRequest,
     Description,
     JobEvent,
+    QueueRequest,
     ResultHeader,
     ResultRequest,
     SignedApproval,
@@ -87,6 +88,23 @@ class PartyClient:
         """Begins the party's part; `seed` is for a job in which the coordinator deals randomness."""
         request = StartRequest(job_id=job_id, attempt=attempt, approvals=approvals, seed=seed)
         await self.call(self._control.Start(request, timeout=ANSWER_S))
+
+    async def queue(self, job_id: bytes, *, wait: bool) -> AsyncGenerator[int]:
+        """The job's places at the party, up to 0, its turn, which it keeps while this is open or once it is started.
+
+        A party whose version knows no queue takes the job at once, or refuses it at the start.
+        """
+        call = self._control.Queue(QueueRequest(job_id=job_id, wait=wait))
+        try:
+            while (answer := await call.read()) is not grpc.aio.EOF:
+                yield answer.place
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise self.explain(error) from None
+            yield 0
+            await asyncio.Event().wait()
+        finally:
+            call.cancel()
 
     async def watch(self, job_id: bytes) -> AsyncGenerator[JobEvent]:
         """The job at this party, as it stands and as it goes on."""

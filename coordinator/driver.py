@@ -34,6 +34,7 @@ from coordinator.loading import loading
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
 from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
+from coordinator.turns import turns
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
 from link.identity import Identity
@@ -247,7 +248,8 @@ class Driver:
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()
-        await each(ready, lambda client: client.start(record.id, attempt, approvals, seeds.get(client.party, b"")))
+        async with turns(ready, record.id, self._away, self._watcher):
+            await each(ready, lambda client: client.start(record.id, attempt, approvals, seeds.get(client.party, b"")))
         self._events.put_nowait(Signal.STARTED)
 
     def _draw_seeds(self) -> Mapping[str, bytes]:

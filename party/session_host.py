@@ -311,6 +311,7 @@ class SessionHost:
             self._attending.cancel()
             await asyncio.gather(self._attending, return_exceptions=True)
         self._jobs.close()
+        self._turns.close()
         running = [job for job in self._jobs if job.task is not None]
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -144,6 +144,10 @@ class Turns:
                 turn.end(error)
             self._serve()
 
+    def close(self) -> None:
+        """Gives no more turns away."""
+        self._most = 0
+
     def _hold(self, turn: Turn) -> None:
         self._number += 1
         self._served[turn.coordinator] = self._number

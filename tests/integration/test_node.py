@@ -339,7 +339,7 @@ def test_open_proposals_of_a_coordinator_are_bounded_by_their_bytes(
             refusal = await refused(north.propose(long, bytes([9]) * 16, expiry))
             assert (refusal.code, refusal.party) == ("E103", "north")
             assert "fill the" in refusal.sentence
-            await nodes.client(nodes.authority.issue("other", "coordinator")).propose(long, bytes(16), expiry)
+            await nodes.client(nodes.authority.issue("other", "coordinator")).propose(long, bytes([7]) * 16, expiry)
             await north.cancel(job_ids[0])
             await north.propose(long, bytes([9]) * 16, expiry)
 
