@@ -22,11 +22,10 @@ from jobs.audit.verification import verification
 from jobs.findings import Result
 from link.errors import ComineError, ResourceError
 from link.trust import Trust
-from party.endings import Endings
 from party.job import ENDS
 from party.server import Node
-from protos.v1.control_pb2 import APPROVED
-from tests.unit.party.nodes import Nodes, running, weekly
+from protos.v1.control_pb2 import APPROVED, FAILED
+from tests.unit.party.nodes import Nodes, hold, refused, running, weekly
 
 pytestmark = pytest.mark.slow
 
@@ -199,21 +198,18 @@ def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
         disk = Disk()
         async with running(tmp_path) as nodes:
             put_on(disk, nodes.nodes[VICTIM], monkeypatch)
-            disk.plan(6, stays=True)
+            release = hold(nodes.nodes[VICTIM])
             job_id = await nodes.begin(weekly())
-            (event,) = [each async for each in nodes.clients[VICTIM].stub.Watch(_watch(job_id))][-1:]
-            assert event.error_party == VICTIM
-            again = await nodes.clients[VICTIM].watch(job_id)
-            assert [each.state for each in again] == [event.state]
+            disk.plan(0, stays=True)
+            release.set()
+            for _ in range(2):
+                event = (await nodes.clients[VICTIM].watch(job_id))[-1]
+                assert (event.state, event.error_party) == (FAILED, VICTIM)
             host = nodes.nodes[VICTIM].host
             assert host.running == 0
-            assert isinstance(host._endings, Endings)
+            assert [each.id for each in host._jobs] == [job_id]
+            refusal = await refused(nodes.clients[VICTIM].start(job_id, nodes.forged(job_id, weekly()), attempt=2))
+            assert refusal.code == "E401"
             disk.mend()
 
     asyncio.run(test())
-
-
-def _watch(job_id: bytes) -> Any:
-    from protos.v1.control_pb2 import WatchRequest
-
-    return WatchRequest(job_id=job_id)
