@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from coordinator.client import REACH_S, PartyClient, check_versions
 from jobs.federation import Credentials
-from link.errors import ComineError, ConfigurationError, PeerError, VersionMismatch
+from link.errors import ComineError, ConfigurationError, PeerError
 from link.identity import Identity
 
 _FEW_DAYS: Final = 30
@@ -74,7 +74,7 @@ async def examine(identity: Identity, credentials: Credentials, addresses: Mappi
     """
     tls = _tls(credentials)
     found = await asyncio.gather(*(_examine(identity, tls, party, address) for party, address in addresses.items()))
-    checks = _of_one_time(_alike(list(found)))
+    checks = _alike(_of_one_time(list(found)))
     latest = max(identity.trust.number, *(check.revocations or 0 for check in checks))
     return [replace(check, warnings=(*check.warnings, *_warnings(check, latest))) for check in checks]
 
@@ -140,7 +140,9 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         health = health_pb2_grpc.HealthStub(client.channel)
         answer = await client.call(health.Check(health_pb2.HealthCheckRequest(), timeout=REACH_S))
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            raise PeerError(f"{party} is up but not ready; see its log", party=party)
+            raise PeerError(
+                f"{party} is up but not ready: it starts or stops, or its disk fails; see its log", party=party
+            )
         return replace(check, ready=True)
     except ComineError as error:
         reachable = check.reachable or check.days_left is not None or error.code != PeerError.code
@@ -175,21 +177,21 @@ def _of_one_time(checks: list[Check]) -> list[Check]:
 
 
 def _alike(checks: list[Check]) -> list[Check]:
-    """Marks the parties whose version of comine is not that of the first."""
-    first = next((check for check in checks if check.software), None)
-    if first is None:
-        return checks
+    """Warns of parties whose version of comine is not that of the first; those that cannot work together are unwell."""
+    told = [check for check in checks if check.software and not check.problem]
     return [
-        replace(
-            check,
-            problem=f"{check.party} runs comine {check.software}, {first.party} runs {first.software}; update both",
-            code=VersionMismatch.code,
-            exit_code=VersionMismatch.exit_code,
-        )
-        if check.software and check.software != first.software and not check.problem
+        replace(check, warnings=(*check.warnings, _unlike(check, told[0])))
+        if check in told and check.software != told[0].software
         else check
         for check in checks
     ]
+
+
+def _unlike(check: Check, first: Check) -> str:
+    return (
+        f"{check.party} runs comine {check.software}, {first.party} runs {first.software}; they understand each other, "
+        "but bring all to one version: a job that was lost goes on from its levels only where the versions are the same"
+    )
 
 
 def _tls(credentials: Credentials) -> ssl.SSLContext:

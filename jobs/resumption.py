@@ -1,8 +1,8 @@
 """Which jobs may go on in another attempt, and after what: the coordinator and every party decide alike.
 
-Another attempt is for jobs that were lost on the way, not for jobs that went wrong: those would go wrong again. Nobody
-approves it anew, since nothing is done but what was approved; so it must begin before the proposal expires, on the very
-rows of the attempt before.
+Another attempt is for jobs that were lost on the way, not for jobs that went wrong: those would go wrong again. Data
+that a party could not read, or that had changed, may be back by then. Nobody approves another attempt, since nothing is
+done but what was approved; so it must begin before the proposal expires, on the very rows of the attempt before.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.spec import JobSpec
-from link.errors import DeadlineExceeded, JobCancelled, PeerError
+from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError
 from mining.joint.progress import MAX_ATTEMPTS
 
-_LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.code})
+_LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.code, InputDataError.code})
 
 
 def goes_on(spec: JobSpec) -> bool:
@@ -22,7 +22,7 @@ def goes_on(spec: JobSpec) -> bool:
 
 
 def lost(code: str) -> bool:
-    """Whether an error with this code only interrupts a job: a party was lost, time ran out, or somebody cancelled."""
+    """Whether an error only interrupts a job: a party or its data were lost, time ran out, or somebody cancelled."""
     return code in _LOST
 
 
@@ -37,7 +37,7 @@ def hindrance(spec: JobSpec, error_code: str, attempts: int) -> str:
     if not goes_on(spec):
         return "only jobs that mine itemsets over columns can go on"
     if not lost(error_code):
-        return "only a job that lost a party, was cancelled or met its deadline can go on"
+        return "only a job that lost a party or its data, was cancelled or met its deadline can go on"
     if attempts >= MAX_ATTEMPTS:
         return f"it has had its {MAX_ATTEMPTS} attempts"
     return ""

@@ -8,7 +8,6 @@ import datetime as dt
 import errno
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +24,12 @@ from party.dataset_check import DatasetCheck, check_dataset
 from party.identity import check_identity
 from party.node_database import FILE
 from party.privacy_budget import NAMES, short
+from party.probe import write_fault
 from party.shared_sources import check_sources
 
 Status = Literal["ok", "warning", "problem"]
 
 SOON_DAYS: Final = 30
-PROBE_BYTES: Final = 64 << 10  # written to the state folder and removed: a node that starts writes about as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +227,7 @@ def _state(folder: Path, running: bool) -> Finding:
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     if not nearest.is_dir():
         reason = "it is not a folder" if nearest == folder else f"{nearest} is not a folder"
-    elif fault := _write_fault(nearest):
+    elif fault := write_fault(nearest):
         reason = fault
     elif not running and is_locked(folder / FILE):
         return Finding("state", "problem", _bare(in_use(folder / FILE)))
@@ -238,15 +237,3 @@ def _state(folder: Path, running: bool) -> Finding:
     return Finding(
         "state", "problem", f"the state folder {folder} cannot be written ({reason}); change [party] state_dir"
     )
-
-
-def _write_fault(folder: Path) -> str:
-    """Why nothing can be written to a folder, by trying it; empty where it can."""
-    try:
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
-            if probe.write(bytes(PROBE_BYTES)) < PROBE_BYTES:
-                return os.strerror(errno.ENOSPC)
-            os.fsync(probe.fileno())
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""

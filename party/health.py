@@ -42,7 +42,9 @@ async def check(path: Path) -> tuple[str, str]:
     finally:
         await channel.close()
     if answer.status != health_pb2.HealthCheckResponse.SERVING:
-        raise PeerError(f"{name} is up at {address} but not ready: it starts or stops; see its log", party=name)
+        raise PeerError(
+            f"{name} is up at {address} but not ready: it starts or stops, or its disk fails; see its log", party=name
+        )
     return name, address
 
 

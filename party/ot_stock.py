@@ -11,19 +11,22 @@ import contextlib
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from crypto.primitives.hashing import encode_labels
 from crypto.protocols.ot_stock import Reason, Role, Stock
+from link.errors import ResourceError
 from party.database import alone, connect, make_private, told
 from party.logs import Log
 
 STOCK_FILE: Final = "stock.db"
+DAMAGED: Final = ".damaged"  # in the place of ".db"
 VERSION: Final = 1
 BUSY_S: Final = 5.0  # for which another process may hold the database
 FOLD_S: Final = 1.0  # after a write, until what it replaced is forgotten: a job's writes come together, and none waits
+_REMEDY: Final = "delete it, and the node makes another one"
 _SCHEMA: Final = """
 CREATE TABLE stocks (
     peer TEXT NOT NULL,
@@ -39,6 +42,8 @@ CREATE TABLE stocks (
     PRIMARY KEY (peer, role)
 ) WITHOUT ROWID
 """
+
+T = TypeVar("T")
 
 
 class StockFile:
@@ -59,26 +64,14 @@ class StockFile:
     def open(cls, path: Path, log: Log) -> StockFile:
         """Opens the database, and makes it where there is none; stocks of an earlier version's file are forgotten.
 
+        A file that is damaged, or is no such database, is set aside: nothing in it is worth a job.
+
         Raises:
-            ConfigurationError: The file is no such database, or damaged.
             ResourceError: It cannot be read or written.
         """
-        make_private(path)
-        with _told(path):
-            connection = connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON")
-            try:
-                with alone(connection):
-                    (version,) = connection.execute("PRAGMA user_version").fetchone()
-                    if version != VERSION:
-                        connection.execute("DROP TABLE IF EXISTS stocks")
-                        connection.execute(_SCHEMA)
-                        connection.execute(f"PRAGMA user_version = {VERSION}")
-                opened = cls(path, connection, log)
-                opened.fold()  # what an earlier process had no time for
-                return opened
-            except BaseException:
-                connection.close()
-                raise
+        opened = cls(path, _connected(path, log), log)
+        opened.fold()  # what an earlier process had no time for
+        return opened
 
     def close(self) -> None:
         """Ends the connection."""
@@ -98,38 +91,40 @@ class StockFile:
     # -- StockStore --------------------------------------------------------------------------------------------------
     def get(self, peer: str, role: Role) -> Stock | None:
         """The stock with `peer` in which this party has `role`; one that the disk has spoilt counts as none."""
-        with self._use():
-            return self._read(peer, role)
+        return self._use(lambda: self._read(peer, role), None)
 
     def put(self, peer: str, role: Role, stock: Stock) -> None:
         """Keeps a new stock. Of two that were made at once both ends keep the same one: that with the larger id."""
-        with self._use(writes=True), alone(self._connection):
-            kept = self._read(peer, role)
-            if kept is not None and kept.id > stock.id:
-                return
-            row = (peer, role, *_row(stock), _checksum(peer, role, stock))
-            self._connection.execute(f"INSERT OR REPLACE INTO stocks VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-        self._log.info("stock made", peer=peer)
+
+        def work() -> bool:
+            with alone(self._connection):
+                kept = self._read(peer, role)
+                if kept is not None and kept.id > stock.id:
+                    return False
+                row = (peer, role, *_row(stock), _checksum(peer, role, stock))
+                places = ", ".join("?" * len(row))
+                self._connection.execute(f"INSERT OR REPLACE INTO stocks VALUES ({places})", row)  # noqa: S608
+                return True
+
+        if self._use(work, False, writes=True):
+            self._log.info("stock made", peer=peer)
 
     def advance(self, peer: str, role: Role, before: Stock, after: Stock) -> bool:
         """Replaces `before`, of which soon nothing is left; False where another `id`, `next` or `heard` is kept now."""
-        with self._use(writes=True):
-            cursor = self._connection.execute(
-                "UPDATE stocks SET next = ?, heard = ?, seeds = ?, checksum = ? "
-                "WHERE peer = ? AND role = ? AND id = ? AND next = ? AND heard = ?",
-                (
-                    *(after.next, after.heard, after.seeds, _checksum(peer, role, after)),
-                    *(peer, role, before.id, before.next, before.heard),
-                ),
-            )
-            return cursor.rowcount == 1
+        statement = (
+            "UPDATE stocks SET next = ?, heard = ?, seeds = ?, checksum = ? "
+            "WHERE peer = ? AND role = ? AND id = ? AND next = ? AND heard = ?"
+        )
+        values = (
+            *(after.next, after.heard, after.seeds, _checksum(peer, role, after)),
+            *(peer, role, before.id, before.next, before.heard),
+        )
+        return self._use(lambda: self._connection.execute(statement, values).rowcount == 1, False, writes=True)
 
     def drop(self, peer: str, role: Role, stock_id: bytes, why: Reason) -> None:
         """Forgets this stock, if it is still kept."""
-        with self._use(writes=True):
-            where = "WHERE peer = ? AND role = ? AND id = ?"
-            cursor = self._connection.execute(f"DELETE FROM stocks {where}", (peer, role, stock_id))  # noqa: S608
-        if cursor.rowcount == 1:
+        statement, values = "DELETE FROM stocks WHERE peer = ? AND role = ? AND id = ?", (peer, role, stock_id)
+        if self._use(lambda: self._connection.execute(statement, values).rowcount == 1, False, writes=True):
             self._log.warning("stock dropped", peer=peer, reason=why)
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
@@ -144,18 +139,63 @@ class StockFile:
         stock = Stock(*values)
         return stock if checksum == _checksum(peer, role, stock) else None
 
-    @contextlib.contextmanager
-    def _use(self, *, writes: bool = False) -> Iterator[None]:
-        with self._lock, _told(self._path):
-            yield
+    def _use(self, work: Callable[[], T], without: T, *, writes: bool = False) -> T:
+        """What `work` comes to; `without`, where the file turns out to be damaged and a new one takes its place."""
+        with self._lock, told(self._path, "stock", _REMEDY):
+            try:
+                found = work()
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                self._connection.close()
+                _set_aside(self._path, self._log)
+                self._connection = _connected(self._path, self._log)
+                return without
             if writes and self._folding is None:
                 self._folding = threading.Timer(FOLD_S, self.fold)
                 self._folding.daemon = True
                 self._folding.start()
+            return found
 
 
-def _told(path: Path) -> contextlib.AbstractContextManager[None]:
-    return told(path, "stock", "delete it, and the node makes another one")
+def _connected(path: Path, log: Log) -> sqlite3.Connection:
+    """A connection to the file; to a new one, where that is damaged."""
+    for _ in range(2):
+        make_private(path)
+        try:
+            return _opened(path)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            _set_aside(path, log)
+    return _opened(path)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON")
+    try:
+        with alone(connection):
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != VERSION:
+                connection.execute("DROP TABLE IF EXISTS stocks")
+                connection.execute(_SCHEMA)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("SELECT * FROM stocks LIMIT 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_aside(path: Path, log: Log) -> None:
+    """Moves a damaged file away, and removes what belongs to it; it may still hold secrets, as the page on it says."""
+    try:
+        path.replace(path.with_suffix(DAMAGED))
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError as error:
+        raise ResourceError(f"{path.name} is damaged and cannot be moved away ({error.strerror}); delete it") from None
+    log.warning("stock set aside")
 
 
 def _row(stock: Stock) -> tuple[bytes, bytes, float, int, int, bytes, bytes]:

@@ -57,8 +57,8 @@ def check_same_rows(record: Record, data_digest: bytes, me: str) -> None:
     """
     if record.data_digest not in (None, data_digest):
         raise InputDataError(
-            f"the dataset of {me} has changed since an earlier attempt of this job, so it cannot go on; run the job "
-            "again as a new one",
+            f"the dataset of {me} has changed since an earlier attempt of this job, so it cannot go on; bring "
+            "back the rows of that attempt, or run the job again as a new one",
             party=me,
         )
 

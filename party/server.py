@@ -43,8 +43,10 @@ from party.logs import LibraryLines, Log, open_log
 from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
 from party.node_database import FILE
+from party.node_health import NodeHealth
 from party.ot_stock import STOCK_FILE, StockFile
 from party.plan_count import PlanCount
+from party.probe import Probe
 from party.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.queries.service import AnonymizationService
 from party.room import Room
@@ -146,7 +148,7 @@ class Node:
             )
         )
         self._upkeep = Upkeep(config, self._store, self._audit, self.host.unsettled, log)
-        self._health = health.aio.HealthServicer()
+        self._health = NodeHealth(Probe(state), log)
         estimates = Estimates(config, judge, self._plans, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)

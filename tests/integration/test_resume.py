@@ -338,17 +338,24 @@ def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_p
     asyncio.run(test())
 
 
-def test_rows_that_have_changed_end_the_attempt(tmp_path: Path) -> None:
+def test_rows_that_have_changed_end_the_attempt_and_the_job_goes_on_once_they_are_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             folder = await lose(nodes)
+            before = kept(nodes, folder)
+            assert before != everywhere()
             write_table(tmp_path, "east", tuple(CELLS)[:-1])
             with pytest.raises(InputDataError, match="the dataset of east has changed") as caught:
                 await resume(nodes, folder)
             assert (caught.value.exit_code, caught.value.party) == (10, "east")
-            with pytest.raises(UsageError, match="only a job that lost a party"):
+            assert kept(nodes, folder) == before
+            with pytest.raises(InputDataError, match="the dataset of east has changed"):
                 await resume(nodes, folder)
-            assert kept(nodes, folder) == everywhere()
+            (tmp_path / "east.csv").unlink()
+            with pytest.raises(InputDataError, match="east cannot read its dataset"):
+                await resume(nodes, folder)
+            write_table(tmp_path, "east")
+            assert supports(await resume(nodes, folder)) == EXPECTED
 
     asyncio.run(test())
 

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from crypto.protocols.ot_stock import Role, Stock, StockStore
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ResourceError
 from party.logs import open_log
 from party.ot_stock import StockFile
 
@@ -265,11 +265,42 @@ def test_a_number_that_was_told_stays_spent_when_the_process_is_killed(store: St
 
 
 # -- what cannot be used -----------------------------------------------------------------------------------------------
-def test_a_damaged_file_is_told(path: Path) -> None:
+def test_a_damaged_file_is_set_aside_and_made_anew(path: Path, log: io.StringIO) -> None:
+    """It is a cache: no job and no start of a node may fail for it."""
     path.write_bytes(b"no database" * 1000)
-    with pytest.raises(ConfigurationError, match=r"stock\.db in the state folder is damaged .*; delete it") as caught:
-        another(path)
-    assert str(path.parent) not in caught.value.message
+    made = StockFile.open(path, open_log("north", log))
+    made.put("south", "sender", stock())
+    assert made.get("south", "sender") == stock()
+    made.close()
+    assert path.with_suffix(".damaged").read_bytes() == b"no database" * 1000
+    assert stat.S_IMODE(path.with_suffix(".damaged").stat().st_mode) == 0o600
+    assert "stock set aside" in log.getvalue()
+
+
+CALLS: dict[str, Callable[[StockFile], object]] = {
+    "get": lambda store: store.get("south", "sender"),
+    "put": lambda store: store.put("south", "sender", stock()),
+    "advance": lambda store: store.advance("south", "sender", stock(), stock(next=2)),
+    "drop": lambda store: store.drop("south", "sender", stock().id, "the peer broke the protocol"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_file_whose_damage_shows_later_is_set_aside_then(path: Path, log: io.StringIO, call: str) -> None:
+    before = StockFile.open(path, open_log("north", log))
+    before.put("south", "sender", stock())
+    before.close()
+    contents = bytearray(path.read_bytes())
+    assert len(contents) >= 8192
+    contents[4096:] = b"\xa5" * (len(contents) - 4096)
+    path.write_bytes(contents)
+    store = StockFile.open(path, open_log("north", log))
+    assert not CALLS[call](store)
+    assert path.with_suffix(".damaged").read_bytes() == contents
+    assert "stock set aside" in log.getvalue()
+    store.put("south", "sender", stock())
+    assert store.advance("south", "sender", stock(), stock(next=2))
+    store.close()
 
 
 def test_a_file_that_cannot_be_written_is_told(path: Path, store: StockFile) -> None:
