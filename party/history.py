@@ -19,6 +19,7 @@ from jobs.audit.events import (
     Approved,
     CertificateChanged,
     Ended,
+    Event,
     HeadLost,
     JobEvent,
     LineTorn,
@@ -38,6 +39,7 @@ from jobs.hybrid_parameters import is_estimated
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError
+from party import companions
 from party.consent import proposal_of, support_asked
 from party.job import ENDS
 from party.ledger import Entry, Ledger
@@ -141,10 +143,15 @@ def reconcile(store: Store, ledger: Ledger, audit: AuditLog, party: str, *, ran_
     with store.alone():
         known = _known(store.reached(), store.is_empty(), audit, party, ran_before=ran_before)
         lives: dict[bytes, _Life] = {}
+        others: list[Event] = []
         for told in entries_after(audit.path, known):
-            if isinstance(told.event, JobEvent):
+            if not isinstance(told.event, JobEvent):
+                others.append(told.event)
+            else:
                 lives.setdefault(told.event.job, _Life()).take(told)
         _check_log(store, audit.path, known, lives)
+        companions.note(store, audit.path.parent, others)
+        companions.check(store, audit.path.parent, party)
         records = {job_id: record for job_id, life in lives.items() if (record := _whole(store, job_id, life))}
         jobs = 0
         for job_id, life in lives.items():

@@ -4,6 +4,7 @@
     levels    what the levels of jobs that can go on have disclosed
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
+    companions  databases beside this one that the node has had, and without which it does not start
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
     plans     when each coordinator has asked for plans lately
 
@@ -22,7 +23,7 @@ from link.errors import ConfigurationError
 from party.database import alone, connect, make_private, told
 
 FILE: Final = "node.db"
-VERSION: Final = 5
+VERSION: Final = 6
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _FIRST: Final = f"""
@@ -118,7 +119,11 @@ CREATE TABLE plans (coordinator TEXT NOT NULL, asked REAL NOT NULL);
 CREATE INDEX plans_by_coordinator ON plans (coordinator, asked);
 PRAGMA user_version = 5;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)  # what each has beyond the one before
+_SIXTH: Final = """
+CREATE TABLE companions (name TEXT PRIMARY KEY) WITHOUT ROWID;
+PRAGMA user_version = 6;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)  # what each has beyond the one before
 
 
 def open_database(path: Path) -> sqlite3.Connection:

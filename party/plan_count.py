@@ -38,8 +38,9 @@ class PlanCount:
         return cls(path, open_database(path))
 
     def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
+        """Ends the connection, once nobody uses it."""
+        with self._lock:
+            self._connection.close()
 
     def take(self, coordinator: str, most: int, me: str, now: float) -> None:
         """Counts a plan of a coordinator.

@@ -26,6 +26,7 @@ from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
 from link.identity import Identity
 from link.version import software_version
+from party import companions
 from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
@@ -216,6 +217,7 @@ class Node:
             await self._server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self._audit.record(NodeStopped())
+                companions.note(self._store, self._audit.path.parent)
                 note(self._store, self._audit.mark(), self.name)
             self._log.info("stopped")
         self._executor.close()

@@ -341,6 +341,15 @@ class Store:
         """Notes that the database knows all that the audit log tells up to an entry."""
         self._execute("INSERT OR REPLACE INTO reached VALUES (1, ?, ?, ?, ?, ?)", *reached)
 
+    def companions(self) -> list[str]:
+        """Names of the databases beside this one that the node has had."""
+        return [name for (name,) in self._execute("SELECT name FROM companions ORDER BY name").fetchall()]
+
+    def add_companions(self, names: Collection[str]) -> None:
+        """Notes that the node has these databases."""
+        for name in names:
+            self._execute("INSERT OR IGNORE INTO companions VALUES (?)", name)
+
     def fold(self) -> None:
         """Brings what was written into the database's own file, so that nothing hangs on the one beside it."""
         self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -10,6 +10,7 @@ from typing import Final
 from jobs.audit.tail import Mark
 from jobs.spec_values import seconds
 from link.errors import ComineError
+from party import companions
 from party.config import PartyConfig
 from party.history import note
 from party.logs import Log
@@ -77,6 +78,7 @@ class Upkeep:
             place = await asyncio.to_thread(self._forget, place)
             await asyncio.sleep(REST_S)
         await asyncio.to_thread(self._store.forget_unstarted, self._now())
+        await asyncio.to_thread(companions.note, self._store, self._config.party.state_dir)
         # What stood in the log a while ago is in the database by now, but for what is known to be under way.
         marks = [self._before, self._settled()]
         self._before = await asyncio.to_thread(self._audit.mark)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.log import head_path
+from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied
@@ -102,7 +103,7 @@ def older(state: Path) -> None:
 def no_rows(state: Path) -> None:
     """As somebody with an editor would lose it."""
     with sqlite3.connect(state / "node.db") as database:
-        for table in ("jobs", "charges", "spent", "reached"):
+        for table in ("jobs", "charges", "spent", "reached", "companions"):
             database.execute(f"DELETE FROM {table}")
     database.close()
 
@@ -259,3 +260,34 @@ def test_a_log_that_was_moved_away_in_good_order_takes_nothing_with_it(state: Pa
     remove(state)  # and the new log does not pretend to know what was in the former
     with pytest.raises(ConfigurationError, match="its audit log is not whole"):
         started(state)
+
+
+@pytest.mark.parametrize("name", ["releases.db", "queries.db"])
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_a_node_does_not_start_without_what_counts_releases_and_answers(state: Path, name: str, how: str) -> None:
+    path = state / name
+    path.write_bytes(b"any")
+    asyncio.run(stopped(started(state)))
+    path.unlink() if how == "gone" else path.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=rf"{name} of south is gone or empty"):
+            started(state)
+    path.write_bytes(b"any")
+    asyncio.run(started(state).stop())
+
+
+def test_what_the_log_tells_of_answers_and_releases_must_be_there_though_the_job_database_is_lost(state: Path) -> None:
+    asyncio.run(started(state).stop())
+    node = started(state)
+    node._audit.append(
+        QueryDecided(dataset="baskets", coordinator="analyst", number=1, query="count", denied=None),
+    )
+    asyncio.run(node.stop())
+    remove(state)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"queries\.db of south is gone or empty"):
+            started(state)
+    (state / "queries.db").write_bytes(b"any")
+    node = started(state)
+    assert left_behind(node) == (3, Decimal("1.0"))
+    asyncio.run(node.stop())

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from pathlib import Path
@@ -665,3 +666,40 @@ def test_a_node_that_cannot_start_says_why_and_exits_by_the_kind_of_fault(tmp_pa
             assert sentence in err
             assert "Traceback" not in err
             assert len(err.splitlines()) == 1
+
+
+class Watched:
+    """A connection to a database that notes which threads use it."""
+
+    def __init__(self, inner: Any, threads: set[int]) -> None:
+        self._inner, self._threads = inner, threads
+
+    def execute(self, *arguments: Any) -> Any:
+        self._threads.add(threading.get_ident())
+        return self._inner.execute(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_the_event_loop_never_waits_for_the_database(tmp_path: Path) -> None:
+    """Or else a slow disk, or a long query, would stop the node's answers to everybody."""
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            threads = set[int]()
+            for node in nodes.nodes.values():
+                for name in ("_store", "_ledger", "_stock"):
+                    user = getattr(node, name)
+                    user._connection = Watched(user._connection, threads)
+            job_id, ends = await nodes.run(weekly(recipients=["all"]))
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+            await nodes.clients["north"].result(job_id)
+            hold(nodes.nodes["north"])
+            await nodes.clients["north"].cancel(await nodes.begin(weekly()))
+            await refused(nodes.clients["north"].propose(weekly(dataset="sales")))
+            await refused(nodes.clients["north"].start(job_id, nodes.forged(job_id, weekly())))
+            assert threads
+            assert threading.get_ident() not in threads
+
+    asyncio.run(test())

@@ -270,7 +270,7 @@ def damaged(path: Path) -> None:
         (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
         (damaged, ConfigurationError, "is damaged"),
         (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 5"),
+        (newer, ConfigurationError, "its schema is 99, this version has 6"),
         (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
     ],
 )
@@ -302,7 +302,8 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
     store.close()
     old = sqlite3.connect(path)
     old.executescript(
-        "DROP TABLE plans; DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE levels;"
+        "DROP TABLE plans; DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE companions;"
+        "DROP TABLE levels;"
         "DROP INDEX jobs_by_refusal; DROP INDEX jobs_by_count; DROP INDEX jobs_by_approval; DROP INDEX jobs_by_end;"
         "DROP INDEX jobs_never_started; ALTER TABLE jobs DROP COLUMN attempt"
     )
