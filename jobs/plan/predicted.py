@@ -12,11 +12,14 @@ All parties are taken to be of one kind, as far as they publish the same.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, exp, log, sqrt
 from typing import Final, Literal
 
+from crypto.params import STANDARD_128
 from crypto.protocols.union_lists import length_class
 from jobs.distributed_parameters import is_noisy
 from jobs.parameters import horizontal_mining
@@ -41,6 +44,7 @@ _BELOW: Final = 2.5  # how far below that a plan looks
 _NEW: Final[Mapping[End, float]] = {"least": 0.0, "likely": 0.15, "most": 1.0}
 _BLOCKS: Final[Mapping[End, int]] = {"least": 1, "likely": 1, "most": 2}  # of the longest name of an item
 _MAXIMAL: Final[Mapping[End, float]] = {"least": 0.1, "likely": 0.6, "most": 1.0}  # of frequent itemsets
+_MOST_ITEMS: Final = 20_000  # of a party over columns: the time of a plan is bounded
 _COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its sizes are told
 
 Numbers = tuple[float, ...]
@@ -195,9 +199,7 @@ def joined(itemsets: int, length: int) -> int:
     for size in range(length - 1, 0, -1):
         if left <= 0:
             break
-        most = size
-        while comb(most + 1, size) <= left:
-            most += 1
+        most = bisect_right(range(left + size + 1), left, key=lambda n: comb(n, size)) - 1
         left -= comb(most, size)
         found += comb(most, size + 1)
     return found
@@ -208,14 +210,14 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
     numbers = [int(number) for number in joint]
     while len(numbers) > 1 and not numbers[-1]:
         numbers.pop()
-    longer = tuple(SetSize(int(number), 1, _NEW[end]) for number in own[1:] if number)
+    longer = tuple(_set(number, end) for number in own[1:] if number)
     closure = sum(each.elements for each in longer)
     longest = 1 + len(longer)
-    index_bytes = longest * index_width(max(numbers[0], int(own[0]), 1))
+    index_bytes = longest * index_width(max(1, min(numbers[0], STANDARD_128.max_elements)))
     return ItemsetSizes(
         candidates=_candidates(task, numbers, end),
         frequent=tuple(numbers),
-        items=SetSize(int(own[0]), _BLOCKS[end], _NEW[end]),
+        items=replace(_set(own[0], end), blocks=_BLOCKS[end]),
         held=_held(public, end),
         rules=_rules(numbers, end),
         itemsets=SetSize(
@@ -225,18 +227,23 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
         )
         if closure <= task.max_candidates
         else None,
-        closure=SetSize(closure, 1, _NEW[end]),
+        closure=_set(closure, end),
         levels=longer,
     )
+
+
+def _set(elements: float, end: End) -> SetSize:
+    """A set that a union can hold: with a larger one the job would end."""
+    return SetSize(min(round(elements), STANDARD_128.max_elements), 1, _NEW[end])
 
 
 def _held(public: PublicSizes, end: End) -> SetSize | None:
     """All items that occur; where that is not published, at least those that are frequent at the lowest support."""
     if public.items is not None:
-        return SetSize(_of(public.items, end) or 0, 1, _NEW[end])
+        return _set(_of(public.items, end) or 0, end)
     if end == "most":
         return None
-    return SetSize(round(_known(public.frequent[-1][1], end)[0]), 1, _NEW[end])
+    return _set(_known(public.frequent[-1][1], end)[0], end)
 
 
 def _candidates(task: HorizontalMining, frequent: Sequence[int], end: End) -> tuple[int, ...]:
@@ -275,7 +282,7 @@ def _columns(spec: JobSpec, public: PublicSizes, share: float, end: End) -> Item
     known = [numbers or (0.0,) * LONGEST for numbers in ends]
     by_support = []
     for place in range(LONGEST):
-        counts = [int(numbers[place]) for numbers in known]
+        counts = [min(int(numbers[place]), _MOST_ITEMS) for numbers in known]
         by_support.append(tuple(max(0, b - a) for a, b in zip([0, *counts], counts, strict=False)))
     if given is not None and known[-1][0] < FLOOR:
         by_support[0] = _at_density(given, share, spec)

@@ -21,7 +21,7 @@ from jobs.plan.vertical import _alignments
 from jobs.plan.vertical_engines import engine_variants
 from jobs.schema import generate
 from jobs.spec import JobSpec
-from mining.public_sizes import LONGEST, NOTHING, SUPPORTS, PublicSizes
+from mining.public_sizes import LONGEST, MOST, NOTHING, SUPPORTS, PublicSizes
 from protos.v1.plan_pb2 import PartyEstimate
 from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
 from tests.unit.jobs.plans import PARTIES, told, weekly
@@ -200,3 +200,9 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
         assert "union of rows" not in named
     if name == "columns, intersection":
         assert "union of rows" in named
+
+
+@pytest.mark.parametrize("name", ["level-wise", "one-shot", "all hidden", "rules on shares", "naive Bayes", "release"])
+def test_the_largest_sizes_that_a_party_may_claim_make_a_plan_too(name: str) -> None:
+    largest = PublicSizes(MOST, MOST, tuple((support, (MOST,) * LONGEST) for support in SUPPORTS))
+    check_ranges(forecast(JOBS[name], publishing(largest), LATENCY_S))
