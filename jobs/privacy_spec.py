@@ -14,6 +14,13 @@ PrivacyModel = Literal["exact", "local", "shuffle", "distributed", "blended"]
 Noise = Literal["discrete-gaussian", "skellam"]
 Search = Literal["auto", "svim", "svsm", "ldp-miner", "privset", "wheel"]
 
+MOST_DELTA: Final = Decimal("0.0001")
+"""The largest δ of a job, and of all jobs on a dataset together.
+
+To publish a row that is drawn at random keeps to (0, δ)-differential privacy with δ of one in the number of rows (Dwork
+and Roth 2014, section 2.3), so δ has to be far below that. This is for a thousand rows.
+"""
+
 PERTURBED: Final = ("local", "shuffle", "blended")
 """Models in which records are perturbed where they are."""
 
@@ -25,8 +32,10 @@ def _budget(value: Decimal) -> Decimal:
 
 
 def _failure(value: Decimal) -> Decimal:
-    if not (value.is_finite() and 0 < value < 1):
-        raise ValueError(f"{value} must be between 0 and 1, such as 1e-6")
+    if not (value.is_finite() and 0 < value <= MOST_DELTA):
+        raise ValueError(
+            f"{value} must be above 0 and at most {MOST_DELTA}, such as 1e-6: so probable it is that a record is told"
+        )
     return value
 
 

@@ -19,7 +19,7 @@ from jobs.tasks import Outcome, run_task
 from link.core import Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
-from link.errors import ComineError, InternalError, JobCancelled, ProtocolViolation
+from link.errors import ComineError, InternalError, JobCancelled, ProtocolViolation, outward
 from link.executor import Executor
 from link.identity import Identity
 from link.randomness import RandomStream
@@ -173,11 +173,11 @@ async def run_party(
 
 
 def _told(error: BaseException, me: str) -> ComineError:
-    """What peers are told of the end; a fault of comine itself is not described to them."""
+    """What peers are told of the end."""
     match error:
         case ComineError():
-            return error.at(me)
+            return outward(error, me)
         case asyncio.CancelledError():
             return JobCancelled(f"the job was cancelled at {me}", party=me)
         case _:
-            return InternalError(f"{me} met a fault of its own; its log has the details")
+            return outward(InternalError("a fault of comine itself"), me)

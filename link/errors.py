@@ -20,11 +20,15 @@ ComineError
 
 Each class has a stable `code` with a page under docs/errors/, and the exit code of the process that ends with it.
 The message is one sentence for a person: what happened, where, and what to do.
+
+While a job has a party's rows, what an error says may depend on them, and who proposes jobs could choose what it tells.
+So others are told only what `outward` lets through: errors that are about peers and the network, and those that are
+marked by `tellable`. All others become one of three fixed sentences; what they say stays in the party's own log.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 
 class ComineError(Exception):
@@ -33,15 +37,22 @@ class ComineError(Exception):
     Args:
         message: One sentence for a person: what, where, what to do. It may cross the wire, so it holds no data values.
         party: The party at which the error arose, where that is known.
+
+    Attributes:
+        tells_of_peers: Whether errors of the class are about messages, peers, time and cancelling, never about the rows
+            of the party at which they arise.
+        tellable: Whether the sentence of this one may leave a party while a job has its rows; see `tellable`.
     """
 
     code: ClassVar[str] = "E700"
     exit_code: ClassVar[int] = 70
+    tells_of_peers: ClassVar[bool] = False
 
     def __init__(self, message: str, *, party: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.party = party
+        self.tellable = False
 
     def at(self, party: str) -> ComineError:
         """This error, as one that arose at `party` where it does not say of which party it tells."""
@@ -49,7 +60,7 @@ class ComineError(Exception):
             return self
         message = self.message if party in self.message else f"{party}: {self.message}"
         named = type(self)(message, party=party)
-        named.__cause__ = self
+        named.tellable, named.__cause__ = self.tellable, self
         return named
 
 
@@ -77,6 +88,7 @@ class VersionMismatch(ConfigurationError):
     """Two nodes run versions, suites or job files that differ."""
 
     code = "E102"
+    tells_of_peers = True
 
 
 class ResourceError(ConfigurationError):
@@ -90,6 +102,7 @@ class PeerError(ComineError):
 
     code = "E200"
     exit_code = 20
+    tells_of_peers = True
 
 
 class IdentityError(PeerError):
@@ -110,6 +123,7 @@ class ProtocolViolation(ComineError):
 
     code = "E400"
     exit_code = 40
+    tells_of_peers = True
 
 
 class UnexpectedMessage(ProtocolViolation):
@@ -141,6 +155,7 @@ class JobCancelled(ComineError):
 
     code = "E500"
     exit_code = 50
+    tells_of_peers = True
 
 
 class DeadlineExceeded(ComineError):
@@ -148,6 +163,7 @@ class DeadlineExceeded(ComineError):
 
     code = "E600"
     exit_code = 60
+    tells_of_peers = True
 
 
 class InternalError(ComineError):
@@ -163,4 +179,34 @@ BY_CODE: dict[str, type[ComineError]] = {cls.code: cls for cls in _tree(ComineEr
 
 def from_code(code: str, message: str, *, party: str | None = None) -> ComineError:
     """Rebuild an error that crossed the wire; an unknown code becomes an `InternalError`."""
-    return BY_CODE.get(code, InternalError)(message, party=party)
+    return tellable(BY_CODE.get(code, InternalError)(message, party=party))
+
+
+_E = TypeVar("_E", bound=ComineError)
+
+
+def tellable(error: _E) -> _E:
+    """Marks an error whose sentence may leave a party while a job has its rows.
+
+    It follows from what all parties of the job know, which is the specification and what was opened to all, or from
+    something in which rows have no part, such as a disk. docs/what-errors-tell.md lists each place that says so, and
+    why; a test holds the list.
+    """
+    error.tellable = True
+    return error
+
+
+def outward(error: ComineError, me: str) -> ComineError:
+    """What peers and coordinators are told of an error that ended a job while it had this party's rows.
+
+    Args:
+        error: As it arose.
+        me: This party.
+    """
+    if error.tellable or error.tells_of_peers:
+        return error.at(me)
+    if isinstance(error, InternalError):
+        return InternalError(f"{me} met a fault of its own; the log of {me} has the details", party=me)
+    if isinstance(error, ResourceError):
+        return ResourceError(f"{me} lacks room or memory for this job; the log of {me} has the reason", party=me)
+    return InputDataError(f"{me} cannot take part in this job with its data; the log of {me} has the reason", party=me)

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError, InputDataError, tellable
 from mining.bitmaps import Bitmaps, mark, words
 from mining.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
 from mining.tables import Column, Table
@@ -164,15 +164,19 @@ def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]
         for name in names:
             other = holder.setdefault(name, party)
             if other != party:
-                raise ConfigurationError(
-                    f"{other} and {party} both have the column '{name}'; in a vertical job every column is at one "
-                    'party: leave it out at one of them, or use partition = "horizontal"'
+                raise tellable(
+                    ConfigurationError(
+                        f"{other} and {party} both have the column '{name}'; in a vertical job every column is at one "
+                        'party: leave it out at one of them, or use partition = "horizontal"'
+                    )
                 )
     for name in numeric:
         if name not in holder:
-            raise ConfigurationError(
-                f"the job puts numbers of the column '{name}' into intervals, and no party has that column; check the "
-                "spelling"
+            raise tellable(
+                ConfigurationError(
+                    f"the job puts numbers of the column '{name}' into intervals, and no party has that column; "
+                    "check the spelling"
+                )
             )
 
 

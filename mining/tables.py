@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from mining.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
+from mining.transactions import matching
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,6 +52,16 @@ class Column:
         if len(values) and values[0].as_py() == "":
             values, codes = values[1:], np.maximum(codes, 0, out=codes) - np.int32(1)
         return cls(name, values, codes)
+
+    def without(self, patterns: Sequence[str]) -> Column:
+        """The same column, with empty cells in place of those whose items match; see `Table.without`."""
+        texts = self.values.to_pylist()
+        removed = matching((f"{self.name}={text}" for text in texts), patterns)
+        if not removed:
+            return self
+        keep = np.array([f"{self.name}={text}" not in removed for text in texts])
+        target = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1).astype(np.int32)
+        return Column(self.name, self.values.filter(pa.array(keep)), target[self.codes])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,6 +114,16 @@ class Table:
     def n_items(self) -> int:
         """Number of distinct cells of all columns, numbers not put into intervals."""
         return sum(len(column.values) for column in self.columns)
+
+    def without(self, patterns: Sequence[str]) -> Table:
+        """The same rows and columns, with empty cells in place of those whose items match a pattern.
+
+        Args:
+            patterns: Of items `column=value`, as in `fnmatch.fnmatchcase`.
+        """
+        if not patterns:
+            return self
+        return replace(self, columns=tuple(column.without(patterns) for column in self.columns))
 
     def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> list[bytes]:
         """The rows' ids in an injective encoding.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import ConfigurationError, PolicyDenied, tellable
+
+ALL_ROWS: Final = "all parties' transactions"
 
 
 def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
@@ -35,7 +38,39 @@ def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
     return max(1, -(-scaled.numerator // scaled.denominator))
 
 
-def below_floor(me: str, least: int, rows: str) -> PolicyDenied:
+def agreed_count(min_support: Decimal | int, n_rows: int, *, floor: int, me: str, rows: str = ALL_ROWS) -> int:
+    """The least count of a joint job, as all its parties derive it from a number of rows that all were told.
+
+    Args:
+        min_support: As in `minimum_count`.
+        n_rows: What was opened.
+        floor: The lowest c that this party's policy allows.
+        me: This party.
+        rows: Of what the count is.
+
+    Raises:
+        ConfigurationError: min_support is a count above the number of rows.
+        PolicyDenied: c is below the floor.
+    """
+    try:
+        found = minimum_count(min_support, n_rows)
+    except ConfigurationError as error:
+        raise tellable(error) from None
+    check_floor(found, floor, me, rows)
+    return found
+
+
+def check_floor(count: int, floor: int, me: str, rows: str = ALL_ROWS) -> None:
+    """Refuses a c that all parties know where it is below what this party's policy allows.
+
+    Raises:
+        PolicyDenied: It is.
+    """
+    if count < floor:
+        raise tellable(below_floor(me, floor, rows))
+
+
+def below_floor(me: str, least: int, rows: str = ALL_ROWS) -> PolicyDenied:
     """The refusal of a fraction that comes to a lower count than a party's policy allows.
 
     It names no fraction that would do: the number of rows follows from it, which whoever reads this need not know.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from jobs.hybrid_parameters import is_estimated
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from party.privacy_budget import DatasetBudget
@@ -49,6 +50,7 @@ class Case:
         budget: What jobs may cost the records of the dataset in all; None where nothing limits it.
         charged: What jobs have cost them that count, without this one.
         hides: Whether rules are hidden in what the dataset contributes.
+        published_rows: How many rows its owner says that it has; None where nothing is published.
     """
 
     spec: JobSpec
@@ -62,6 +64,15 @@ class Case:
     budget: DatasetBudget | None = None
     charged: Sequence[Charge] = ()
     hides: bool = False
+    published_rows: int | None = None
+
+    @property
+    def noise_protects(self) -> bool:
+        """Whether noise stands in for floors of counts: only where totals of both ε and δ bound it.
+
+        That the job keeps to the totals is a verdict of its own.
+        """
+        return is_estimated(self.spec) and self.budget is not None and self.budget.bounds_noise
 
 
 @dataclass(frozen=True, slots=True)

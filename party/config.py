@@ -223,6 +223,11 @@ class PartyConfig(TomlTable):
         found = self.datasets.get(dataset)
         return self.policy.under(found.policy if found else None)
 
+    @property
+    def withheld(self) -> dict[str, tuple[str, ...]]:
+        """By dataset, the patterns of items that leave its rows before anything else is done with them."""
+        return {name: self.policy_of(name).withhold for name in self.datasets}
+
     def check_federation(self, federation: Federation) -> None:
         """Checks that this party and the peers of its policy are in the federation.
 

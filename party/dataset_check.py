@@ -142,7 +142,7 @@ def check_dataset(
         show_items: Whether `problem` may name a column that is an item.
     """
     try:
-        data = read_dataset(dataset)
+        data = read_dataset(dataset, () if policy is None else policy.withhold)
         if isinstance(data, Table) and data.ids:
             data.row_ids()
         if isinstance(data, Table) and dataset.queries is not None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final, Literal
 
 from jobs.audit.events import Ended, Event
-from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled
+from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, outward
 from party.job import Job
 from party.room import Room
 from party.store import Record
@@ -26,7 +26,7 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
     """
     match error:
         case ComineError():
-            return error.at(me)
+            return outward(error, me)
         case asyncio.CancelledError():
             return JobCancelled(job.cancelled_by or f"the job was cancelled at {me}", party=me)
         case TimeoutError():
@@ -35,7 +35,7 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
                 party=me,
             )
         case _:
-            return InternalError(f"{me} met a fault of its own; the log of {me} has the details", party=me)
+            return outward(InternalError("a fault of comine itself"), me)
 
 
 async def end_record(

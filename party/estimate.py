@@ -107,7 +107,7 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
 async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     me, executor = config.party.name, ThreadExecutor()
     try:
-        data = await Sources(config.dataset, executor).load(spec.job.dataset)
+        data = await Sources(config.dataset, executor, config.withheld).load(spec.job.dataset)
         check_kind(spec, kind_of(data), me)
         (sizes,) = await executor.map(measured, [data])
         speed = told_speed(await measure(executor))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from jobs.hybrid_parameters import is_estimated
 from jobs.kinds import check_kind
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
@@ -16,7 +15,7 @@ from jobs.spec_values import seconds
 from party.case import Case, Earlier, Verdict
 from party.config import PartyConfig
 from party.ledger import Ledger, charges
-from party.policy import Approval, check_fit, check_new_rows, check_rows, decide, verdicts
+from party.policy import Approval, check_fit, check_new_rows, decide, verdicts
 from party.privacy_budget import DatasetBudget, left, totals
 from party.rules import PolicySection
 from party.store import Store
@@ -79,11 +78,16 @@ class Judge:
         check_fit(case)
         return verdicts(self.policy_of(spec), case)
 
+    def looks_at_rows(self, spec: JobSpec) -> bool:
+        """Whether rules on rows hold for a job, and later ones are compared with its rows.
+
+        They do not where bounded noise protects what the rules are there for: a refusal would tell something exact of
+        the rows, which no ε covers.
+        """
+        return not self._case(spec, "", b"", 1, None).noise_protects
+
     def check_data(self, spec: JobSpec, n_rows: int, data_digest: bytes, *, job_id: bytes = b"") -> None:
         """The rules that need the rows of the dataset.
-
-        They say nothing to a job under a privacy model: a refusal would tell something exact of the rows, which its ε
-        does not cover, and noise protects what the rules are there for.
 
         Args:
             spec: The job.
@@ -94,12 +98,11 @@ class Judge:
         Raises:
             PolicyDenied: A rule refuses the job.
         """
-        if is_estimated(spec):
+        if not self.looks_at_rows(spec):
             return
-        policy, me = self.policy_of(spec), self._config.party.name
-        check_rows(policy, spec, me=me, n_rows=n_rows)
+        me = self._config.party.name
         for last in self._store.last_counted(spec.job.dataset, job_id):
-            check_new_rows(policy, me=me, n_rows=n_rows, data_digest=data_digest, last=last)
+            check_new_rows(self.policy_of(spec), me=me, n_rows=n_rows, data_digest=data_digest, last=last)
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
@@ -134,6 +137,7 @@ class Judge:
             earlier=self._that_count(spec, job_id),
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
+            published_rows=None if dataset is None else dataset.public_sizes.rows,
             charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )
 

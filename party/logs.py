@@ -44,7 +44,6 @@ EVENTS: Final = frozenset(
         "stopping",
         "stopped",
         "source missing",
-        "source unreadable",
         "proposal accepted",
         "proposal refused",
         "proposal awaits approval",

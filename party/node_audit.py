@@ -10,7 +10,7 @@ from typing import Any, Final
 from jobs.audit.events import Event, Transcript, ValuesOpened
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark
-from link.errors import ComineError, ResourceError
+from link.errors import ComineError, ResourceError, tellable
 from party.logs import Log
 from party.uninterrupted import uninterrupted
 
@@ -72,10 +72,12 @@ class NodeAudit(AuditLog):
             yield
         except ComineError as error:
             self.log.error("audit not written", error=error)
-            raise ResourceError(
-                f"{self.party} cannot write its audit log, and nothing may happen unrecorded; "
-                f"the log of {self.party} has the reason",
-                party=self.party,
+            raise tellable(
+                ResourceError(
+                    f"{self.party} cannot write its audit log, and nothing may happen unrecorded; "
+                    f"the log of {self.party} has the reason",
+                    party=self.party,
+                )
             ) from error
 
     def close(self) -> None:

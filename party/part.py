@@ -9,9 +9,7 @@ from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
-from jobs.hybrid_parameters import is_estimated
 from jobs.run import PartyRun, run_party
-from link.errors import ComineError, InputDataError
 from party.charging import charged
 from party.job import Job
 from party.job_transport import JobTransport
@@ -44,7 +42,7 @@ async def take_part(
     )
     started = asyncio.create_task(room.audit.record(*events))
     try:
-        data = await transport.before_session(_load(room, job))
+        data = await transport.before_session(room.sources.load(job.spec.job.dataset))
     finally:
         await started
     await _check_data(room, job, data, attempt)
@@ -70,14 +68,14 @@ async def take_part(
 async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
     """Applies the rules that need the rows, and notes them for the next job on the dataset.
 
-    A job under a privacy model is not noted: two jobs without noise would be held against it, and not each other.
+    A job that bounded noise protects is not noted: two jobs without noise would be held against it, and not each other.
     """
     me = room.identity.name
     data_digest = await room.sources.digest(job.spec.job.dataset, data)
     if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
         check_same_rows(record, data_digest, me)
     await asyncio.to_thread(room.consent.judge.check_data, job.spec, data.n_rows, data_digest, job_id=job.id)
-    if not is_estimated(job.spec):
+    if room.consent.judge.looks_at_rows(job.spec):
         await asyncio.to_thread(room.store.note_data, job.id, data.n_rows, data_digest)
 
 
@@ -86,15 +84,3 @@ def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:
     name = job.spec.job.dataset
     rules = room.sources.hidden_rules(name)
     return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()
-
-
-async def _load(room: Room, job: Job) -> Data:
-    """The job's data; why it cannot be read stays in this node's log."""
-    name, me = job.spec.job.dataset, room.identity.name
-    try:
-        return await room.sources.load(name)
-    except ComineError as error:
-        room.log.error("source unreadable", job=job.id.hex(), dataset=name, error=error)
-        raise InputDataError(
-            f"{me} cannot read its dataset '{name}'; the log of {me} has the reason", party=me
-        ) from error

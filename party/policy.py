@@ -15,24 +15,26 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, Literal
 
-from jobs.hybrid_parameters import is_estimated
 from jobs.parameters import engine_of, helper_of, horizontal_mining
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.disclosure import openings
 from mining.joint.hybrid.parameters import DEFAULT_K
-from mining.transactions import matching
 from party.case import Case, Earlier, Verdict, listed
+from party.privacy_budget import MOST_WITHOUT_FLOORS
 from party.privacy_rules import PRIVACY_RULES, budget_verdicts
-from party.release_rules import RELEASE_RULES, min_count_of_release, withheld_columns
+from party.release_rules import RELEASE_RULES, may_hold, min_count_of_release, withheld_columns
 from party.rules import ApprovalRule, PolicySection
 
 Approval = Literal["auto", "manual"]
 
 DEFAULT_PERIOD: Final = "30d"
 CLOCK_SLACK_S: Final = 300  # by which a coordinator's clock may be ahead of this one
-_TOP: Final = "; without a floor only where noise protects each record"
+_TOP: Final = "; without a floor only where [dataset.privacy] bounds the noise"
+_UNBOUNDED: Final = (
+    f"; noise stands in for it only where [dataset.privacy] has delta and an epsilon of at most {MOST_WITHOUT_FLOORS}"
+)
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which a union is opened
 
 
@@ -84,23 +86,6 @@ def check_fit(case: Case) -> None:
         raise ConfigurationError(
             f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
         )
-
-
-def check_rows(policy: PolicySection, spec: JobSpec, *, me: str, n_rows: int) -> None:
-    """What `min_support` says to a count, under a policy that has no `min_count`.
-
-    The count must be at least `min_support` of this party's own transactions. Since all parties' transactions are at
-    least as many, this is necessary for the joint support to reach `min_support`, not sufficient. A refusal tells that
-    the count is below that share of the rows, and no more.
-
-    Raises:
-        PolicyDenied: The count is too low.
-    """
-    count = spec.itemsets.min_support_ if spec.mines else None
-    if count is None or isinstance(count, Decimal) or policy.min_support is None or policy.min_count is not None:
-        return
-    if count < policy.min_support * n_rows:
-        raise _denied(me, f"asks for a support of at least {policy.min_support}, and a count of {count} is below it")
 
 
 def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: bytes, last: Earlier | None) -> None:
@@ -188,13 +173,17 @@ def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     allows, refusal = f"at least {least}", None
     if asked is None:
-        return Verdict("min_support", f"{allows}{_TOP}")
+        if not case.noise_protects:
+            refusal = f"asks for min_support of at least {least}, and the job has none (rule min_support){_UNBOUNDED}"
+        return Verdict("min_support", f"{allows}{_TOP}", refusal)
     if isinstance(asked, int):
         if policy.min_count is not None:
             return Verdict("min_support", f"{allows}, or a count that min_count allows")
-        if is_estimated(case.spec):
-            return Verdict("min_support", f"{allows}, or any count where noise protects each record")
-        return Verdict("min_support", f"{allows} of this party's own transactions", later=True)
+        if not case.noise_protects:
+            refusal = (
+                f"asks for min_support as a fraction of at least {least}, and the job has a count (rule min_support)"
+            )
+        return Verdict("min_support", f"{allows}; as a count only where [dataset.privacy] bounds the noise", refusal)
     if asked < least:
         refusal = f"asks for min_support of at least {least}, and the job has {asked} (rule min_support)"
     return Verdict("min_support", allows, refusal)
@@ -211,7 +200,9 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     asked = case.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", None
     if asked is None:
-        return Verdict("min_count", f"{allows}{_TOP}")
+        if not case.noise_protects:
+            refusal = f"asks for a count of at least {least} (rule min_count), and the job has none{_UNBOUNDED}"
+        return Verdict("min_count", f"{allows}{_TOP}", refusal)
     if isinstance(asked, Decimal):
         if policy.min_support is not None:
             return Verdict("min_count", f"{allows} of all parties", later=True)
@@ -248,7 +239,13 @@ def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
         return withheld_columns(policy, case)
     given, refusal = case.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
-    if missing and (given.catalogue is None or matching(given.catalogue, missing)):
+    cut = [column for column in sorted({*given.cuts, *given.quantiles}) if may_hold(policy.withhold, column)]
+    if cut:
+        refusal = (
+            f"withholds {listed(may_hold(policy.withhold, cut[0]))} (rule withhold), which may be in the column "
+            f"'{cut[0]}', and the job puts its numbers into intervals; leave it out of the job's [itemsets]"
+        )
+    elif missing:
         line = json.dumps([*given.exclude, *missing], ensure_ascii=False)
         refusal = f"withholds items (rule withhold); add to the job's [itemsets]: exclude = {line}"
     return Verdict("withhold", f"jobs that exclude {listed(policy.withhold)}", refusal)
@@ -382,7 +379,7 @@ def _max_jobs(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:
-    if policy.min_new_rows is None or is_estimated(case.spec):
+    if policy.min_new_rows is None or case.noise_protects:
         return None
     allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
     return Verdict("min_new_rows", allows, later=True)

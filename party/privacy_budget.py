@@ -22,6 +22,9 @@ from link.errors import ConfigurationError
 NAMES: Final[Mapping[str, str]] = {"epsilon": "epsilon", "delta": "delta", "local_epsilon": "local epsilon"}
 """Amounts, and what they are called in sentences."""
 
+MOST_WITHOUT_FLOORS: Final = 10
+"""The largest total of ε beside which noise stands in for floors of counts: beyond, it hides little of a record."""
+
 _SUMS: Final = Context(prec=200)  # of decimals as jobs have them, more than sums of all that a disk can hold need
 
 
@@ -57,11 +60,18 @@ class DatasetBudget(TomlTable):
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetBudget:
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError("epsilon needs delta beside it, such as 1e-6: without, jobs with any delta could add up")
         if self.composition == "optimal" and (self.epsilon is None or self.delta is None):
             raise ValueError('composition = "optimal" needs epsilon and delta beside it')
         if self.period is not None and (self.epsilon, self.delta, self.local_epsilon) == (None, None, None):
             raise ValueError("period limits nothing; write epsilon, delta or local_epsilon beside it")
         return self
+
+    @property
+    def bounds_noise(self) -> bool:
+        """Whether the totals keep results so noisy, all jobs together, that noise can stand in for floors of counts."""
+        return self.delta is not None and self.epsilon is not None and self.epsilon <= MOST_WITHOUT_FLOORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from jobs.privacy_account import charge
+from jobs.spec import JobSpec
 from party.case import Case, Verdict, listed
 from party.privacy_budget import NAMES, left, short, totals
 from party.rules import PolicySection
@@ -25,12 +26,14 @@ def budget_verdicts(case: Case) -> list[Verdict]:
     budget, cost = case.budget, charge(case.spec)
     if case.hides and cost.epsilon is not None:
         return [_hiding(case)]
+    found = [verdict for verdict in (_delta_of_rows(case),) if verdict is not None]
     if budget is None:
-        return []
+        return found
     if cost.epsilon is None:
         return [_exact(case)] if budget.exact == "refuse" else []
     spent, after = totals(case.charged, budget), totals([*case.charged, cost], budget)
-    found = []
+    if budget.epsilon is not None and _protects_from_no_party(case.spec):
+        found.append(_colluding())
     for key, rest in left(budget, spent).items():
         most, refusal = getattr(budget, key), None
         if getattr(after, key) > most:
@@ -56,6 +59,33 @@ def _hiding(case: Case) -> Verdict:
         "covers; leave [privacy] out, or ask for a dataset without [dataset.hiding]"
     )
     return Verdict("hiding", "jobs without a privacy model", refusal)
+
+
+def _protects_from_no_party(spec: JobSpec) -> bool:
+    return spec.privacy.model == "distributed" and spec.privacy.colluding == 0
+
+
+def _colluding() -> Verdict:
+    """Each party takes its own noise off the sums that all see, so that these tell it more than the job's ε allows."""
+    refusal = (
+        "asks for noise that protects from each party too (rule privacy.epsilon), and the job has colluding = 0; leave "
+        "it out"
+    )
+    return Verdict("privacy.epsilon", "noise that protects from each party too", refusal)
+
+
+def _delta_of_rows(case: Case) -> Verdict | None:
+    """δ above one in the number of rows would let a job tell such a row outright; of rows, what the owner publishes."""
+    delta, rows = charge(case.spec).delta, case.published_rows
+    if not rows or delta is None:
+        return None
+    refusal = None
+    if delta * rows > 1:
+        refusal = (
+            f"allows a delta of at most one in the {rows:,} rows that it publishes of '{case.spec.job.dataset}' (rule "
+            f"publish.rows), and the job has {short(delta)}"
+        )
+    return Verdict("publish.rows", f"a delta of at most 1/{rows:,}", refusal)
 
 
 def _of_all(case: Case) -> str:

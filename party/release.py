@@ -15,7 +15,7 @@ from jobs.folder import write_result_folder
 from jobs.release import pack_outcome, release_of, sign
 from jobs.result import digest
 from jobs.run import PartyRun
-from link.errors import ComineError, ResourceError, UnexpectedMessage
+from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
 from mining.joint.estimated import unpack_estimates
 from party.job import Job
 from party.room import Room
@@ -138,7 +138,8 @@ def _hushed(room: Room, job: Job) -> Iterator[None]:
     except ComineError as error:
         me = room.identity.name
         room.log.error("result not written", job=job.id.hex(), error=error)
-        raise ResourceError(f"{me} cannot write its result; the log of {me} has the reason", party=me) from error
+        unwritten = ResourceError(f"{me} cannot write its result; the log of {me} has the reason", party=me)
+        raise tellable(unwritten) from error
 
 
 async def _aside(room: Room, function: Callable[[], T]) -> T:

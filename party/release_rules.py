@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from jobs.anonymize_spec import INSIDER_K
@@ -35,7 +35,7 @@ def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
     else:
         what, table, names = "models", MODEL_TABLES[spec.job.task], list(spec.columns)
     for name in names:
-        found = [pattern for pattern in policy.withhold if _could_match(pattern, name)]
+        found = may_hold(policy.withhold, name)
         if found:
             refusal = (
                 f"withholds {listed(found)} (rule withhold), which may be in the column '{name}'; leave it out of the "
@@ -43,6 +43,11 @@ def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
             )
             break
     return Verdict("withhold", f"{what} without columns that may hold {listed(policy.withhold)}", refusal)
+
+
+def may_hold(patterns: Sequence[str], column: str) -> list[str]:
+    """The patterns that a cell of a column could match, as `column=value`."""
+    return [pattern for pattern in patterns if _could_match(pattern, column)]
 
 
 def _could_match(pattern: str, column: str) -> bool:

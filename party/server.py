@@ -90,7 +90,7 @@ class Node:
         check_identity(identity, config)
         self.name, self._listen, self._log = config.party.name, config.party.listen, log
         self._executor = ThreadExecutor()
-        self._sources = Sources(config.dataset, self._executor)
+        self._sources = Sources(config.dataset, self._executor, config.withheld)
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn

@@ -402,7 +402,7 @@ class SessionHost:
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
             transport = JobTransport(self._room.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
-            await self._end(job, FAILED, error)
+            await self._end(job, FAILED, public(job, error, self._me), error)
             return
         job.costs, self._transports[job.id] = transport.costs, transport
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,31 +39,36 @@ class Sources:
     Args:
         datasets: As in `party.toml`, with absolute sources.
         executor: Where files are read.
+        withheld: By dataset, the patterns of items that its readings are without, as in `read_dataset`.
     """
 
-    def __init__(self, datasets: Iterable[DatasetSection], executor: Executor) -> None:
-        self._datasets = {dataset.name: dataset for dataset in datasets}
+    def __init__(
+        self, datasets: Iterable[DatasetSection], executor: Executor, withheld: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._datasets = {dataset.name: (dataset, tuple(withheld[dataset.name])) for dataset in datasets}
         self._executor = executor
         self._kept = {name: _Kept() for name in self._datasets}
 
     def missing(self) -> list[str]:
         """Names of the datasets whose file cannot be found now."""
         return [
-            name for name, dataset in self._datasets.items() if not dataset.is_url and not Path(dataset.source).exists()
+            name
+            for name, (dataset, _) in self._datasets.items()
+            if not dataset.is_url and not Path(dataset.source).exists()
         ]
 
     def hidden_rules(self, name: str) -> int:
         """How many rules are hidden in what a dataset contributes."""
-        hiding = self._datasets[name].hiding
+        hiding = self._datasets[name][0].hiding
         return 0 if hiding is None else len(hiding.rules)
 
     async def load(self, name: str) -> Data:
-        """The contents of a dataset, read anew where its file has changed; a database is read for every job.
+        """What a dataset contributes, read anew where its file has changed; a database is read for every job.
 
         Raises:
             InputDataError: The source is missing, corrupt or not in the declared format.
         """
-        dataset, kept = self._datasets[name], self._kept[name]
+        (dataset, withheld), kept = self._datasets[name], self._kept[name]
         async with kept.lock:
             stamp = None if dataset.is_url else _stamp(Path(dataset.source))
             if kept.data is not None and stamp is not None and kept.stamp == stamp:
@@ -73,7 +78,7 @@ class Sources:
                 None,
                 b"",
             )  # before the new reading, so that the two never lie in memory together
-            (data,) = await self._executor.map(read_dataset, [dataset])
+            (data,) = await self._executor.map(lambda each: read_dataset(each, withheld), [dataset])
             if stamp is not None:
                 kept.data, kept.stamp = data, stamp
             return data
@@ -112,11 +117,15 @@ def _stamp(path: Path) -> _Stamp:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def read_dataset(dataset: DatasetSection) -> Data:
+def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Data:
     """Reads a dataset, without what it must not contribute.
+
+    What is withheld is taken out here, where data enter, so that nothing a job says can have a part in it: items of
+    rows, and of tables the cells whose items `column=value` match.
 
     Args:
         dataset: With a source that is absolute, or relative to the current folder.
+        withheld: Patterns of items, as in `fnmatch.fnmatchcase`: what the policy's rule `withhold` names.
 
     Raises:
         ConfigurationError: The settings do not fit the source.
@@ -124,9 +133,10 @@ def read_dataset(dataset: DatasetSection) -> Data:
     """
     source = dataset.source if dataset.is_url else Path(dataset.source)
     if dataset.kind == "table":
-        return load_table(
+        table = load_table(
             source, dataset.format, separator=dataset.separator, query=dataset.query, id_columns=dataset.id
         )
+        return table.without(withheld)
     data = load_transactions(
         source,
         dataset.format,
@@ -135,4 +145,4 @@ def read_dataset(dataset: DatasetSection) -> Data:
         id_column=dataset.id_column,
         item_column=dataset.item,
     )
-    return data if dataset.hiding is None else without_rules(data, dataset.hiding)
+    return (data if dataset.hiding is None else without_rules(data, dataset.hiding)).without(withheld)

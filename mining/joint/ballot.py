@@ -12,11 +12,11 @@ from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.set_union import set_union
 from crypto.protocols.two_party import TwoParty
-from link.errors import InputDataError
+from link.errors import InputDataError, tellable
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
 from mining.joint.tally import MAX_ROWS, Tally, no_sum
-from mining.thresholds import below_floor, local_threshold, minimum_count
+from mining.thresholds import agreed_count, local_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,8 @@ class Ballot(Tally):
         if not rows <= n_rows <= MAX_ROWS:
             raise no_sum(session)
         if n_rows == 0:
-            raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
-        min_count = minimum_count(task.min_support, n_rows)
-        if min_count < least_count:
-            raise below_floor(session.me, least_count, "all parties' transactions")
+            raise tellable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
+        min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me)
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
 

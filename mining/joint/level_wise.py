@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, MalformedMessage
+from link.errors import ConfigurationError, MalformedMessage, tellable
 from mining.candidates import join
 from mining.counting import SupportCounter
 from mining.joint.ballot import Ballot
@@ -98,7 +98,9 @@ def _positions(union: list[bytes], size: int) -> NDArray[np.int64]:
 
 
 def _too_many(length: int, limit: int) -> ConfigurationError:
-    return ConfigurationError(
-        f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
-        "or raise [itemsets] max_candidates"
+    return tellable(
+        ConfigurationError(
+            f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
+            "or raise [itemsets] max_candidates"
+        )
     )

@@ -33,7 +33,7 @@ from crypto.protocols.comparison import at_least, width_for
 from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_bits import open_bits
 from link.disclosure import Declared, Learned
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint.parameters import RuleParameters
@@ -93,9 +93,11 @@ class ConfidenceTest:
         """
         num, den = Fraction(min_confidence).as_integer_ratio()
         if den * n_rows >= LARGEST:
-            raise ConfigurationError(
-                f"min_confidence is {min_confidence}, which has too many digits to be compared exactly over so many "
-                "transactions; round it"
+            raise tellable(
+                ConfigurationError(
+                    f"min_confidence is {min_confidence}, which has too many digits to be compared exactly over "
+                    "so many transactions; round it"
+                )
             )
         width = width_for(max(num, den - num) * n_rows)
         word = next(word for word in _WORDS if 8 * word.itemsize >= width)
@@ -154,9 +156,11 @@ def receivers(task: Tallying, parties: Sequence[str]) -> tuple[str, ...]:
 
 def _check_number(examined: int) -> None:
     if examined > MAX_EXAMINED:
-        raise ConfigurationError(
-            f"more than {MAX_EXAMINED} rules would have to be examined; raise min_support or min_confidence, set "
-            'max_length, or use consequent = "single"'
+        raise tellable(
+            ConfigurationError(
+                f"more than {MAX_EXAMINED} rules would have to be examined; raise min_support or min_confidence, set "
+                'max_length, or use consequent = "single"'
+            )
         )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from link.errors import InputDataError
 from mining.joint.ballot import Ballot
 from mining.joint.hidden_universe import hidden_items
 from mining.joint.item_names import counts_of, decoded, encoded
@@ -43,6 +42,8 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
+    `catalogue`: items that it does not name are left out without a word, at every party alike: an error would tell that
+    somebody has such an item.
     `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
     if ballot.task.hides_names:
@@ -59,19 +60,7 @@ async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
     if task.universe == "catalogue":
         if task.catalogue is None:
             raise AssertionError("a catalogue is read before the job is proposed")
-        _check_catalogued(ballot.session.me, data, task.catalogue)
         return task.catalogue
     least = 1 if task.universe == "all-items" else ballot.threshold
     names = encoded(ballot.session.me, [data.items[i] for i in np.flatnonzero(data.item_counts() >= least)])
     return decoded(await ballot.union("items", names, "items", MAX_ITEM_BYTES, recurring=True))
-
-
-def _check_catalogued(me: str, data: Transactions, catalogue: tuple[str, ...]) -> None:
-    """An item outside the catalogue would be lost without a word, so it ends the job; how many is not said."""
-    known = set(catalogue)
-    counts = data.item_counts()
-    if any(count and item not in known for item, count in zip(data.items, counts, strict=True)):
-        raise InputDataError(
-            f"the dataset of {me} has items that the public catalogue does not name; extend the catalogue, "
-            'or use universe = "frequent-items"'
-        )

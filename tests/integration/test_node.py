@@ -396,7 +396,7 @@ def test_unreadable_data_fails_the_job_without_telling_others_why(tmp_path: Path
             _, ends = await nodes.run(weekly())
             for event in ends.values():
                 assert (event.state, event.error_code) == (control.FAILED, "E101")
-                assert "east cannot read its dataset 'baskets'" in event.error_message
+                assert "east cannot take part in this job with its data" in event.error_message
                 assert "east.dat" not in event.error_message
             assert "east.dat" in nodes.logs["east"].getvalue()
             (tmp_path / "east.dat").write_text("item0\n")

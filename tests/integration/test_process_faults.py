@@ -208,7 +208,7 @@ def test_bad_data_names_the_party_and_not_the_reason(quiet: Organisations, datas
     job.write_text(job.read_text().replace('"baskets"', f'"{dataset}"'))
     ran = quiet.run_here(job)
     assert ran.code == 10
-    assert f"cannot read its dataset '{dataset}'; the log of" in ran.sentence
+    assert "cannot take part in this job with its data; the log of" in ran.sentence
     assert ".dat" not in ran.sentence
     assert ".csv" not in ran.sentence
 

@@ -121,11 +121,19 @@ def test_a_catalogue_is_the_universe() -> None:
     assert not any("union" in lane for lane in seen)
 
 
-def test_an_item_outside_the_catalogue_ends_the_job() -> None:
-    data = {"x": [["a", "secret item"]], "y": [["a"]]}
-    with pytest.raises(InputDataError, match="the dataset of x has items that the public catalogue does not name") as e:
-        run(data, task_for(data, 1, universe="catalogue", catalogue=("a",)))
-    assert "secret" not in str(e.value)
+@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
+@pytest.mark.parametrize("stranger", ["", "secret item"])
+def test_an_item_outside_the_catalogue_is_as_if_it_were_nowhere(strategy: str, stranger: str) -> None:
+    """Whether somebody has such an item changes nothing that the others see: no error, no frame's size."""
+    seen: list[tuple[str, int]] = []
+    data = {"x": [["a", "b", *filter(None, [stranger])], ["a"]], "y": [["a", "b"]]}
+    task = task_for(data, 1, universe="catalogue", catalogue=("a", "b", "c"), strategy=strategy)
+    results = run(data, task, observe=lambda frame: seen.append((frame.lane, len(frame.body))))
+    plain = {"x": [["a", "b"], ["a"]], "y": [["a", "b"]]}
+    assert supports(results["y"]) == pooled_supports(plain, 1)
+    without: list[tuple[str, int]] = []
+    run(plain, task, observe=lambda frame: without.append((frame.lane, len(frame.body))))
+    assert sorted(seen) == sorted(without)
 
 
 def test_no_rows_anywhere() -> None:

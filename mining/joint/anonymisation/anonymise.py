@@ -31,7 +31,7 @@ from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.two_party import TwoParty
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.joint.anonymisation.assembly import Assembled, assemble, public_bounds
 from mining.joint.anonymisation.examination import Examiner
@@ -94,8 +94,10 @@ async def anonymise(
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
     if n_rows < task.k:
-        raise ConfigurationError(
-            f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
+        raise tellable(
+            ConfigurationError(
+                f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
+            )
         )
     bounds = await public_bounds(session.lane("bounds"), task, rows.n_rows)
     totals = {}

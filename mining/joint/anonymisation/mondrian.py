@@ -44,7 +44,7 @@ from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import shared_sum
 from crypto.protocols.shared_bits import open_bits
 from crypto.protocols.two_party import TwoParty
-from link.errors import ConfigurationError, MalformedMessage
+from link.errors import ConfigurationError, MalformedMessage, tellable
 from link.session import Session
 from link.tasks import together
 from mining.joint.anonymisation.axes import Places, PublicAxis, axes_of
@@ -149,8 +149,10 @@ class Partitioner:
         )
         assert opened is not None  # it is opened to all
         if opened[0]:
-            raise ConfigurationError(
-                "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
+            raise tellable(
+                ConfigurationError(
+                    "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
+                )
             )
 
     async def _check_shown(self, boxes: Boxes) -> None:
@@ -176,9 +178,11 @@ class Partitioner:
         opened = await open_bits(lane, fails, label="shown classes", holders=self.task.compute, number=1)
         assert opened is not None  # it is opened to all
         if opened[0]:
-            raise ConfigurationError(
-                "regions that show the same quasi-identifiers fail the requirements together; weaken the model, or "
-                "take another algorithm"
+            raise tellable(
+                ConfigurationError(
+                    "regions that show the same quasi-identifiers fail the requirements together; weaken the model, or "
+                    "take another algorithm"
+                )
             )
 
     async def _tighten(self, lane: Session, low: Places, high: Places) -> tuple[Places, Places]:

@@ -30,7 +30,7 @@ from crypto.protocols.argmin import MAX_CANDIDATES, argmin, open_positions
 from crypto.protocols.comparison import at_least, width_for
 from crypto.protocols.conversion import to_additive
 from crypto.protocols.shared_bits import open_bits
-from link.errors import ConfigurationError, MalformedMessage
+from link.errors import ConfigurationError, MalformedMessage, tellable
 from mining.joint.anonymisation.bits import joined, joined_bits, node_sums
 from mining.joint.anonymisation.examination import Examiner, Scored
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
@@ -51,10 +51,12 @@ def check_candidates(task: JointAnonymisation) -> None:
     cells = possible_classes(task)
     candidates = cells[cells <= task.node_cells]
     if len(candidates) > MAX_CANDIDATES or candidates.sum() > MOST_TOGETHER:
-        raise ConfigurationError(
-            f'with disclose = "node" all {len(candidates):,} nodes of at most {task.node_cells:,} possible classes '
-            f"would be examined, which have {int(candidates.sum()):,} together; at most {MAX_CANDIDATES:,} nodes and "
-            f"{MOST_TOGETHER:,} classes are: lower node_cells"
+        raise tellable(
+            ConfigurationError(
+                f'with disclose = "node" all {len(candidates):,} nodes of at most {task.node_cells:,} possible classes '
+                f"would be examined, which have {int(candidates.sum()):,} together; at most {MAX_CANDIDATES:,} "
+                f"nodes and {MOST_TOGETHER:,} classes are: lower node_cells"
+            )
         )
 
 
@@ -161,7 +163,9 @@ def no_node(allowed: int) -> ConfigurationError:
     Args:
         allowed: Rows that may be suppressed.
     """
-    return ConfigurationError(
-        "even with every quasi-identifier at its highest level the requirements fail for more than "
-        f"{allowed} rows of all parties; allow more suppression or weaken the model"
+    return tellable(
+        ConfigurationError(
+            "even with every quasi-identifier at its highest level the requirements fail for more than "
+            f"{allowed} rows of all parties; allow more suppression or weaken the model"
+        )
     )

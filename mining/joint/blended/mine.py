@@ -37,7 +37,7 @@ from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.blending.curator import noisy_frequencies
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
-from link.errors import InputDataError, MalformedMessage, ProtocolViolation
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
 from link.session import Session
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
@@ -48,7 +48,7 @@ from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.item_names import encoded
 from mining.joint.parameters import MAX_ITEM_BYTES
-from mining.thresholds import below_floor, minimum_count
+from mining.thresholds import agreed_count, minimum_count
 from mining.transactions import Transactions
 
 _MAX_DOCUMENT: Final = 256 << 20
@@ -129,11 +129,13 @@ async def _begin(session: Session, data: Transactions, task: Blending, least_cou
         first[session.randomness("halves").permutation(data.n_rows)[: second_half(data.n_rows)]] = False
     run = _Run(session, task, sizes, (data.chosen(first), data.chosen(~first)))
     if run.counted < 2:
-        raise InputDataError(
-            "the parties that opted in have too few transactions for an estimate; let more parties opt in"
+        raise tellable(
+            InputDataError(
+                "the parties that opted in have too few transactions for an estimate; let more parties opt in"
+            )
         )
-    if task.min_support is not None and minimum_count(task.min_support, run.n_rows) < least_count:
-        raise below_floor(session.me, least_count, "all parties' transactions")
+    if task.min_support is not None:
+        agreed_count(task.min_support, run.n_rows, floor=least_count, me=session.me)
     return run
 
 
@@ -315,9 +317,11 @@ def _found(run: _Run, head: tuple[str, ...], counts: Counts, answered: Counts) -
 def _check_answers(run: _Run, questions: int) -> None:
     records = sum(run.others().values())
     if records < 2 * max(questions, 1):
-        raise InputDataError(
-            f"the parties that did not opt in have only {records:,} transactions, too few to ask about {questions} "
-            "items; lower [itemsets] top_k"
+        raise tellable(
+            InputDataError(
+                f"the parties that did not opt in have only {records:,} transactions, too few to ask about {questions} "
+                "items; lower [itemsets] top_k"
+            )
         )
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from ldp.sets.rules import fieller
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.estimates import NORMAL_95, EstimatedItemsets
 from mining.joint.distributed.candidates import NoisyLevel
@@ -71,8 +71,10 @@ def noisy_rules(itemsets: EstimatedItemsets, asked: RuleParameters) -> Estimated
             if ends is None or _share(both / count) < least:
                 continue
             if len(found) == MAX_RULES:
-                raise ConfigurationError(
-                    f"more than {MAX_RULES} rules reach this confidence; raise min_confidence or min_support"
+                raise tellable(
+                    ConfigurationError(
+                        f"more than {MAX_RULES} rules reach this confidence; raise min_confidence or min_support"
+                    )
                 )
             consequent = tuple(item for item in whole if item not in antecedent)
             low, high = map(_share, ends)

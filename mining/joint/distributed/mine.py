@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from ldp.accounting.central_noise import confident_threshold
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
@@ -48,7 +48,7 @@ from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.pairs import n_pairs
-from mining.thresholds import below_floor, minimum_count
+from mining.thresholds import check_floor, minimum_count
 from mining.transactions import Transactions
 
 SLACK: Final = 0.5
@@ -135,8 +135,8 @@ async def _begin(session: Session, rows: int, task: DistributedMining, least_cou
     (opened,) = await noisy_sum(session.lane("rows"), secrets, np.array([rows], np.int64), noise, "noisy_rows")
     n_rows, asked = max(1, int(opened)), task.min_support
     min_count = asked if asked is None or isinstance(asked, int) else minimum_count(asked, n_rows)
-    if min_count is not None and min_count < least_count:
-        raise below_floor(session.me, least_count, "all parties' transactions")
+    if min_count is not None:
+        check_floor(min_count, least_count, session.me)
     return _Search(session, secrets, task, n_rows, min_count)
 
 
@@ -192,9 +192,11 @@ def _joined(sets: Sets, limit: int) -> Candidates:
             raise EnumerationLimit(limit)
         return join(sets, limit)
     except EnumerationLimit:
-        raise ConfigurationError(
-            f"by their noisy supports there are more than {limit} candidates of {length} items; raise min_support, or "
-            "epsilon so that there is less noise, or set max_length"
+        raise tellable(
+            ConfigurationError(
+                f"by their noisy supports there are more than {limit} candidates of {length} items; raise "
+                "min_support, or epsilon so that there is less noise, or set max_length"
+            )
         ) from None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
-from link.errors import ConfigurationError, MalformedMessage
+from link.errors import ConfigurationError, MalformedMessage, tellable
 from link.session import Session
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
@@ -72,8 +72,11 @@ def own_choice(data: Transactions, chosen: Selection, random: Randomness) -> tup
 
 def _check_number(named: int, most: int) -> None:
     if named > most:
-        raise ConfigurationError(
-            f"the parties name more than {most} items; name a catalogue as [itemsets] universe, or raise max_candidates"
+        raise tellable(
+            ConfigurationError(
+                f"the parties name more than {most} items; name a catalogue as [itemsets] universe, or raise "
+                "max_candidates"
+            )
         )
 
 

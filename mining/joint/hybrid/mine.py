@@ -37,7 +37,7 @@ from ldp.reports import Reports
 from ldp.sets.baskets import Baskets
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
-from link.errors import InputDataError, MalformedMessage, ProtocolViolation
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
 from link.session import Session
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid import groups
@@ -56,7 +56,7 @@ from mining.joint.hybrid.shuffle import (
     shuffle_next,
 )
 from mining.joint.spent import Spent
-from mining.thresholds import below_floor, minimum_count
+from mining.thresholds import agreed_count
 from mining.transactions import Transactions
 
 MAX_DOCUMENT: Final = 256 << 20  # bytes of candidates or of a result
@@ -272,15 +272,17 @@ def _check_records(
 ) -> None:
     total = sum(sizes.values())
     if total == 0:
-        raise InputDataError("no party has any transaction in this dataset, so there is nothing to mine")
+        raise tellable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
     if not all(map(any, zip(*told.values(), strict=True))):
         fewer = ", or with [itemsets] max_length = 1, which takes fewer phases" if task.search == "svsm" else ""
-        raise InputDataError(
-            f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are"
-            f"{fewer}"
+        raise tellable(
+            InputDataError(
+                f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are"
+                f"{fewer}"
+            )
         )
-    if task.min_support is not None and minimum_count(task.min_support, total) < least_count:
-        raise below_floor(me, least_count, "all parties' transactions")
+    if task.min_support is not None:
+        agreed_count(task.min_support, total, floor=least_count, me=me)
 
 
 def _baskets(data: Transactions, catalogue: tuple[str, ...]) -> Baskets:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Declared
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.bitmaps import words
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
@@ -103,7 +103,9 @@ def one_holder_each(names: Sequence[str], columns: Mapping[str, Collection[str]]
         parties = [party for party, held in columns.items() if name in held]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
-            raise ConfigurationError(f"{where} the column '{name}'; a model takes every column from one party")
+            raise tellable(
+                ConfigurationError(f"{where} the column '{name}'; a model takes every column from one party")
+            )
         found[name] = parties[0]
     return found
 

@@ -36,7 +36,7 @@ from crypto.protocols.outside_dealer import Dealings
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.two_party import TwoParty, beside
-from link.errors import ConfigurationError, InputDataError, ProtocolViolation
+from link.errors import ConfigurationError, InputDataError, ProtocolViolation, tellable
 from link.session import Session
 from mining.candidates import join
 from mining.itemsets import Itemsets
@@ -52,7 +52,7 @@ from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.tables import Table
-from mining.thresholds import below_floor, minimum_count
+from mining.thresholds import agreed_count
 
 
 async def mine(
@@ -195,13 +195,13 @@ class _Run:
                 party=session.others[0] if len(session.others) == 1 else None,
             )
         if n_rows == 0:
-            raise InputDataError(
-                "the parties have no row in common; check that their ids are of the same kind, and [align] trim, case "
-                "and unicode"
+            raise tellable(
+                InputDataError(
+                    "the parties have no row in common; check that their ids are of the same kind, and [align] "
+                    "trim, case and unicode"
+                )
             )
-        min_count = minimum_count(task.min_support, n_rows)
-        if min_count < least_count:
-            raise below_floor(session.me, least_count, "the common rows")
+        min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me, rows="the common rows")
         two_party = None
         if task.disclose != "candidates" and session.me in task.compute:
             (peer,) = set(task.compute) - {session.me}
@@ -326,7 +326,9 @@ def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Ite
 
 
 def _too_many(length: int, limit: int) -> ConfigurationError:
-    return ConfigurationError(
-        f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
-        "or raise [itemsets] max_candidates"
+    return tellable(
+        ConfigurationError(
+            f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
+            "or raise [itemsets] max_candidates"
+        )
     )

@@ -51,7 +51,15 @@ def test_a_job_file_with_a_privacy_table_is_written_again() -> None:
     [
         ({"epsilon": "0"}, {}, "[privacy] epsilon: 0 must be above 0 and at most 100"),
         ({"epsilon": "101"}, {}, "[privacy] epsilon: 101 must be above 0"),
-        ({**SHUFFLE, "delta": "1"}, {}, "[privacy] delta: 1 must be between 0 and 1, such as 1e-6"),
+        *(
+            (
+                {**SHUFFLE, "delta": delta},
+                {},
+                f"[privacy] delta: {delta} must be above 0 and at most 0.0001, such as 1e-6",
+            )
+            for delta in ("1", "0.99999", "0.001", "0", "-0.1")
+        ),
+        *(({**SHUFFLE, key: "NaN"}, {}, f"[privacy] {key}: ") for key in ("epsilon", "delta", "local_epsilon")),
         ({"model": "shuffle"}, {}, 'model = "shuffle" needs delta, such as 1e-6'),
         ({"epsilon": None}, {}, 'model = "local" needs epsilon, such as 1.0'),
         ({"model": "central"}, {}, "[privacy] model: Input should be"),

@@ -410,7 +410,7 @@ def test_items_are_shown_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ('epsilon = 5\ndelta = 1e-5\nperiod = "365d"', "", "epsilon 5, delta 1e-5 for all jobs within 365d", True),
         ('local_epsilon = 40\nexact = "allow"', "", "local epsilon 40 for all jobs", False),
-        ("epsilon = 5", 'models = ["distributed"]', "epsilon 5 for all jobs", False),
+        ("epsilon = 5\ndelta = 1e-6", 'models = ["distributed"]', "epsilon 5, delta 1e-6 for all jobs", False),
         ('exact = "refuse"', "", "any epsilon for all jobs", False),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_dataset_is_read_without_its_sensitive_rules(tmp_path: Path) -> None:
     hidden = plain.model_copy(update={"hiding": section()})
     found = {}
     for dataset in (plain, hidden):
-        data = read_dataset(dataset)
+        data = read_dataset(dataset, ())
         assert isinstance(data, Transactions)
         found[dataset is hidden] = {frozenset(items) for items, _ in frequent_itemsets(data, 3).rows()}
     assert found[False] - found[True] == {frozenset("ab")}

@@ -46,19 +46,24 @@ def private(model: str) -> JobSpec:
     return JobSpec.of(contents, "job.toml", Path())
 
 
-def test_no_rule_tells_anything_exact_of_the_rows_to_a_job_under_a_privacy_model(tmp_path: Path) -> None:
-    """A refusal would tell whether rows have changed since the last job: of one record, with certainty."""
+@pytest.mark.parametrize("bounded", [True, False])
+def test_no_rule_tells_anything_exact_of_the_rows_to_a_job_whose_noise_is_bounded(
+    tmp_path: Path, bounded: bool
+) -> None:
+    """A refusal would tell whether rows have changed since the last job: of one record, with certainty.
+
+    Where nothing bounds the noise it protects nothing, and rules on rows hold for the job as for any other.
+    """
     path = tmp_path / "north.toml"
-    path.write_text(party_toml("north").replace("[policy]", "[policy]\nmin_new_rows = 5\nmin_support = 0.5"))
+    totals = "[dataset.privacy]\nepsilon = 1\ndelta = 1e-5\n" if bounded else ""
+    path.write_text(party_toml("north", dataset=totals).replace("[policy]", "[policy]\nmin_new_rows = 5"))
     exact, noisy = spec("horizontal"), private("distributed")
     store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
     try:
         judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
-        with pytest.raises(PolicyDenied):
-            judge.check_data(exact, 100, b"now")
-        judge.check_data(noisy, 100, b"now")
+        assert [judge.looks_at_rows(job) for job in (exact, noisy)] == [True, not bounded]
         later = [{each.rule for each in judge.verdicts(job, "analyst") if each.later} for job in (exact, noisy)]
-        assert later == [{"min_support", "min_new_rows"}, set()]
+        assert later == [{"min_new_rows"}, set() if bounded else {"min_new_rows"}]
     finally:
         store.close(), ledger.close()
 

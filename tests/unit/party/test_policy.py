@@ -12,7 +12,8 @@ from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from party.case import Case, Earlier
-from party.policy import check_new_rows, check_rows, decide, verdicts
+from party.policy import check_new_rows, decide, verdicts
+from party.privacy_budget import DatasetBudget
 from party.rules import PolicySection
 
 NOW, DAY = 1_000_000_000, 86_400
@@ -90,7 +91,6 @@ def test_rules_about_itemsets_say_nothing_to_a_task_without_them() -> None:
     assert {"min_support", "min_count", "max_length", "withhold"}.isdisjoint(
         v.rule for v in verdicts(strict, case(spec))
     )
-    check_rows(strict, spec, me="north", n_rows=10**9)
     with pytest.raises(PolicyDenied, match="not the task 'align'"):
         judge(policy(), spec)
 
@@ -136,6 +136,13 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
     ),
     ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["HIV*"]}), {}, "rule withhold"),
     ({"withhold": ["hiv*"]}, job(itemsets=CATALOGUE), {}, "rule withhold"),
+    ({"withhold": ["hiv-2*"]}, job(itemsets=CATALOGUE), {}, "rule withhold"),  # a catalogue in which nothing matches
+    (
+        {"withhold": ["ward=7"]},
+        columns("south", itemsets={"exclude": ["ward=7"], "cuts": {"ward": [5, 10]}}),
+        {},
+        "withholds 'ward=7' .rule withhold., which may be in the column 'ward'.*intervals",
+    ),
     (
         {"max_candidates": 1000},
         job(),
@@ -296,7 +303,11 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_epsilon": Decimal("0.1"), "max_local_epsilon": Decimal("0.1")}, job(), {}),  # which has no epsilon at all
     ({"max_local_epsilon": Decimal("0.1"), "shufflers": ["south"]}, private("distributed"), {}),
     ({"max_local_epsilon": Decimal(4)}, private("shuffle", local_epsilon=Decimal(4)), {}),
-    ({"min_support": Decimal("0.1"), "min_count": 50}, private("shuffle", itemsets=TOP), {}),
+    (
+        {"min_support": Decimal("0.1"), "min_count": 50},
+        private("shuffle", itemsets=TOP),
+        {"budget": DatasetBudget.model_validate({"epsilon": "1", "delta": "1e-6"})},
+    ),
     ({"compute": ["west"], "max_union_bound": 1}, private("distributed"), {}),  # neither shares nor unions
     ({"coordinators": ["hub", "analyst"]}, job(), {}),
     ({"min_support": Decimal("0.01")}, job(), {}),
@@ -304,7 +315,6 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_length": 3}, job(itemsets={"max_length": 3}), {}),
     ({"min_parties": 3, "peers": ["south", "east"]}, job(), {}),
     ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["hiv*", "x"]}), {}),
-    ({"withhold": ["hiv-2*"]}, job(itemsets=CATALOGUE), {}),
     ({"max_candidates": 5_000_000, "max_deadline": "30m"}, job(), {}),
     ({"max_union_bound": 64}, job(union={"bound": 64}), {}),
     ({"max_union_bound": 64}, job(itemsets=CATALOGUE | {"strategy": "level-wise"}), {}),  # no union at all
@@ -412,24 +422,76 @@ def test_a_fraction_is_judged_by_the_fraction_alone(asked: Decimal, floor: Decim
     spec, rules = job(itemsets={"min_support": asked}), policy(min_support=floor, min_count=10)
     if asked >= floor:
         judge(rules, spec)
-        check_rows(rules, spec, me="north", n_rows=10**9)
     else:
         with pytest.raises(PolicyDenied):
             judge(rules, spec)
 
 
-@given(count=st.integers(1, 1000), rows=st.integers(0, 10_000))
-def test_a_count_without_min_count_is_judged_by_this_partys_rows(count: int, rows: int) -> None:
-    spec, rules = job(itemsets={"min_support": count}), policy(min_support=Decimal("0.1"))
-    judge(rules, spec)
-    if count * 10 >= rows:
-        check_rows(rules, spec, me="north", n_rows=rows)
+@given(count=st.integers(1, 10**6))
+def test_a_count_is_judged_by_the_job_alone(count: int) -> None:
+    """How many rows there are has no part in it: it would be told by which counts are refused."""
+    with pytest.raises(
+        PolicyDenied, match=r"as a fraction of at least 0\.1, and the job has a count .rule min_support"
+    ):
+        judge(policy(min_support=Decimal("0.1")), job(itemsets={"min_support": count}))
+    rules = policy(min_support=Decimal("0.5"), min_count=10)
+    if count >= 10:
+        assert judge(rules, job(itemsets={"min_support": count})) == "auto"
     else:
-        with pytest.raises(PolicyDenied) as caught:
-            check_rows(rules, spec, me="north", n_rows=rows)
-        assert str(rows) not in caught.value.message.replace(str(count), "")
+        with pytest.raises(PolicyDenied, match="rule min_count"):
+            judge(rules, job(itemsets={"min_support": count}))
 
 
-def test_min_count_makes_the_decision_independent_of_the_rows() -> None:
-    spec, rules = job(itemsets={"min_support": 10}), policy(min_support=Decimal("0.5"), min_count=10)
-    check_rows(rules, spec, me="north", n_rows=10**9)
+FLOORS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"min_support": Decimal("0.02")}, {"itemsets": {"top_k": 8, "min_support": None}}),
+    ({"min_count": 10}, {"itemsets": {"top_k": 8, "min_support": None}}),
+    ({"min_support": Decimal("0.02")}, {"itemsets": {"min_support": 3}}),
+]
+
+
+@pytest.mark.parametrize("model", ["local", "shuffle", "distributed"])
+@pytest.mark.parametrize(("rules", "changes"), FLOORS)
+def test_floors_are_waived_for_noise_only_where_both_totals_bound_it(
+    model: str, rules: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    spec = private(model, **changes)
+    bounded = DatasetBudget.model_validate({"epsilon": "10", "delta": "1e-5"})
+    assert judge(policy(**rules), spec, budget=bounded) == "auto"
+    unbounded = [
+        None,
+        {"local_epsilon": "9"},
+        {"delta": "1e-6"},
+        {"epsilon": "10.1", "delta": "1e-5"},  # so much noise hides nothing
+    ]
+    for keys in unbounded:
+        table = None if keys is None else DatasetBudget.model_validate(keys)
+        (word,) = rules
+        with pytest.raises(PolicyDenied, match=f"rule {word}"):
+            judge(policy(**rules), spec, budget=table)
+
+
+@pytest.mark.parametrize("model", ["local", "shuffle", "distributed"])
+def test_new_rows_are_asked_for_unless_bounded_noise_protects(model: str) -> None:
+    spec, rules = private(model), policy(min_new_rows=100)
+    bounded = DatasetBudget.model_validate({"epsilon": "2", "delta": "1e-5"})
+    for table, asked in ((None, True), (bounded, False)):
+        found = case(spec, budget=table)
+        assert ("min_new_rows" in {v.rule for v in verdicts(rules, found)}) == asked
+        assert found.noise_protects != asked
+
+
+def test_what_is_charged_holds_towards_parties_too() -> None:
+    bounded = DatasetBudget.model_validate({"epsilon": "2", "delta": "1e-5"})
+    with pytest.raises(PolicyDenied, match=r"protects from each party too .rule privacy\.epsilon"):
+        judge(policy(), private("distributed", colluding=0), budget=bounded)
+
+
+@given(rows=st.integers(0, 10**8), power=st.integers(4, 9))
+def test_delta_is_at_most_one_in_the_rows_that_are_published(rows: int, power: int) -> None:
+    spec = private("distributed", delta=Decimal(1).scaleb(-power))
+    assert judge(policy(), spec) == judge(policy(), job(), published_rows=rows) == "auto"
+    if rows <= 10**power:
+        assert judge(policy(), spec, published_rows=rows) == "auto"
+    else:
+        with pytest.raises(PolicyDenied, match=r"at most one in the .* rows that it publishes .*rule publish\.rows"):
+            judge(policy(), spec, published_rows=rows)

@@ -59,14 +59,15 @@ def test_optimal_composition_is_that_of_many_equal_jobs() -> None:
 
 
 def test_what_is_left_is_never_below_nothing() -> None:
-    table = budget(epsilon="2", local_epsilon="5")
-    assert left(table, Totals()) == {"epsilon": Decimal(2), "local_epsilon": Decimal(5)}
-    assert left(table, Totals(Decimal("0.5"), Decimal(3), SIX)) == {"epsilon": 0, "local_epsilon": Decimal("4.5")}
+    table = budget(epsilon="2", delta="1e-5", local_epsilon="5")
+    assert left(table, Totals()) == {"epsilon": Decimal(2), "delta": Decimal("1e-5"), "local_epsilon": Decimal(5)}
+    spent = left(table, Totals(Decimal("0.5"), Decimal(3), SIX))
+    assert spent == {"epsilon": 0, "delta": Decimal("9e-6"), "local_epsilon": Decimal("4.5")}
 
 
 REFUSED: list[tuple[dict[str, Any], Sequence[Charge], Any, str]] = [
     (
-        {"epsilon": "2"},
+        {"epsilon": "2", "delta": "1e-5"},
         [Charge("distributed", None, Decimal("1.5"), SIX)],
         private("distributed"),
         "the policy of north allows epsilon 2 for all jobs on 'baskets' (rule privacy.epsilon); 0.5 of it is left, and "
@@ -113,11 +114,19 @@ def test_a_job_that_would_spend_too_much_is_refused(
     ("keys", "charged", "spec"),
     [
         ({"epsilon": "2", "delta": "2e-6"}, [Charge("shuffle", Decimal(8), Decimal(1), SIX)], private("distributed")),
-        ({"epsilon": "1"}, [], private("local")),
-        ({"epsilon": "1"}, [Charge("distributed", None, Decimal(1), SIX)], job()),  # spends nothing that is bounded
+        ({"epsilon": "1", "delta": "1e-5"}, [], private("local")),
+        (
+            {"epsilon": "1", "delta": "1e-5"},
+            [Charge("distributed", None, Decimal(1), SIX)],
+            job(),
+        ),  # spends nothing that is bounded
         ({"local_epsilon": "8"}, [Charge("distributed", None, Decimal(9), SIX)], private("shuffle")),
         ({"exact": "refuse"}, [], private("local")),
-        ({"epsilon": "0.3"}, [Charge("local", *[Decimal("0.1")] * 2, Decimal(0))] * 2, private("local", epsilon="0.1")),
+        (
+            {"epsilon": "0.3", "delta": "1e-5"},
+            [Charge("local", *[Decimal("0.1")] * 2, Decimal(0))] * 2,
+            private("local", epsilon="0.1"),
+        ),
     ],
 )
 def test_what_is_left_may_be_spent_to_the_last_digit(keys: dict[str, Any], charged: Any, spec: Any) -> None:
@@ -128,10 +137,14 @@ def test_what_is_left_may_be_spent_to_the_last_digit(keys: dict[str, Any], charg
     ("keys", "words"),
     [
         ({"composition": "optimal"}, "needs epsilon and delta"),
-        ({"composition": "optimal", "epsilon": "1"}, "needs epsilon and delta"),
+        ({"composition": "optimal", "epsilon": "1"}, "epsilon needs delta beside it"),
+        ({"epsilon": "1", "local_epsilon": "1"}, "epsilon needs delta beside it"),
         ({"period": "30d"}, "period limits nothing"),
         ({"epsilon": "0"}, "must be above 0"),
-        ({"delta": "1"}, "must be between 0 and 1"),
+        *(
+            ({"delta": delta}, "must be above 0 and at most 0.0001|finite number")
+            for delta in ("1", "0.001", "0", "-1e-6", "NaN", "0.99999")
+        ),
         ({"exact": "never"}, "allow"),
         ({"refund": True}, "Extra inputs"),
     ],

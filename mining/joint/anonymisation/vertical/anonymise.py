@@ -29,7 +29,7 @@ from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
@@ -85,8 +85,10 @@ async def anonymise_columns(
     if not len(placed):
         raise no_rows()
     if len(placed) < task.k:
-        raise ConfigurationError(
-            f"all parties have {len(placed)} rows in common, and every class needs {task.k}; weaken the model"
+        raise tellable(
+            ConfigurationError(
+                f"all parties have {len(placed)} rows in common, and every class needs {task.k}; weaken the model"
+            )
         )
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), table, task)

@@ -1,0 +1,93 @@
+"""Errors that leave a party while a job has its rows: none but those that docs/what-errors-tell.md lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from link.errors import (
+    BY_CODE,
+    ComineError,
+    InputDataError,
+    InternalError,
+    PolicyDenied,
+    ResourceError,
+    from_code,
+    outward,
+    tellable,
+)
+
+ROOT = Path(__file__).parents[2]
+LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
+FIXED = {
+    "E101": "south cannot take part in this job with its data; the log of south has the reason",
+    "E103": "south lacks room or memory for this job; the log of south has the reason",
+    "E700": "south met a fault of its own; the log of south has the details",
+}
+ABOUT_OTHERS = {"E102", "E200", "E201", "E400", "E401", "E402", "E403", "E404", "E500", "E600"}
+
+
+def marked() -> set[tuple[str, str]]:
+    """Every module and function that marks an error as tellable."""
+    found = set()
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if module == "link.errors":
+                continue
+            text = path.read_text()
+            if "tellable" not in text:
+                continue
+            places = [
+                node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+            for node in ast.walk(ast.parse(text)):
+                named = isinstance(node, ast.Name) and node.id == "tellable"
+                if named or (isinstance(node, ast.Attribute) and node.attr == "tellable"):
+                    within = [f for f in places if f.lineno <= node.lineno <= (f.end_lineno or 0)]
+                    found.add((module, max(within, key=lambda f: f.lineno).name))
+    return found
+
+
+def test_every_error_that_is_told_is_listed_with_what_it_follows_from() -> None:
+    page = (ROOT / "docs/what-errors-tell.md").read_text().partition("## Sentences that are told")[2]
+    listed = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| .+ \|$", page, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == marked()
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_of_every_class_of_errors_only_what_is_about_others_leaves_as_it_is(code: str) -> None:
+    error = BY_CODE[code]("37 rows of south hold the item 'hiv'", party="south")
+    told = outward(error, "south")
+    if code in ABOUT_OTHERS:
+        assert told is error
+    else:
+        assert "hiv" not in told.message
+        assert (told.party, told.message) == ("south", FIXED[told.code])
+
+
+def test_a_class_that_is_new_is_told_to_nobody() -> None:
+    class Novel(InputDataError):
+        """A class that nobody has thought about."""
+
+    class Other(ComineError):
+        """Another, of no family."""
+
+    for kind in (Novel, Other):
+        assert outward(kind("a value of south"), "south").message == FIXED["E101"]
+
+
+def test_what_is_marked_or_came_from_a_peer_is_told_as_it_is() -> None:
+    joint = tellable(PolicyDenied("the count is below the floor", party="south"))
+    assert outward(joint, "south") is joint
+    came = from_code("E101", "north cannot take part in this job with its data", party="north")
+    assert outward(came, "south") is came
+
+
+def test_what_is_told_keeps_the_exit_code_of_its_family() -> None:
+    for error in (ResourceError("x"), InternalError("x"), InputDataError("x")):
+        assert outward(error, "south").exit_code == error.exit_code
