@@ -103,8 +103,15 @@ def locked(path: Path) -> int:
 
 
 def in_use(path: Path) -> ConfigurationError:
-    """The error of a database that another process has locked."""
-    return ConfigurationError(f"another process uses {path}; stop it, or change [party] state_dir")
+    """The error of a database that another process has locked: only the node of this state folder does.
+
+    It does not send anybody to another folder: a node that began anew there would know of no earlier job, and of no
+    limit that is used up.
+    """
+    return ConfigurationError(
+        f"this node is running already: its process holds {path}; look at it with comine party health, or stop it "
+        "before it is started again"
+    )
 
 
 def is_locked(path: Path) -> bool:

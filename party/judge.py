@@ -137,7 +137,7 @@ class Judge:
             earlier=self._that_count(spec, job_id),
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
-            published_rows=None if dataset is None else dataset.public_sizes.rows,
+            published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
             charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )
 

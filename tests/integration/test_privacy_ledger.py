@@ -82,7 +82,7 @@ def test_a_job_is_charged_at_every_party_and_refused_where_too_little_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def test() -> bytes:
-        table = 'epsilon = 2.5\nlocal_epsilon = 20\nperiod = "365d"'
+        table = 'epsilon = 2.5\ndelta = 1e-5\nlocal_epsilon = 20\nperiod = "365d"'
         async with running(tmp_path, data=ROWS, prepare=limited(tmp_path, table)) as nodes:
             job_id = await spend(nodes, private())
             # two further ones are agreed upon while there is enough for either, and then there is enough for one
@@ -102,9 +102,9 @@ def test_a_job_is_charged_at_every_party_and_refused_where_too_little_is_left(
     job_id = asyncio.run(test())
     for name in NODES:
         found = ledger(tmp_path, name, capsys)
-        assert found["totals"] == {"epsilon": "2.5", "delta": None, "local_epsilon": "20"}
+        assert found["totals"] == {"epsilon": "2.5", "delta": "0.00001", "local_epsilon": "20"}
         assert found["spent"] == {"epsilon": "2.5", "delta": "0", "local_epsilon": "2.5"}
-        assert found["left"] == {"epsilon": "0", "delta": None, "local_epsilon": "17.5"}
+        assert found["left"] == {"epsilon": "0", "delta": "0.00001", "local_epsilon": "17.5"}
         assert found["models"] == {"local": {"starts": 3, "spent": found["spent"]}}
         assert [(job["state"], job["counts"]) for job in found["jobs"]] == [("succeeded", True)] * 3
         assert (found["jobs"][0]["job_id"], found["jobs"][0]["coordinator"]) == (job_id.hex(), "analyst")
@@ -129,7 +129,7 @@ def test_exact_jobs_are_listed_as_unbounded_or_refused(tmp_path: Path, capsys: p
     )
 
     async def test() -> None:
-        prepare = limited(tmp_path, 'epsilon = 1\nexact = "refuse"', "south")
+        prepare = limited(tmp_path, 'epsilon = 1\ndelta = 1e-5\nexact = "refuse"', "south")
         async with running(tmp_path, data=ROWS, prepare=prepare) as nodes:
             south = await refused(nodes.clients["south"].propose(exact))
             assert (south.code, "rule privacy.exact" in south.sentence) == ("E300", True)
@@ -176,7 +176,9 @@ def test_what_a_job_would_cost_is_shown_before_it_is_approved(
 
 def test_a_plan_tells_what_is_charged_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def test() -> Plan:
-        async with running(tmp_path, data=ROWS, prepare=limited(tmp_path, "epsilon = 5", "north")) as nodes:
+        async with running(
+            tmp_path, data=ROWS, prepare=limited(tmp_path, "epsilon = 5\ndelta = 1e-5", "north")
+        ) as nodes:
             await spend(nodes, private())
             return await plan_job(private("shuffle", delta="1e-6"), nodes.clients["north"].identity, nodes.addresses)
 
@@ -185,13 +187,13 @@ def test_a_plan_tells_what_is_charged_and_what_is_left(tmp_path: Path, capsys: p
     assert plan.privacy.charge.model_dump() == {"epsilon": "1", "delta": "0.000001", "local_epsilon": "8"}
     left = {name: party.left for name, party in plan.parties.items()}
     assert left["north"] is not None
-    assert left["north"].model_dump() == {"epsilon": "4", "delta": None, "local_epsilon": None}
+    assert left["north"].model_dump() == {"epsilon": "4", "delta": "0.00001", "local_epsilon": None}
     assert (left["south"], left["east"]) == (None, None)
     show_plan(plan)
     told = " ".join(capsys.readouterr().out.split())
     assert "What it costs each record" in told
     assert "Each party's ledger is charged epsilon 1, delta 0.000001, local epsilon 8" in told
-    assert "north has epsilon 4 left before the job." in told
+    assert "north has epsilon 4, delta 0.00001 left before the job." in told
     jsonschema.validate(plan.as_data(), json.loads(generate("plan")))
 
 
@@ -202,7 +204,7 @@ def test_a_plan_is_no_way_around_noise(tmp_path: Path) -> None:
 
     async def test() -> Plan:
         def prepare(_: Any) -> None:
-            limited(tmp_path, 'epsilon = 5\nexact = "refuse"', "north")(_)
+            limited(tmp_path, 'epsilon = 5\ndelta = 1e-5\nexact = "refuse"', "north")(_)
             for name in ("south", "east"):
                 file = tmp_path / f"{name}.toml"
                 file.write_text(file.read_text().replace("[policy]", "[dataset.publish]\nrows = 400\n[policy]", 1))
@@ -218,7 +220,7 @@ def test_a_charge_outlives_the_death_of_the_node_and_is_never_taken_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def test() -> None:
-        table = "epsilon = 1.5"
+        table = "epsilon = 1.5\ndelta = 1e-5"
         async with running(tmp_path, data=ROWS, prepare=limited(tmp_path, table)) as nodes:
             release = hold(nodes.nodes["north"])
             job_id = await nodes.begin(private())
@@ -275,7 +277,7 @@ def test_a_process_that_is_killed_right_after_the_start_has_charged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = Organisations.create(tmp_path, ROWS)
-    limited(tmp_path, "epsilon = 1")(None)
+    limited(tmp_path, "epsilon = 1\ndelta = 1e-5")(None)
     (tmp_path / "job.toml").write_text(JOB)
     (tmp_path / "items.txt").write_text("".join(f"{item}\n" for item in ITEMS))
     try:

@@ -68,7 +68,7 @@ def test_large_batches_are_kept_in_parts_of_whole_reports(tmp_path: Path) -> Non
 
 def test_foreign_files_and_second_users_are_refused(tmp_path: Path) -> None:
     store = ShufflerStore.open(tmp_path / FILE)
-    with pytest.raises(ConfigurationError, match="another process uses"):
+    with pytest.raises(ConfigurationError, match="this node is running already"):
         ShufflerStore.open(tmp_path / FILE)
     store.close()
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
