@@ -47,13 +47,13 @@ name = {dataset:<25}# jobs ask for data by this name, so all parties use the sam
 kind = {kind}
 {source}
 {publish}
-# [dataset.privacy]             # what jobs that add noise may cost each row in all; comine party budget tells the rest
-# epsilon = 5.0                 # towards whoever sees their results
-# delta = 1e-5
-# local_epsilon = 40.0          # towards whoever sees the row's perturbed reports as they leave
+[dataset.privacy]               # what jobs that add noise may cost each row in all; comine party budget tells the rest
+epsilon = 2.0                   # towards whoever sees their results
+delta = 1e-5                    # the probability of more: far below one in the number of rows
+local_epsilon = 16.0            # towards whoever sees the row's perturbed reports as they leave
 # period = "365d"               # only jobs count that were started within it; all, without this line
 # composition = "basic"         # how jobs add up
-# exact = "refuse"              # no job without noise; "allow" leaves those to the rules below
+exact = "allow"                 # jobs without noise, which the rules below judge; "refuse" takes none of them
 
 # What may be computed here. Every rule that is written is enforced; a job that breaks one is refused, and its
 # coordinator is told which. The same keys under [dataset.policy] hold for one dataset alone.
@@ -70,17 +70,18 @@ min_count = 10                  # and the lowest count of them: what fewer have 
 min_insider_k = 2               # rows of others in a class of a release, or none, once a party takes its own away
 party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without
                                 # somebody would be that somebody's number
+max_jobs = 20                   # jobs on a dataset within max_jobs_period: many answers together tell more than each,
+max_jobs_period = "30d"         # and a job that fails tells something, too
+min_new_rows = 100              # rows that must have come or gone between two jobs, else their difference shows few
 # coordinators = ["analyst"]    # who may propose jobs; all coordinators of the federation otherwise
 # peers = ["south", "east"]     # who may take part; all of the federation file otherwise
 # max_length = 5                # the most items of an itemset; the job must set a limit no higher
-# withhold = ["hiv*"]           # patterns of items that no job may see: the job must exclude them; of tables these are
-                                # column=value, and no release or model takes a column that may hold it
+# withhold = ["hiv*"]           # patterns of items that no job may see: they are left out as the data are read, and
+                                # jobs must exclude them; of tables these are column=value, and no release or model
+                                # takes a column that may hold it
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
 # max_plans = 100               # plans that each coordinator may ask for within 24 hours
-# max_jobs = 4                  # jobs on a dataset within max_jobs_period: many answers together tell more than each
-# max_jobs_period = "30d"
-# min_new_rows = 100            # rows that must have come or gone between two jobs, else their difference shows few
 # disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
 # keys = "union"                # lets a release tell which combinations of values occur; refused otherwise
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden

@@ -79,7 +79,7 @@ def _itemsets(draw: random.Random) -> dict[str, Any]:
     support = draw.choice([draw.randint(1, 60), Decimal(draw.randint(1, 999)).scaleb(-3)])
     given: dict[str, Any] = {"min_support": support}
     if draw.random() < 0.7:
-        given["exclude"] = only(draw.choice(["hiv", "item3", "rare", "absent"]))
+        given["exclude"] = [*only(draw.choice(["hiv", "item3", "rare", "absent"])), *draw.choice([["hiv*"], []])]
     if draw.random() < 0.5:
         given["max_length"] = draw.randint(1, 4)
     return given

@@ -1,0 +1,185 @@
+"""Policies as `comine init` writes them, approving at once, against coordinators that look for what they must not know.
+
+Real nodes run with them, in processes of their own; the attacks are jobs and plans that a coordinator may well send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from coordinator.loopback import LoopbackFederation
+from party.config import PartyConfig
+from party.init_files import render_party
+
+PARTIES = ("north", "south", "east")
+MADE = {"bread": 0.5, "milk": 0.4, "tea": 0.2}
+NOISY = """
+[privacy]
+model = "distributed"
+epsilon = {epsilon}
+delta = {delta}
+{more}
+"""
+
+
+def rows(number: int, seed: int) -> list[list[str]]:
+    made = random.Random(seed)
+    return [[item for item, share in MADE.items() if made.random() < share] or ["filler"] for _ in range(number)]
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    err: str
+    out: Path
+
+
+class World:
+    """A federation whose nodes run, and the coordinator's folder."""
+
+    def __init__(self, federation: LoopbackFederation) -> None:
+        self.federation, self.folder, self.number = federation, federation.folder / "coordinator", 0
+
+    def run(self, itemsets: str, privacy: str = "", command: str = "run") -> Ran:
+        self.number += 1
+        job, out = self.folder / f"{self.number}.toml", self.folder / f"out-{self.number}"
+        job.write_text(
+            '[job]\nname = "probe"\ntask = "itemsets"\nparties = ["north", "south", "east"]\ndataset = "baskets"\n'
+            f'recipients = ["coordinator"]\n[itemsets]\n{itemsets}\n{privacy}'
+        )
+        found = comine(
+            "job", command, job, "--federation", self.federation.file, *(["--out", out] * (command == "run"))
+        )
+        return Ran(found.returncode, found.stderr, out)
+
+    def spent(self, party: str) -> dict[str, Decimal]:
+        told = comine("party", "budget", self.federation.folder / party / "party.toml", "--json").stdout
+        (dataset,) = json.loads(told)["datasets"]
+        return {key: Decimal(value) for key, value in dataset["spent"].items()}
+
+
+def comine(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "comine", *map(str, words)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One row of the south holds a withheld item, and another one that no catalogue below names."""
+    data = {name: rows(number, seed) for seed, (name, number) in enumerate(zip(PARTIES, (300, 250, 200), strict=True))}
+    data["south"][9].append("hiv")
+    data["south"][10].append("zz rare".replace(" ", "-"))
+    for place in range(6):
+        data["north"][place] = ["seven"]
+    data["south"][0] = ["seven"]
+    folder, sources = tmp_path_factory.mktemp("organisations"), {}
+    for name, baskets in data.items():
+        sources[name] = folder / f"{name}.dat"
+        sources[name].write_text("\n".join(map(" ".join, baskets)) + "\n")
+    federation = LoopbackFederation.prepare(folder / "federation", "baskets", sources)
+    for name in PARTIES:
+        written = render_party(
+            name, listen="127.0.0.1:1", dataset="baskets", source={"source": "a", "format": "basket"}
+        )
+        policy = written[written.index("[dataset.privacy]") : written.index("# What coordinators may collect")]
+        policy = policy.replace('approve = "manual"', 'approve = "auto"  ').replace("# withhold", "withhold")
+        file = federation.folder / name / "party.toml"
+        text = file.read_text()
+        file.write_text(text[: text.index("[policy]")] + policy)
+        assert PartyConfig.load(file).policy.withhold == ("hiv*",)
+    (federation.folder / "coordinator" / "catalogue.txt").write_text("bread\nmilk\n")
+    (federation.folder / "coordinator" / "rare.txt").write_text("absent\nseven\n")
+    (federation.folder / "coordinator" / "withheld.txt").write_text("bread\nhiv\n")
+    with federation.running():
+        asyncio.run(federation.ready())
+        yield World(federation)
+
+
+TOP = 'top_k = 2\nmax_length = 1\nuniverse = "rare.txt"\nexclude = ["hiv*"]'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "more", "code"),
+    [
+        ("0.001", "0.99999", "", 10),  # no noise is left, and next to nothing is spent
+        ("0.001", "0.001", "", 10),
+        ("100", "0.999", "", 10),
+        ("0.99", "0.999999999", "contributions = [1]", 10),
+        ("0.001", "1e-4", "", 30),  # above the total of delta
+        ("100", "1e-6", "", 30),
+        ("2.1", "1e-6", "contributions = [1]", 30),
+        ("0.1", "1e-6", "colluding = 0", 30),
+    ],
+)
+def test_noise_that_hides_nothing_is_refused_and_spends_nothing(
+    world: World, epsilon: str, delta: str, more: str, code: int
+) -> None:
+    before = [world.spent(name) for name in PARTIES]
+    ran = world.run(TOP, NOISY.format(epsilon=epsilon, delta=delta, more=more))
+    assert (ran.code, ran.out.exists()) == (code, False), ran.err
+    assert [world.spent(name) for name in PARTIES] == before
+
+
+@pytest.mark.slow
+def test_many_noisy_jobs_end_at_the_totals(world: World) -> None:
+    codes = [world.run(TOP, NOISY.format(epsilon="0.6", delta="2e-6", more="")).code for _ in range(5)]
+    assert codes == [0, 0, 0, 30, 30]  # of 2.0
+    for name in PARTIES:
+        spent = world.spent(name)
+        assert (spent["epsilon"], spent["delta"]) == (Decimal("1.8"), Decimal("6e-6"))
+
+
+HIV = '"[!bh]*", "h", "h[!i]*", "hi", "hi[!v]*", "hiv?*"'  # all but the item itself
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "itemsets",
+    [
+        "",
+        'universe = "all-items"',
+        'universe = "hidden"',
+        'universe = "catalogue.txt"',  # a catalogue that does not name the item, so that who has it would stand out
+        'universe = "withheld.txt"',
+        f'universe = "catalogue.txt"\nexclude = [{HIV}]',
+        f'universe = "withheld.txt"\nexclude = [{HIV}]',
+        'exclude = ["HIV*"]',
+        'exclude = ["hiv"]',
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_job_or_plan_that_does_not_exclude_what_is_withheld_is_refused_by_what_it_says(
+    world: World, itemsets: str, command: str
+) -> None:
+    ran = world.run(f"min_support = 100\n{itemsets}", command=command)
+    assert ran.code == 30, ran.err
+    assert "rule withhold" in ran.err
+    assert "items that" not in ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("universe", ["catalogue.txt", "withheld.txt", "all-items", "frequent-items", "hidden-all"])
+def test_a_job_that_excludes_it_succeeds_as_if_nobody_had_it(world: World, universe: str) -> None:
+    """Nor does an item that a catalogue does not name end the job: that would name who has it."""
+    ran = world.run(f'min_support = 100\nuniverse = "{universe}"\nexclude = ["hiv*"]')
+    assert ran.code == 0, ran.err
+    found = (ran.out / "itemsets.csv").read_text()
+    assert "bread" in found
+    assert "hiv" not in found
+    assert "zz" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("support", ["1", "9", "0.0009"])
+def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
+    assert world.run(f'min_support = {support}\nexclude = ["hiv*"]').code == 30
