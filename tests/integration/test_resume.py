@@ -345,14 +345,14 @@ def test_rows_that_have_changed_end_the_attempt_and_the_job_goes_on_once_they_ar
             before = kept(nodes, folder)
             assert before != everywhere()
             write_table(tmp_path, "east", tuple(CELLS)[:-1])
-            with pytest.raises(InputDataError, match="the dataset of east has changed") as caught:
+            with pytest.raises(InputDataError, match="east cannot take part in this job with its data") as caught:
                 await resume(nodes, folder)
             assert (caught.value.exit_code, caught.value.party) == (10, "east")
             assert kept(nodes, folder) == before
-            with pytest.raises(InputDataError, match="the dataset of east has changed"):
+            with pytest.raises(InputDataError, match="east cannot take part in this job with its data"):
                 await resume(nodes, folder)
             (tmp_path / "east.csv").unlink()
-            with pytest.raises(InputDataError, match="east cannot read its dataset"):
+            with pytest.raises(InputDataError, match="east cannot take part in this job with its data"):
                 await resume(nodes, folder)
             write_table(tmp_path, "east")
             assert supports(await resume(nodes, folder)) == EXPECTED
