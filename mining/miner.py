@@ -35,6 +35,7 @@ def frequent_itemsets(
     *,
     max_length: int | None = None,
     limit: int | None = None,
+    max_candidates: int = _MOST_SETS,
     items: Iterable[str] | None = None,
 ) -> Itemsets:
     """Mine all itemsets that at least `min_count` transactions hold.
@@ -44,6 +45,7 @@ def frequent_itemsets(
         min_count: Least number of rows, at least 1.
         max_length: Longest itemset wanted; by default any.
         limit: Most itemsets wanted; by default what memory allows.
+        max_candidates: Most candidates of one length that are held at a time; by default what memory allows.
         items: The only items to look at; by default all.
 
     Returns:
@@ -51,7 +53,7 @@ def frequent_itemsets(
         the order of the transactions' dictionary.
 
     Raises:
-        EnumerationLimit: There are more itemsets than `limit`, or more than memory allows.
+        EnumerationLimit: There are more itemsets than `limit`, or more candidates than `max_candidates`.
     """
     if min_count < 1:
         raise ValueError("min_count must be at least 1")
@@ -74,7 +76,7 @@ def frequent_itemsets(
     levels = [(singles, counts[kept])]
     if longest > 1 and len(dictionary) > 1:
         try:
-            levels += _longer(narrowed, min_count, longest, most)
+            levels += _longer(narrowed, min_count, longest, most, max_candidates)
         except EnumerationLimit:
             # What was left of the limit at some point is of no interest to the caller.
             raise EnumerationLimit(most) from None
@@ -118,7 +120,7 @@ def _certain_to_exceed(transactions: Transactions, pairs: Sets, min_count: int, 
 
 
 def _longer(
-    transactions: Transactions, min_count: int, longest: int, most: int
+    transactions: Transactions, min_count: int, longest: int, most: int, max_candidates: int
 ) -> list[tuple[Sets, NDArray[np.int64]]]:
     """Itemsets of two and more items; all items of the transactions are frequent."""
     if prefer_rows(transactions):
@@ -142,7 +144,7 @@ def _longer(
         else:
             counter = SupportCounter(transactions)
             levels += apriori.extend_pairs(
-                counter, pairs, min_count, max_length=longest, limit=left, max_candidates=_MOST_SETS
+                counter, pairs, min_count, max_length=longest, limit=left, max_candidates=max_candidates
             )
     return levels
 

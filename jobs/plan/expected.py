@@ -15,7 +15,7 @@ from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
-from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining
+from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
 from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
 from mining.joint.strategy import choose
@@ -106,10 +106,8 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     found = [replace(first, candidates=candidates, thinned=thinned)]
     if may_be_one_shot(task):
         union = _largest(task, parties, INDEX_BYTES * levels)
-        closure = task.max_candidates
-        found.append(
-            replace(first, one_shot=union, closure=closure, tried=True, frequent=(universe, task.max_candidates))
-        )
+        closure = most_enumerated(task)
+        found.append(replace(first, one_shot=union, closure=closure, tried=True, frequent=(universe, closure)))
     return found
 
 

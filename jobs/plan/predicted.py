@@ -27,7 +27,7 @@ from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
 from jobs.spec import JobSpec
 from mining.joint.one_shot import index_width
-from mining.joint.parameters import HorizontalMining
+from mining.joint.parameters import HorizontalMining, most_enumerated
 from mining.pairs import n_pairs
 from mining.public_sizes import FLOOR, LONGEST, WHOLE, PublicSizes, between
 from mining.thresholds import local_threshold, minimum_count
@@ -225,7 +225,7 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
             length_class([bytes(index_bytes)]),
             _NEW[end],
         )
-        if closure <= task.max_candidates
+        if closure <= most_enumerated(task)
         else None,
         closure=_set(closure, end),
         levels=longer,

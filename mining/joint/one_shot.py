@@ -16,7 +16,7 @@ from mining.counting import count_itemsets
 from mining.filters import downward_closure, maximal_sets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level
-from mining.joint.parameters import MAX_ONE_SHOT_LENGTH
+from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated
 from mining.joint.tally import Counts
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
@@ -44,7 +44,7 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     union = await ballot.union("itemsets", elements, "itemsets", longest * width)
     found = _decode(union, data.n_items, longest)
     try:
-        closure = await session.compute(downward_closure, found, task.max_candidates)
+        closure = await session.compute(downward_closure, found, most_enumerated(task))
     except EnumerationLimit:
         return None  # the union is public, so all parties stop here alike
     levels = [sets for sets in closure if sets.shape[1] > 1]
@@ -64,7 +64,11 @@ def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
     task = ballot.task
     try:
         found = frequent_itemsets(
-            data, ballot.threshold, max_length=task.max_length or MAX_ONE_SHOT_LENGTH + 1, limit=task.max_candidates
+            data,
+            ballot.threshold,
+            max_length=task.max_length or MAX_ONE_SHOT_LENGTH + 1,
+            limit=most_enumerated(task),
+            max_candidates=MAX_ENUMERATED,
         )
     except EnumerationLimit:
         return None

@@ -18,6 +18,7 @@ Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catal
 
 MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
+MAX_ENUMERATED = 1 << 18  # itemsets that the one-shot strategy enumerates: whoever names the job does not fill a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,8 @@ class JointItemsets:
     itemsets: Itemsets | None
     strategy: str
     rules: Rules | None = None
+
+
+def most_enumerated(task: HorizontalMining) -> int:
+    """The most itemsets that the one-shot strategy enumerates, in a party's rows or as subsets of the union's."""
+    return min(task.max_candidates, MAX_ENUMERATED)
