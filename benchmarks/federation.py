@@ -16,6 +16,8 @@ from benchmarks.settings import PARTIES
 from coordinator.loopback import LoopbackFederation
 from jobs.spec import JobSpec
 from mining.joint.parameters import Disclose
+from mining.loading import load_transactions
+from mining.public_sizes import measured
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def federation(case: Case) -> Iterator[Bench]:
         rows = lines(case)
         (folder / "pooled.dat").write_text("".join(rows), encoding="utf-8")
         files = deal(rows, PARTIES, folder)
-        made = LoopbackFederation.prepare(folder, "baskets", files)
+        public = {party: measured(load_transactions(file, "basket")) for party, file in files.items()}
+        made = LoopbackFederation.prepare(folder, "baskets", files, public=public)
         (folder / "job.toml").write_text(job_file(case), encoding="utf-8")
         with made.running():
             asyncio.run(made.ready())

@@ -20,6 +20,8 @@ from benchmarks.table import Table
 from coordinator.demo import JOB, SEPARATOR, as_file, households
 from coordinator.loopback import LoopbackFederation
 from link.errors import ConfigurationError
+from mining.public_sizes import measured
+from mining.transactions import Transactions
 
 CASES = (Case("retail", Decimal("0.005")), Case("T10I4D100K", Decimal("0.005")))
 STRATEGIES = ("level-wise", "one-shot")
@@ -105,7 +107,8 @@ def demo() -> Iterator[LoopbackFederation]:
         for party, baskets in households().items():
             sources[party] = place / f"{party}.txt"
             sources[party].write_text(as_file(baskets), encoding="utf-8")
-        made = LoopbackFederation.prepare(place, "policies", sources, separator=SEPARATOR)
+        public = {party: measured(Transactions.from_rows(baskets)) for party, baskets in households().items()}
+        made = LoopbackFederation.prepare(place, "policies", sources, separator=SEPARATOR, public=public)
         (place / "job.toml").write_text(JOB, encoding="utf-8")
         with made.running():
             asyncio.run(made.ready())

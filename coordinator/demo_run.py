@@ -21,6 +21,8 @@ from jobs.findings import Result
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError, InternalError, ResourceError
+from mining.public_sizes import measured
+from mining.transactions import Transactions
 
 DATASET: Final = "policies"
 _SHOWN: Final = 12
@@ -102,7 +104,8 @@ def _prepare(folder: Path, baskets: Mapping[str, Sequence[Basket]]) -> LoopbackF
         (folder / name).mkdir()
         (folder / name / "policies.txt").write_text(as_file(own), encoding="utf-8")
         sources[name] = Path("policies.txt")
-    federation = LoopbackFederation.prepare(folder, DATASET, sources, separator=SEPARATOR)
+    public = {name: measured(Transactions.from_rows(own)) for name, own in baskets.items()}
+    federation = LoopbackFederation.prepare(folder, DATASET, sources, separator=SEPARATOR, public=public)
     (folder / "coordinator" / "job.toml").write_text(JOB, encoding="utf-8")
     return federation
 

@@ -23,8 +23,7 @@ from jobs.federation import Credentials, Federation
 from link.authority import Authority, write_identity
 from link.errors import InternalError, PeerError, ResourceError
 from link.identity import Identity
-from mining.loading import load_transactions
-from mining.public_sizes import measured
+from mining.public_sizes import NOTHING, PublicSizes
 
 COORDINATOR: Final = "coordinator"
 _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
@@ -50,7 +49,13 @@ class LoopbackFederation:
 
     @classmethod
     def prepare(
-        cls, folder: Path, dataset: str, sources: Mapping[str, Path], *, separator: str | None = None
+        cls,
+        folder: Path,
+        dataset: str,
+        sources: Mapping[str, Path],
+        *,
+        separator: str | None = None,
+        public: Mapping[str, PublicSizes] | None = None,
     ) -> LoopbackFederation:
         """Makes the authority, the certificates and all configuration files.
 
@@ -59,6 +64,7 @@ class LoopbackFederation:
             dataset: The name under which every party serves its data.
             sources: Each party's basket file.
             separator: Between the items of a line; blanks by default.
+            public: By party, what it publishes of its size; nothing by default.
 
         Raises:
             ResourceError: The folder cannot be written.
@@ -66,7 +72,7 @@ class LoopbackFederation:
         """
         federation = cls(folder, tuple(sources))
         try:
-            federation._write(dataset, sources, separator)
+            federation._write(dataset, sources, separator, public or {})
         except OSError as error:
             raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
         return federation
@@ -168,7 +174,13 @@ class LoopbackFederation:
         self.nodes.clear()
         return [(name, code) for name, code in codes.items() if code]
 
-    def _write(self, dataset: str, sources: Mapping[str, Path], separator: str | None) -> None:
+    def _write(
+        self,
+        dataset: str,
+        sources: Mapping[str, Path],
+        separator: str | None,
+        public: Mapping[str, PublicSizes],
+    ) -> None:
         authority = Authority.create()
         authority.write(self.folder / "authority")
         addresses = dict(zip(self.parties, free_addresses(len(self.parties)), strict=True))
@@ -183,7 +195,8 @@ class LoopbackFederation:
             own = "" if party else f"\n[coordinator]\n{credentials}"
             (home / "federation.toml").write_text(f'[federation]\nname = "loopback"\n{own}{members}')
             if party:
-                text = _party_file(name, addresses[name], credentials, dataset, sources[name], separator)
+                publish = public.get(name, NOTHING).coarse().as_toml()
+                text = _party_file(name, addresses[name], credentials, dataset, sources[name], separator, publish)
                 (home / "party.toml").write_text(text)
 
 
@@ -205,9 +218,10 @@ def free_addresses(number: int) -> list[str]:
     return found
 
 
-def _party_file(name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None) -> str:
+def _party_file(
+    name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None, publish: str
+) -> str:
     between = "" if separator is None else f"separator = {json.dumps(separator, ensure_ascii=False)}\n"
-    publish = measured(load_transactions(source, "basket", separator=separator)).coarse().as_toml()
     return f"""\
 [party]
 name = "{name}"
