@@ -117,8 +117,8 @@ class Judge:
         """Of the other jobs that were started on a job's dataset those that a rule can look at, first the first."""
         name, counted = spec.job.dataset, self.policy_of(spec).max_jobs
         first = self._store.first(name, job_id)
-        latest = [] if counted is None else self._store.latest(name, job_id, counted)
-        return first + [job for job in latest if job not in first]
+        latest = [] if counted is None else self._store.starts(name, job_id, counted)
+        return first + [job for job in latest if job.job_id != first[0].job_id]
 
     def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
         dataset, now = self._config.datasets.get(spec.job.dataset), self._now()

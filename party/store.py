@@ -167,6 +167,16 @@ class Store:
         """Of the jobs that were started on a dataset so many, the last ones, first the first."""
         return self._earlier("ORDER BY started DESC, job_id DESC LIMIT ?", dataset, without, number)[::-1]
 
+    def starts(self, dataset: str, without: bytes, number: int) -> list[Earlier]:
+        """As `latest`, with nothing but when each was started, which an index knows: for rules that count."""
+        with self._lock, translated(self._path):
+            rows = self._connection.execute(
+                "SELECT job_id, started FROM jobs WHERE dataset = ? AND started IS NOT NULL AND job_id != ? "
+                "ORDER BY started DESC, job_id DESC LIMIT ?",
+                (dataset, without, number),
+            ).fetchall()
+        return [Earlier(job_id, started, (), "", "") for job_id, started in reversed(rows)]
+
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""
         which = "AND data_digest IS NOT NULL ORDER BY started DESC, job_id DESC LIMIT 1"

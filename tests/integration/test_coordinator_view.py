@@ -101,6 +101,7 @@ class Tap:
 ANSWERS: dict[str, type[Message]] = {
     "Describe": control.SignedDescription,
     "Propose": control.Decision,
+    "Queue": control.Place,
     "Start": control.Started,
     "Watch": control.JobEvent,
     "Result": control.ResultPart,

@@ -140,6 +140,10 @@ def test_history_is_of_started_jobs_on_the_dataset_alone_and_in_order(path: Path
     assert store.first("baskets", b"") == earlier[:1]
     assert store.first("baskets", earlier[0].job_id) == earlier[1:]
     assert store.latest("baskets", b"", 1) == earlier[1:]
+    assert [(job.job_id, job.started) for job in store.starts("baskets", b"", 9)] == [
+        (job.job_id, job.started) for job in earlier
+    ]
+    assert [job.job_id for job in store.starts("baskets", earlier[1].job_id, 1)] == [earlier[0].job_id]
     assert store.latest("baskets", earlier[1].job_id, 1) == earlier[:1]
     assert store.last_counted("baskets", b"") == earlier[1:]
     assert store.last_counted("baskets", earlier[1].job_id) == []
@@ -376,6 +380,7 @@ CALLS: dict[str, Callable[[Store, Ledger], object]] = {
     "open": lambda store, _: store.within([APPROVED, AWAITING_APPROVAL, RUNNING, RELEASING]),
     "first": lambda store, _: store.first("baskets", NEW),
     "latest": lambda store, _: store.latest("baskets", NEW, 5),
+    "starts": lambda store, _: store.starts("baskets", NEW, 5),
     "counted": lambda store, _: store.last_counted("baskets", NEW),
     "approved": lambda store, _: store.last_approved("analyst", "baskets", before=9e9),
     "add": lambda store, _: store.add(record(job_id=NEW)),
