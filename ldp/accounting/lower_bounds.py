@@ -156,7 +156,7 @@ def _(oracle: SubsetSelection) -> Kinds:
 
 @kinds_of.register
 def _(oracle: HadamardResponse) -> Kinds:
-    if oracle.blocks != 1 or oracle.domain.size < 4:
+    if not oracle.one_block or oracle.domain.size < 4:
         raise ConfigurationError("the kinds of Hadamard response are known here for one block and four values or more")
     ratio = math.exp(oracle.exact_epsilon)
     return Kinds(ratio / (ratio + 1) / 2, 1 / (ratio + 1) / 2, 1 / 4)

@@ -41,7 +41,7 @@ class HadamardResponse(FrequencyOracle):
     Args:
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
-        blocks: B, a power of two; by default the one with the least variance of a rare value.
+        blocks: B, a power of two; by default the one with the least mean variance of the values, if all are as frequent.
     """
 
     name: ClassVar[str] = "hr"
@@ -52,15 +52,15 @@ class HadamardResponse(FrequencyOracle):
         if blocks is None:
             most = int(math.log2(min(math.exp(self.epsilon), self.domain.size)))
             choices = [_Shape(self.domain.size, 1 << power, grown) for power in range(most + 1)]
-            self._shape = min(choices, key=lambda shape: shape.balanced_variance)
+            self._shape = min(choices, key=lambda shape: shape.even_variance)
         else:
             self._shape = _Shape(self.domain.size, blocks, grown)
         self.blocks = blocks
         order = np.argsort(Randomness.from_seed(_PUBLIC_ORDER).uint64(self.domain.size), kind="stable")
         spread = np.arange(self.domain.size) if self._shape.blocks == 1 else order
-        # A block's first row is all +1, so its values start at row 1.
-        self._block = spread // (self._shape.block - 1)
-        self._row = spread % (self._shape.block - 1) + 1
+        # Blocks are filled evenly. A block's first row is all +1, so its values start at row 1.
+        self._block = spread % self._shape.blocks
+        self._row = spread // self._shape.blocks + 1
 
     @property
     def exact_epsilon(self) -> float:
@@ -201,7 +201,7 @@ class _Shape:
     def __init__(self, d: int, blocks: int, grown: Fraction) -> None:
         if blocks < 1 or blocks & (blocks - 1) or blocks > d:
             raise ConfigurationError(f"the number of blocks is a power of two, at most the {d} values, not {blocks}")
-        self.blocks = blocks
+        self.values, self.blocks = d, blocks
         self.block = 1 << (-(-d // blocks)).bit_length()
         self.size, self.half = blocks * self.block, self.block // 2
         self.held = Dyadic.floor(self.half * grown / (self.half * grown + self.size - self.half), PRECISE_BITS)
@@ -210,7 +210,12 @@ class _Shape:
         self.excess = self.half * (self.inside - self.outside)
 
     @property
-    def balanced_variance(self) -> Fraction:
-        """Of a rare value, per user, if users are spread evenly over the blocks."""
+    def even_variance(self) -> Fraction:
+        """The mean of all values' variances, per user, but for their own part, if users have all values equally often.
+
+        Blocks have ⌊d/B⌋ or ⌈d/B⌉ values, and a value's users meet those of its own block.
+        """
+        least, more = divmod(self.values, self.blocks)
+        met = Fraction(more * (least + 1) ** 2 + (self.blocks - more) * least**2, self.values**2)
         near, far = self.half * (self.inside + self.outside), 2 * self.half * self.outside
-        return (near + (self.blocks - 1) * far) / self.blocks / self.excess**2
+        return (met * near + (1 - met) * far) / self.excess**2

@@ -7,6 +7,8 @@
 Under all three a report supports its user's value with probability p, and another value with q over the draw of the
 functions. But all users share the functions: values that collide under one of them do so for all its users, which adds
 Σ_{x ≠ v} c_x² / (K(m − 1)) to the variance with K functions to m buckets. It grows with n², so K must grow with n.
+For amplification by shuffling, too, the functions are fixed and known to all: nothing is averaged over them, and the
+blankets are those of two values that no function sends to one bucket. Where some do, the guarantee is only better.
 Source: Cormode, Maddock and Maple, "Frequency Estimation under Local Differential Privacy", PVLDB 14(11), 2021 (FLH);
 Apple Differential Privacy Team, "Learning with Privacy at Scale", 2017 (CMS, HCMS: algebra turns their estimators into
 this form).
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
-from ldp.blanket import Atom, Blanket
+from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.dyadic import PRECISE_BITS, Dyadic, bits_for
@@ -31,7 +33,7 @@ from ldp.hashing import HashFamily
 from ldp.mechanism import Channel, Tally, some
 from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
-from ldp.oracles.local_hashing import best_buckets, hashed_blanket
+from ldp.oracles.local_hashing import best_buckets
 from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
 from ldp.sampling import Bits, coin_flips
@@ -188,8 +190,8 @@ class FastLocalHashing(Sketch):
         return found
 
     def blanket(self) -> Blanket:
-        """That of local hashing."""
-        return hashed_blanket(self._bucket)
+        """That of direct encoding over the buckets: two values may meet under none of the functions."""
+        return self._bucket.blanket()
 
 
 class CountMeanSketch(Sketch):
@@ -248,19 +250,8 @@ class CountMeanSketch(Sketch):
         return bits_at(reports.fields[1], self.buckets_of(reports, values))
 
     def blanket(self) -> Blanket:
-        """All bits flipped as zeros are; two values differ under a function unless it sends both to one bucket."""
-        p, q = self.p, 1 - self.p
-        weight, apart = q / p, 1 - Fraction(1, self.buckets)
-        likely = p / q
-        return Blanket(
-            weight,
-            (
-                Atom(apart * p * q, likely, weight),
-                Atom(apart * p * q, weight, likely),
-                Atom(apart * q * q + (1 - apart) * q, likely, likely),
-                Atom(apart * p * p + (1 - apart) * p, weight, weight),
-            ),
-        )
+        """All bits flipped as zeros are, as in unary encoding: two values may meet under none of the functions."""
+        return Blanket.independent((1 - self.p) / self.p, self.p / (1 - self.p))
 
 
 class HadamardCountMeanSketch(Sketch):
@@ -338,15 +329,5 @@ class HadamardCountMeanSketch(Sketch):
         return found
 
     def blanket(self) -> Blanket:
-        """A uniform sign; two values agree on half of the coefficients, and on all under a function that joins them."""
-        kept, flipped = 2 * self.p, 2 * (1 - self.p)
-        agree = Fraction(1, 2) + Fraction(1, 2 * self.buckets)
-        return Blanket(
-            flipped,
-            (
-                Atom((1 - agree) / 2, kept, flipped),
-                Atom((1 - agree) / 2, flipped, kept),
-                Atom(agree / 2, kept, kept),
-                Atom(agree / 2, flipped, flipped),
-            ),
-        )
+        """A uniform sign; two values that meet under none of the functions agree on half of the coefficients."""
+        return Blanket.independent(2 * (1 - self.p), 2 * self.p)
