@@ -41,7 +41,7 @@ class HadamardResponse(FrequencyOracle):
     Args:
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
-        blocks: B, a power of two; by default the one with the least mean variance of the values, if all are as frequent.
+        blocks: B, a power of two; by default that with the least mean variance where all values are equally frequent.
     """
 
     name: ClassVar[str] = "hr"
