@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from mining.lattice import SetKeys, Sets, find, prefix_bounds
 from mining.limits import EnumerationLimit
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -45,16 +46,36 @@ def join(frequent: Sets, limit: int | None = None) -> Candidates:
     Raises:
         EnumerationLimit: There are more candidates than `limit`.
     """
-    width = frequent.shape[1]
+    ends = np.repeat(*_prefix_classes(frequent))
+    partners = ends - np.arange(len(frequent)) - 1
+    if limit is not None and partners.sum() > limit:  # perhaps too many: they are counted before any is kept
+        total = 0
+        for left, _ in _pruned(frequent, partners):
+            total += len(left)
+            if total > limit:
+                raise EnumerationLimit(limit)
+    found = list(_pruned(frequent, partners))
+    left = np.concatenate([left for left, _ in found]) if found else np.empty(0, np.int64)
+    right = np.concatenate([right for _, right in found]) if found else np.empty(0, np.int64)
+    return Candidates(_joined(frequent, left, right), left, right)
+
+
+def _prefix_classes(frequent: Sets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each run of itemsets that share all but the last item ends, and how long it is."""
+    bounds = prefix_bounds(frequent, frequent.shape[1] - 1)
+    return bounds[1:], np.diff(bounds)
+
+
+def _pruned(frequent: Sets, partners: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The positions of both parents of all candidates in their order, a chunk at a time.
+
+    Args:
+        frequent: Shape (m, k).
+        partners: Of each, how many behind it share all but the last item.
+    """
     keys = SetKeys(frequent)
     known = keys.of(frequent)
-    bounds = prefix_bounds(frequent, width - 1)
-    ends = np.repeat(bounds[1:], np.diff(bounds))
-    partners = ends - np.arange(len(frequent)) - 1
     done = np.cumsum(partners)
-    lefts: list[NDArray[np.int64]] = []
-    rights: list[NDArray[np.int64]] = []
-    total = 0
     begin = 0
     while begin < len(frequent):
         before = int(done[begin - 1]) if begin else 0
@@ -64,16 +85,9 @@ def join(frequent: Sets, limit: int | None = None) -> Candidates:
         shift = np.arange(begin, end) + 1 - (done[begin:end] - repeats - before)
         right = np.repeat(shift, repeats) + np.arange(len(left))
         begin = end
-        if width > 1 and len(left):
+        if frequent.shape[1] > 1 and len(left):
             left, right = _prune(frequent, left, right, keys, known)
-        total += len(left)
-        if limit is not None and total > limit:
-            raise EnumerationLimit(limit)
-        lefts.append(left)
-        rights.append(right)
-    left = np.concatenate(lefts) if lefts else np.empty(0, np.int64)
-    right = np.concatenate(rights) if rights else np.empty(0, np.int64)
-    return Candidates(_joined(frequent, left, right), left, right)
+        yield left, right
 
 
 def _joined(frequent: Sets, left: NDArray[np.int64], right: NDArray[np.int64]) -> Sets:

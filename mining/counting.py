@@ -76,7 +76,8 @@ class SupportCounter:
         if self._counted is None:
             self.advance(pairs_at(np.flatnonzero(mask), self._transactions.n_items))
         else:
-            kept = self._counted.select(mask)
+            kept = self._counted if mask.all() else self._counted.select(mask)
+            self._counted = None  # nobody holds what was dropped while the next candidates are made
             self.advance(kept.sets, kept.left)
         return self._frequent
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from decimal import Decimal
+from itertools import combinations
 
+import numpy as np
 import pytest
 
 from link.errors import ConfigurationError
+from mining.candidates import join
 from mining.itemsets import Itemsets
 from mining.miner import EnumerationLimit, frequent_itemsets
 from mining.rules import association_rules
@@ -57,3 +61,16 @@ def test_rules_need_all_subsets():
     pairs_only = Itemsets(("a", "b"), frequent_itemsets(Transactions.from_rows([["a", "b"]]), 1).levels[1:], 1)
     with pytest.raises(ConfigurationError, match="subsets"):
         association_rules(pairs_only, Decimal("0.5"))
+
+
+def test_too_many_candidates_are_counted_and_not_kept():
+    """A row of 30 items at min_support = 1: two million itemsets of seven items have almost six million candidates."""
+    frequent = np.fromiter((i for found in combinations(range(30), 7) for i in found), np.int32).reshape(-1, 7)
+    tracemalloc.start()
+    try:
+        with pytest.raises(EnumerationLimit):
+            join(frequent, 5_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 << 20
