@@ -168,6 +168,12 @@ class Hashes(_Part):
         default=None, pattern=_HEX_DIGEST, description="Null where the input was no file, or is not to be told."
     )
     hierarchies: dict[str, str] = Field(default={}, description="By column.")
+    labels: str | None = Field(
+        default=None,
+        pattern=_HEX_DIGEST,
+        description="Of labels.json, which tells the original values of each label and is not for publication; null "
+        "where cells tell by themselves what they stand for.",
+    )
     configuration: str | None = Field(default=None, pattern=_HEX_DIGEST)
 
 

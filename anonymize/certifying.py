@@ -1,6 +1,7 @@
 """Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that tells what holds of them.
 
-Of condensed records there is `moments.json` too, which is not for publication.
+Of condensed records there is `moments.json` too, and `labels.json` where hierarchies have labels of their own: what
+these two tell is not for publication.
 """
 
 from __future__ import annotations
@@ -29,14 +30,22 @@ from anonymize.certificate import (
 )
 from anonymize.claims import claims_of
 from anonymize.columns import text_of
-from anonymize.evidence import groups_of, moments_of, replacement_of, scales_of, sensitive_counts, suppression_of
+from anonymize.evidence import (
+    groups_of,
+    labels_of,
+    moments_of,
+    replacement_of,
+    scales_of,
+    sensitive_counts,
+    suppression_of,
+)
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
 from anonymize.release import Release, plain
 from anonymize.risk.coverage import NO_HIERARCHIES
 from anonymize.tables import Table
 from anonymize.utility.summary import summary
-from anonymize.verifier import CERTIFICATE, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
+from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
 from link.version import software_version
 
 
@@ -88,8 +97,14 @@ def publish_folder(
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
+    for name in (MOMENTS, LABELS):
+        (place / name).unlink(missing_ok=True)  # an earlier release's
+    labels = None if table is None else labels_of(release, table, hierarchies)
+    if labels is not None:
+        labels.write(place / LABELS)
     hashes = Hashes(
         release=write_release(place, release.table),
+        labels=None if labels is None else sha256_of(place / LABELS),
         input=None if sources.input is None else sha256_of(sources.input),
         hierarchies={name: sha256_of(path) for name, path in sources.hierarchies.items()},
         configuration=None if sources.configuration is None else sha256_of(sources.configuration),

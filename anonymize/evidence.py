@@ -15,6 +15,7 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
 from anonymize.release import Release
 from anonymize.tables import Table
+from anonymize.verification.labels import Labels
 from anonymize.verification.losses import generalisation_loss
 from anonymize.verification.moments import GroupMoments
 from anonymize.verification.rows import text_table
@@ -98,6 +99,40 @@ def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level:
         total=len(hierarchy.leaves) if labels and hierarchy else column.size if Members in kinds else None,
         labels=labels,
     )
+
+
+def labels_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarchy]) -> Labels | None:
+    """What the published labels stand for, which is not for publication; None where all cells tell that themselves.
+
+    Args:
+        release: What an algorithm returned.
+        table: Its input.
+        hierarchies: Those that the release was generalised by.
+    """
+    if release.classes is None:
+        return None
+    cells = text_table(release.table.select(list(table.roles.quasi_identifiers)))
+    found: dict[str, dict[str, list[str]]] = {}
+    for column in table.quasi_identifiers:
+        hierarchy = hierarchies.get(column.name)
+        if hierarchy is None:
+            continue
+        shown = {cell for cell in cells.column(column.name).unique().to_pylist() if not _tells_itself(cell, column)}
+        levels = range(1, hierarchy.height + 1) if release.node is None else [release.node[column.name]]
+        values: dict[str, list[str]] = {}
+        for level in levels if shown else ():
+            labels = hierarchy.labels[level]
+            for value, code in zip(column.texts, hierarchy.codes(column, level).tolist(), strict=True):
+                if level > 0 and labels[code] in shown:
+                    values.setdefault(labels[code], []).append(value)
+        if values:
+            found[column.name] = values
+    return Labels(salt=Randomness.from_os().bytes(16).hex(), columns=found) if found else None
+
+
+def _tells_itself(cell: str, column: Column) -> bool:
+    """Whether a cell needs no explanation; a value that is one may be the label of others as well."""
+    return cell == SUPPRESSED or (column.kind in ("numeric", "date") and isinstance(parse(cell), Interval))
 
 
 def moments_of(release: Release) -> GroupMoments | None:

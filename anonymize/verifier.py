@@ -10,7 +10,7 @@ replaced only the original shows what holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -21,15 +21,18 @@ from anonymize.certificate import Certificate, sha256_of
 from anonymize.verification.classes import equivalence_classes
 from anonymize.verification.condensed import condensed
 from anonymize.verification.findings import Finding, Verification
-from anonymize.verification.original import with_counts
+from anonymize.verification.labels import Labels
+from anonymize.verification.original import unchanged, with_counts
 from anonymize.verification.replaced import replaced
 from anonymize.verification.rows import equal_columns, read_csv, read_parquet, text_table
+from anonymize.verification.standing import LabelledValues
 from link.errors import InputDataError
 
 CERTIFICATE: Final = "certificate.json"
 RELEASE_CSV: Final = "release.csv"
 RELEASE_PARQUET: Final = "release.parquet"
 MOMENTS: Final = "moments.json"
+LABELS: Final = "labels.json"
 
 
 def verify(folder: Path | str, original: Path | str | None = None, separator: str = ",") -> Verification:
@@ -82,9 +85,28 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
         yield Finding("equivalence classes", "none", "no equivalence classes: k says nothing of published rows", True)
         yield _explained(certificate)
         yield from condensed(certificate, text, folder / MOMENTS)
+        paired = certificate.replacement is not None and certificate.replacement.omitted is not None
+        if source is not None and certificate.groups is None and not paired:
+            yield from unchanged(certificate, text, source)
         yield from replaced(certificate, text, source)
-    else:
-        yield from equivalence_classes(certificate, text, source)
+        return
+    labels = None
+    if source is not None and certificate.hashes.labels is not None:
+        labels = yield from _labels(certificate.hashes.labels, folder / LABELS)
+    yield from equivalence_classes(certificate, text, source, labels)
+
+
+def _labels(claimed: str, path: Path) -> Generator[Finding, None, LabelledValues | None]:
+    """What the labels of a release stand for; None where the file is not there."""
+    if not path.exists():
+        return None
+    found = sha256_of(path)
+    yield Finding(f"SHA-256 of {path.name}", claimed, found, found == claimed)
+    try:
+        return Labels.read(path).columns
+    except InputDataError as error:
+        yield Finding("labels", "a readable file", error.message, False)
+        return None
 
 
 def _explained(certificate: Certificate) -> Finding:

@@ -14,22 +14,26 @@ from anonymize.verification.findings import Finding
 from anonymize.verification.losses import metrics
 from anonymize.verification.original import truthfulness
 from anonymize.verification.rows import SUPPRESSED, EquivalenceClass, classes_of, key_of
+from anonymize.verification.standing import LabelledValues
 
 
-def equivalence_classes(certificate: Certificate, text: pa.Table, source: pa.Table | None) -> Iterator[Finding]:
+def equivalence_classes(
+    certificate: Certificate, text: pa.Table, source: pa.Table | None, labels: LabelledValues | None
+) -> Iterator[Finding]:
     """Checks a release with classes.
 
     Args:
         certificate: What is claimed.
         text: The published rows.
         source: The original as text; None where the verifier does not have it.
+        labels: What labels stand for; None where that is not told.
     """
     quasi = [name for name, column in certificate.columns.items() if column.role == "quasi_identifiers"]
     kinds = {name: column.kind for name, column in certificate.columns.items() if column.role == "sensitive"}
-    shown = text
+    shown, hidden = text, None
     if certificate.suppression == "blank" and certificate.suppressed:
         blanked = pc.and_(_all_equal(text, quasi, SUPPRESSED), _all_equal(text, list(kinds), ""))
-        shown = text.filter(pc.invert(blanked))
+        shown, hidden = text.filter(pc.invert(blanked)), text.filter(blanked)
         found = text.num_rows - shown.num_rows
         yield Finding("blanked rows", str(certificate.suppressed), str(found), found == certificate.suppressed)
     classes = classes_of(shown, quasi, kinds)
@@ -46,7 +50,7 @@ def equivalence_classes(certificate: Certificate, text: pa.Table, source: pa.Tab
     yield from _no_more_than_the_input(certificate, classes)
     yield from metrics(certificate, text, counted)
     if source is not None:
-        yield from truthfulness(certificate, shown, source)
+        yield from truthfulness(certificate, shown, hidden, source, labels)
 
 
 def _no_more_than_the_input(certificate: Certificate, classes: Sequence[EquivalenceClass]) -> Iterator[Finding]:

@@ -76,7 +76,8 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
-        texts = [None if v is None else str(int(v)) if v.is_integer() else repr(v) for v in column.to_pylist()]
+        known = (None if v is None or v != v else v for v in column.to_pylist())  # no number is a missing cell
+        texts = [None if v is None else str(int(v)) if v.is_integer() else repr(v) for v in known]
         column = pa.chunked_array([pa.array(texts, pa.string())])
     if pa.types.is_timestamp(column.type):
         column = pa.chunked_array([pa.array([v and v.isoformat() for v in column.to_pylist()], pa.string())])

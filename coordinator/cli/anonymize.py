@@ -62,7 +62,7 @@ def run(
 
 
 def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
-    from anonymize.verifier import MOMENTS
+    from anonymize.verifier import LABELS, MOMENTS
     from coordinator.cli.console import note
     from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import load
@@ -78,6 +78,8 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
     note(f"written to {out}; report.html shows figures of the original and is not for publication")
     if (out / MOMENTS).exists():
         note(f"{MOMENTS} is not for publication either: records can be worked out from the sums of few")
+    if (out / LABELS).exists():
+        note(f"{LABELS} is not for publication either: it tells which values occur; verify --original reads it")
 
 
 def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation: Path, *, as_json: bool) -> None:

@@ -8,13 +8,13 @@ from typing import Final
 from anonymize.certificate import Certificate
 from anonymize.certifying import Sources, publish_folder
 from anonymize.release import Release
-from anonymize.verifier import CERTIFICATE, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
+from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.spec import parameters
 from jobs.folder import write_whole
 
 REPORT: Final = "report.html"
-FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT, MOMENTS})
+FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT, MOMENTS, LABELS})
 
 
 def holds_earlier(folder: Path) -> bool:
@@ -24,7 +24,9 @@ def holds_earlier(folder: Path) -> bool:
 
 
 def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
-    """Writes `release.csv`, `release.parquet`, `certificate.json` and `report.html`; of condensation `moments.json`.
+    """Writes `release.csv`, `release.parquet`, `certificate.json`, `report.html`; where needed the two private files.
+
+    These are `moments.json` of condensation, and `labels.json` where labels need an explanation.
 
     Returns:
         The certificate.

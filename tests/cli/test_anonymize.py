@@ -114,9 +114,11 @@ def test_generalising_algorithms_release_classes_of_k(
     ran = comine("anonymize", "run", configure(algorithm, more=more), "--out", "out")
     assert ran.code == 0, ran.err
     found, told = rows(tmp_path / "out/release.csv"), certificate(tmp_path / "out")
+    private = [] if told["hashes"]["labels"] is None else ["labels.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        *("certificate.json", "release.csv", "release.parquet", "report.html")
+        *("certificate.json", *private, "release.csv", "release.parquet", "report.html")
     ]
+    assert bool(private) == ("labels.json" in ran.err)
     assert list(found[0]) == [name for name in HEADER if name != "id"]
     assert told["algorithm"] == algorithm
     assert (told["rows"], told["published"]) == (120, len(found))
