@@ -25,7 +25,14 @@ Node = Annotated[
     str | None, typer.Option("--node", metavar="PARTY", help="Have it made at this party's node, of its dataset.")
 ]
 FederationFile = Annotated[
-    Path, typer.Option("--federation", metavar="FEDERATION_TOML", help="The federation.", show_default=True)
+    Path,
+    typer.Option(
+        "--federation",
+        envvar="COMINE_FEDERATION",
+        metavar="FEDERATION_TOML",
+        help="The federation.",
+        show_default=True,
+    ),
 ]
 HERE = Path("federation.toml")
 

@@ -87,4 +87,4 @@ def verify(
     if not document.good:
         note(f"{len(document.findings)} findings")
         raise typer.Exit(ProtocolViolation.exit_code)
-    note("nothing was found")
+    note("all that was compared agrees")

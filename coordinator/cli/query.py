@@ -23,7 +23,14 @@ def query(
     ] = None,
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Of which dataset.")] = None,
     federation: Annotated[
-        Path, typer.Option("--federation", metavar="FEDERATION_TOML", help="The federation.", show_default=True)
+        Path,
+        typer.Option(
+            "--federation",
+            envvar="COMINE_FEDERATION",
+            metavar="FEDERATION_TOML",
+            help="The federation.",
+            show_default=True,
+        ),
     ] = Path("federation.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -657,3 +657,21 @@ def test_adult_gives_the_node_of_arx(
     assert (found["classes"], found["suppressed"], round(found["metrics"]["gcp"], 4)) == told
     ran = comine("anonymize", "verify", "out", "--original", folder / "adult.csv", "--separator", ";")
     assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    "command", [("query",), ("anonymize", "datasets", "--node", "north"), ("anonymize", "run", "a.toml", "--out", "o")]
+)
+def test_the_federation_may_be_named_by_the_environment(
+    comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COMINE_FEDERATION", str(tmp_path / "elsewhere.toml"))
+    if "run" in command:
+        (tmp_path / "a.toml").write_text(
+            '[anonymize]\nsource = "patients"\nquasi_identifiers = ["age"]\nalgorithm = "mondrian"\n'
+            "[anonymize.model]\nk = 2\n"
+        )
+        command = (*command, "--node", "north")
+    ran = comine(*command)
+    assert ran.code == 10
+    assert "elsewhere.toml does not exist" in ran.err

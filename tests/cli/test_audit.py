@@ -73,7 +73,7 @@ def test_all_good(comine: Comine, world: World):
     files = [world.folder / f"{party}.toml" for party in PARTIES]
     ran = comine("audit", "verify", *files, world.folder / "result")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err.endswith("nothing was found\n")
+    assert ran.err.endswith("all that was compared agrees\n")
     ran = comine("audit", "verify", *map(world.log, PARTIES), "--ca", world.folder / "ca.crt", "--json")
     assert ran.code == 0
     contents = json.loads(ran.out)
