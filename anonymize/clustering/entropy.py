@@ -18,7 +18,7 @@ def level_entropy(counts: ArrayLike, weights: ArrayLike, base: float = 2.0) -> F
     Args:
         counts: Shape (…, levels), records of each level in each class; each class has one at least.
         weights: Shape (levels,), of each level.
-        base: Of the logarithm. It scales the entropy, and so its weight in an index that adds other terms; 2 unless said.
+        base: Of the logarithm. It scales the entropy, and so shifts its weight in an index with other terms.
 
     Returns:
         Shape (…).
