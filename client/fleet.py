@@ -2,7 +2,8 @@
 
 All clients of a fleet are in the hands of whoever runs it, who sees their values and secrets; the service does not.
 What a fleet knows is in memory only: a process that is started again begins new clients, with new pseudonyms, unless
-they are known by ids (`Fleet.of`). Kept answers and ledgers end with the process in any case.
+they are known by ids (`Fleet.of`), whose coins are the same in every process. Which answers were charged, ledgers and
+budgets end with the process in any case.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from client.budget import Budget
 from client.connection import IN_FLIGHT, Connection
 from client.description import Description, Round, outruns
+from client.fleet_coins import Clients, FleetCoins, digests
 from client.fleet_ledger import FleetLedger, unit_of
 from client.fleet_memo import FleetMemo, keeps_answers
 from client.fleet_sliding import FleetSliding
@@ -27,7 +29,7 @@ from client.joining import first_steps
 from client.labels import domain_of, fetched
 from client.outcome import reason
 from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES, pseudonyms
-from crypto.primitives.randomness import Randomness
+from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.domain import Domain
 from ldp.mechanism import Mechanism
 from ldp.reports import Reports
@@ -40,9 +42,6 @@ _STATUSES: Final = 256  # that fit a byte
 _TAKEN: Final = (COUNTED, DUPLICATE, LATE, EARLY)  # or counted apart from those that are refused
 _UNKNOWN: Final = -1  # before a client joins
 _KEPT_PERIODS: Final = 16  # of which it is remembered who has reported; they only go on
-
-Clients = NDArray[np.int64]
-"""Numbers of clients, shape (n,), none twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +99,10 @@ class Fleet:
         if clients < 1:
             raise ConfigurationError("a fleet has one client at least")
         self.clients = clients
-        self._rng = Randomness.from_os() if seed is None else Randomness.from_seed(seed).derive("fleet of clients")
-        secrets = self._rng.derive("secrets").bytes(SECRET_BYTES * clients)
+        rng = Randomness.from_os() if seed is None else Randomness.from_seed(seed).derive("fleet of clients")
+        secrets = rng.derive("secrets").bytes(SECRET_BYTES * clients)
         self._secrets = np.frombuffer(secrets, np.uint8).reshape(clients, SECRET_BYTES)
-        self._gateway: GatewaySecret | None = None
+        self._coins = FleetCoins(rng.derive("coins").bytes(KEY_BYTES), self._secrets)
         self._budget, self._clock, self._latest = budget, clock, 0.0
         self._spent = (
             None if budget is None else FleetLedger(clients, budget.span_s, budget.epsilon, unit_of(budget.epsilon))
@@ -129,8 +128,9 @@ class Fleet:
     ) -> Self:
         """The clients of a gateway that it knows by ids: in every process, an id has the same pseudonyms.
 
-        Where the same values of the same clients are reported again in a round, in batches of the same size, the very
-        same reports are sent; but by a mechanism that keeps answers they are drawn anew.
+        Where a client's value is reported again in a round, the very same report is sent, in whatever batch and by
+        whichever process. Another value of the client in the round gives another report, of which the node counts the
+        first; but who sees both learns up to twice ε.
 
         Args:
             ids: Of clients 0 … n − 1, none twice.
@@ -142,7 +142,8 @@ class Fleet:
             InputDataError: An id comes twice.
         """
         fleet = cls(len(ids), budget=budget, clock=clock)
-        fleet._secrets, fleet._gateway = gateway.clients(ids), gateway
+        fleet._secrets = gateway.clients(ids)
+        fleet._coins = FleetCoins(gateway.secret, fleet._secrets)
         return fleet
 
     def report(
@@ -222,12 +223,9 @@ class Fleet:
     def _batches(self, task: _Task, clients: Clients, values: NDArray[Any], size: int) -> Iterator[ReportBatch]:
         """Perturbs batch by batch, each when there is room for it on the way."""
         size = min(size, max(1, MAX_BATCH_BYTES // (task.mechanism.report_bytes + PSEUDONYM_BYTES)))
-        # Kept answers are drawn whenever a value is new, so their coins follow from no one call.
-        keeps = task.memo is not None
-        rng = None if keeps else self._coins("reports", task.found, task.asked.number, clients, values, size)
         for start in range(0, len(clients), size):
             those = clients[start : start + size]
-            reports, charged = self._perturbed(task, those, values[start : start + size], rng)
+            reports, charged = self._perturbed(task, those, values[start : start + size])
             charge = task.charge
             if task.found.ledger is not None:
                 self._steps[task.found.id].spend(charged, charge)
@@ -242,19 +240,17 @@ class Fleet:
                 reports=reports.to_bytes(),
             )
 
-    def _perturbed(
-        self, task: _Task, clients: Clients, values: NDArray[Any], rng: Randomness | None
-    ) -> tuple[Reports, Clients]:
+    def _perturbed(self, task: _Task, clients: Clients, values: NDArray[Any]) -> tuple[Reports, Clients]:
         """The reports of some clients, and those of them who spend something by it."""
         mechanism, memo = task.mechanism, task.memo
         if memo is None:
-            assert rng is not None
-            return mechanism.privatise(values, rng), clients
+            terms = ("reports", task.found.id, task.asked.number, mechanism.fingerprint)
+            return mechanism.privatise(values, self._coins.streams(clients, *terms, about=digests(values))), clients
         keys = memo.keys(clients, values)
         if task.sliding is not None:
             keys = task.sliding.turn(task.asked.step, clients, keys, self._within_budget(task, clients))
         new = clients[memo.is_new(keys)]
-        fields = zip(memo.report(keys), mechanism.layout, strict=True)
+        fields = zip(memo.report(keys, task.asked.number), mechanism.layout, strict=True)
         return Reports(mechanism.fingerprint, tuple(np.asarray(each, part.dtype) for each, part in fields)), new
 
     def _send(
@@ -287,15 +283,6 @@ class Fleet:
         refused = int(counts.sum()) - counted - duplicate - late - early
         return FleetDelivery(None, counted, duplicate, late, early, refused, sentences=tuple(sentences))
 
-    def _coins(
-        self, purpose: str, found: Description, number: int, clients: Clients, values: ArrayLike = (), size: int = 0
-    ) -> Randomness:
-        """The fleet's own, or of clients that are known by ids those that follow from what is to be drawn."""
-        if self._gateway is None:
-            return self._rng
-        what = repr((np.asarray(values).tolist(), size)).encode()
-        return self._gateway.coins(purpose, found.id, number, self._secrets[clients].tobytes(), what)
-
     # -- who takes part -----------------------------------------------------------------------------------------------
     def _now(self) -> float:
         """Never back, so that budgets are not forgotten."""
@@ -326,7 +313,7 @@ class Fleet:
     def _selected(self, found: Description, asked: Round) -> NDArray[np.bool_]:
         """Which clients take part in the round, drawn once for a period, whatever their values are."""
         key = (found.id, asked.period)
-        rng = self._coins("part", found, asked.period, np.arange(self.clients))
+        rng = self._coins.streams(self._coins.everybody, "part", found.id, asked.period)
         if found.search is not None:
             if key not in self._drawn:
                 self._drawn[key] = found.search.assign(self.clients, rng)
@@ -343,7 +330,7 @@ class Fleet:
             return np.ones(len(clients), dtype=np.bool_)
         first = self._first.setdefault(found.id, np.full(self.clients, _UNKNOWN))
         new = clients[first[clients] == _UNKNOWN]
-        rng = self._coins("joining", found, asked.step, new)
+        rng = self._coins.streams(new, "joining", found.id, asked.step)
         first[new] = first_steps(asked.step, found.protected, len(new), rng)
         return np.asarray(first[clients] <= asked.step)
 
@@ -377,7 +364,7 @@ class Fleet:
             return None
         key = (found.id, mechanism.fingerprint)
         if key not in self._memos:
-            self._memos[key] = FleetMemo(mechanism, self.clients, self._rng)
+            self._memos[key] = FleetMemo(mechanism, self._coins, found.id)
         return self._memos[key]
 
     def _slides(self, found: Description, memo: FleetMemo | None) -> FleetSliding | None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from client.fleet_coins import FleetCoins, digests
 from crypto.primitives.randomness import Randomness
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Mechanism
@@ -60,6 +61,10 @@ class _RapporAnswers:
                 self._texts.append(text)
         return np.fromiter(map(self._numbers.__getitem__, texts), np.int64, len(texts))
 
+    def named(self, keys: NDArray[np.int64]) -> NDArray[Any]:
+        """The texts of keys, which are numbered in the order in which they came."""
+        return np.array([self._texts[key] for key in keys.tolist()], dtype=object)
+
     def answers(self, keys: NDArray[np.int64], traits: NDArray[Any], rng: Randomness) -> NDArray[Any]:
         texts = [self._texts[key] for key in keys.tolist()]
         return self._mechanism.permanent(self._mechanism.filters.rows(texts, traits), rng)
@@ -69,24 +74,24 @@ class _RapporAnswers:
 
 
 class FleetMemo:
-    """What the clients of a fleet keep for one mechanism.
+    """What the clients of a fleet keep for one mechanism: nothing but which answers are charged already.
+
+    An answer follows from its client's coins, and is the same whenever it is computed, by whichever process.
 
     Args:
         mechanism: One that keeps answers.
-        clients: How many.
-        rng: The source of randomness.
+        coins: The clients'.
+        collection: The id of the collection.
     """
 
-    def __init__(self, mechanism: Mechanism[Any], clients: int, rng: Randomness) -> None:
+    def __init__(self, mechanism: Mechanism[Any], coins: FleetCoins, collection: bytes) -> None:
         self._mechanism: Answering = (
             _RapporAnswers(mechanism) if isinstance(mechanism, Rappor) else _memoised(mechanism)
         )
-        self._rng = rng
-        self._traits = self._mechanism.traits(clients, rng)
+        self._coins, self._terms = coins, (collection, mechanism.fingerprint)
+        everybody = coins.everybody
+        self._traits = self._mechanism.traits(len(everybody), coins.streams(everybody, "traits", *self._terms))
         self._known = np.zeros(0, dtype=np.int64)  # client and key in one number, ascending
-        self._rows = np.zeros(0, dtype=np.int64)  # and in which row the answer is
-        self._answers: NDArray[Any] | None = None
-        self._size = 0
 
     @property
     def charge(self) -> Fraction:
@@ -102,33 +107,25 @@ class FleetMemo:
         return clients * _KEYS + self._mechanism.keys(values, self._traits[clients])
 
     def is_new(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the keys have no answer yet."""
+        """Which of the keys have no answer that is charged yet."""
         if not self._known.size:
             return np.ones(len(keys), dtype=np.bool_)
         places = np.minimum(np.searchsorted(self._known, keys), self._known.size - 1)
         return np.asarray(self._known[places] != keys)
 
-    def report(self, keys: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """The fields of one report for each key, none twice; answers that are missing are drawn and kept."""
-        clients = keys // _KEYS
-        self._add(keys[self.is_new(keys)])
-        assert self._answers is not None
-        rows = self._rows[np.searchsorted(self._known, keys)]
-        return self._mechanism.respond(self._answers[rows], self._traits[clients], self._rng)
+    def report(self, keys: NDArray[np.int64], number: int) -> tuple[NDArray[Any], ...]:
+        """The fields of one report for each key, none twice, in a round; their answers are charged from now on."""
+        clients, about = keys // _KEYS, self._about(keys)
+        answers = self._mechanism.answers(
+            keys % _KEYS, self._traits[clients], self._coins.streams(clients, "answers", *self._terms, about=about)
+        )
+        self._known = np.union1d(self._known, keys)
+        again = self._coins.streams(clients, "responses", *self._terms, number, about=about)
+        return self._mechanism.respond(answers, self._traits[clients], again)
 
-    def _add(self, keys: NDArray[np.int64]) -> None:
-        keys = np.sort(keys)
-        drawn = self._mechanism.answers(keys % _KEYS, self._traits[keys // _KEYS], self._rng)
-        rows = np.arange(self._size, self._size + len(keys))
-        self._size += len(keys)
-        if self._answers is None or len(self._answers) < self._size:
-            grown = np.zeros((max(2 * self._size, 1), *drawn.shape[1:]), dtype=drawn.dtype)
-            if self._answers is not None:
-                grown[: len(self._answers)] = self._answers
-            self._answers = grown
-        self._answers[rows] = drawn
-        places = np.searchsorted(self._known, keys)
-        self._known, self._rows = np.insert(self._known, places, keys), np.insert(self._rows, places, rows)
+    def _about(self, keys: NDArray[np.int64]) -> NDArray[np.uint8]:
+        own = keys % _KEYS
+        return digests(self._mechanism.named(own) if isinstance(self._mechanism, _RapporAnswers) else own)
 
 
 def _memoised(mechanism: Mechanism[Any]) -> MemoisedMechanism[Any]:

@@ -1,7 +1,8 @@
 """What a gateway that knows its clients by ids keeps of them: one secret, from which those of all clients follow.
 
 A client's secret is HMAC-SHA-256(gateway's secret, id). So a client has the same pseudonym in a period whichever
-process of the gateway reports for it, and is counted once.
+process of the gateway reports for it, and is counted once; and its coins are the same (`client.fleet_coins`), so a
+value that is reported again is the same bits.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
 
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.pseudonym import SECRET_BYTES
-from crypto.primitives.hashing import derive_key, encode_labels
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError, InputDataError, ResourceError
 
@@ -77,15 +76,3 @@ class GatewaySecret:
             raise InputDataError(f"the client {twice[:_SHOWN]!r} comes twice; each reports one value")
         found = b"".join(hmac.digest(self.secret, each.encode(), "sha256") for each in ids)
         return np.frombuffer(found, np.uint8).reshape(len(ids), SECRET_BYTES)
-
-    def coins(self, purpose: str, collection: bytes, number: int, *given: bytes) -> Randomness:
-        """Coins that are the same in every process for the same arguments, and independent for any others.
-
-        Args:
-            purpose: What they are for.
-            collection: Its id.
-            number: Of a round, period or step.
-            given: All that the use of the coins depends on, so that none is ever used for something else, too.
-        """
-        named = sha256(encode_labels(purpose, collection, number, *given)).digest()
-        return Randomness.from_key(derive_key(self.secret, "coins of a gateway", named))

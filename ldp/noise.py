@@ -82,25 +82,26 @@ class TruncatedGeometric:
         return means[0], means[1], square - means[0] ** 2
 
     def outputs(self, data: NDArray[np.bool_], rng: Randomness) -> Values:
-        """Data plus noise, cut to the range; the data's shape."""
-        flat = data.ravel()
-        result = np.empty(flat.size, dtype=np.int16)
-        for start in range(0, flat.size, _CHUNK):
-            part = flat[start : start + _CHUNK]
-            noisy = self._draw(part.size, rng)
+        """Data plus noise, cut to the range; the data's shape, (n, d)."""
+        n, d = data.shape
+        result = np.empty((n, d), dtype=np.int16)
+        step = max(1, _CHUNK // d)
+        for start in range(0, n, step):
+            part = data[start : start + step]
+            noisy = self._draw(len(part), d, rng.rows(np.arange(start, start + len(part))))
             noisy += part
-            np.clip(noisy, 1 - self.reach, self.reach, out=result[start : start + _CHUNK])
-        return result.reshape(data.shape)
+            np.clip(noisy, 1 - self.reach, self.reach, out=result[start : start + step])
+        return result
 
-    def _draw(self, size: int, rng: Randomness) -> Values:
+    def _draw(self, n: int, d: int, rng: Randomness) -> Values:
         """Noise: the first 16 bits of a 64-bit word mostly decide; the other 48 are drawn where they do not."""
-        words = rng.uint64(-(-size // 4)).view(np.uint16)[:size]
+        words = rng.uint64(n * -(-d // 4)).reshape(n, -(-d // 4)).view(np.uint16)[:, :d].reshape(-1)
         noise = self._guide[words]
         open_still = np.flatnonzero(noise == self._undecided)
-        low = rng.uint64(open_still.size) >> np.uint64(16)
+        low = rng.rows(open_still // d).uint64(open_still.size) >> np.uint64(16)
         whole = words[open_still].astype(np.uint64) << np.uint64(48) | low
         noise[open_still] = np.searchsorted(self._bounds, whole, side="right") - self.reach
-        return noise
+        return noise.reshape(n, d)
 
     @property
     def _undecided(self) -> np.int16:

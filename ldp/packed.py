@@ -25,8 +25,9 @@ def row_bytes(d: int) -> int:
 
 def coin_rows(probability: Dyadic, n: int, d: int, rng: Randomness) -> Rows:
     """Rows of d independent bits, each 1 with exactly the given probability."""
-    size = n * row_bytes(d)
-    rows = coin_words(probability, -(-size // 8), rng).view(np.uint8)[:size].reshape(n, row_bytes(d))
+    # A row has words of its own, also where it does not fill the last one.
+    words = coin_words(probability, n, -(-d // 64), rng)
+    rows = np.ascontiguousarray(words.view(np.uint8)[:, : row_bytes(d)])
     if d % 8:
         rows[:, -1] &= (1 << d % 8) - 1
     return rows

@@ -27,25 +27,33 @@ def coin_flips(probability: Dyadic, size: int, rng: Randomness) -> Bits:
     return flips
 
 
-def coin_words(probability: Dyadic, size: int, rng: Randomness) -> Words:
-    """Words of independent bits, each 1 with exactly the given probability; shape (size,).
+def coin_words(probability: Dyadic, n: int, width: int, rng: Randomness) -> Words:
+    """Rows of words of independent bits, each 1 with exactly the given probability.
 
     Each of 64 lanes compares a uniform number with the probability, both in binary from the highest bit on; a lane is
     decided at the first bit in which they differ, after two bits on average, and the slowest of 64 lanes after 7.3
     (Knuth and Yao, 1976, for one lane). How many words are drawn depends on randomness alone.
 
+    Args:
+        probability: Of a one.
+        n: Rows.
+        width: Words of a row.
+        rng: What is drawn for a row, and how much, depends on that row's own draws alone.
+
     Returns:
-        Shape (size,).
+        Shape (n, width).
     """
     if probability.numerator == 1 << probability.bits:
-        return np.full(size, _ALL)
-    result = np.zeros(size, dtype=np.uint64)
-    for start in range(0, size, _CHUNK):
-        _flip_lanes(result[start : start + _CHUNK], probability, rng)
+        return np.full((n, width), _ALL)
+    result = np.zeros((n, width), dtype=np.uint64)
+    step = max(1, _CHUNK // max(1, width))
+    for start in range(0, n, step):
+        part = result[start : start + step]
+        _flip_lanes(part.reshape(-1), width, probability, rng.rows(np.arange(start, start + len(part))))
     return result
 
 
-def _flip_lanes(ones: Words, probability: Dyadic, rng: Randomness) -> None:
+def _flip_lanes(ones: Words, width: int, probability: Dyadic, rng: Randomness) -> None:
     undecided = np.full(len(ones), _ALL)
     digits = [probability.numerator >> place & 1 for place in reversed(range(probability.bits))]
     while digits and digits[-1] == 0:
@@ -57,12 +65,10 @@ def _flip_lanes(ones: Words, probability: Dyadic, rng: Randomness) -> None:
     for digit in digits[_DENSE_ROUNDS:]:
         if not late.size:
             return
-        undecided = _compare(late_ones, undecided, digit, rng)
+        undecided = _compare(late_ones, undecided, digit, rng.rows(late // width))
+        ones[late] = late_ones
         open_still = undecided != 0
-        if np.count_nonzero(open_still) * 2 < late.size:
-            ones[late] = late_ones
-            late, late_ones, undecided = late[open_still], late_ones[open_still], undecided[open_still]
-    ones[late] = late_ones
+        late, late_ones, undecided = late[open_still], late_ones[open_still], undecided[open_still]
 
 
 def _compare(ones: Words, undecided: Words, digit: int, rng: Randomness) -> Words:

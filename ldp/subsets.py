@@ -36,7 +36,7 @@ def resize(rows: Rows, sizes: NDArray[np.int64], d: int, rng: Randomness) -> Non
     place = np.flatnonzero(missing)
     missing = missing[place]
     while place.size:
-        drawn = rng.integers(d, place.size).astype(np.int64)
+        drawn = rng.rows(place).integers(d, place.size).astype(np.int64)
         byte, mask = drawn >> 3, (1 << (drawn & 7)).astype(np.uint8)
         before = rows[place, byte]
         grows = missing > 0
@@ -68,4 +68,4 @@ def around(others: NDArray[np.int64], codes: Codes) -> NDArray[np.int64]:
 def put_own_value(lists: NDArray[Any], codes: Codes, held: Bits, rng: Randomness) -> None:
     """Replaces a uniformly chosen member by the row's own value where `held` says so, in place."""
     rows = np.flatnonzero(held)
-    lists[rows, rng.integers(lists.shape[1], rows.size).astype(np.int64)] = codes[rows]
+    lists[rows, rng.rows(rows).integers(lists.shape[1], rows.size).astype(np.int64)] = codes[rows]

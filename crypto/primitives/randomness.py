@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import os
 import secrets
-from typing import Final, Never
+from typing import Any, Final, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,14 @@ class Randomness:
             ordered = keys[order]
             if not bool(np.any(ordered[1:] == ordered[:-1])):
                 return order.astype(np.int64, copy=False)
+
+    def rows(self, which: NDArray[Any]) -> Randomness:  # noqa: ARG002 (`RowStreams` needs it)
+        """What to draw from for some rows of a batch: this stream, which is the same for all.
+
+        Mechanisms that perturb batches draw for part of their rows by it, so that each row may have a stream of its own
+        (`crypto.primitives.row_streams`).
+        """
+        return self
 
     def _check(self) -> None:
         if self._forks != _forks:

@@ -103,7 +103,7 @@ class BitFlip(MemoisedMechanism[Estimate], FrequencyOracle):
         rows = coin_rows(self._right.complement, len(keys), self._s, rng)
         own = np.flatnonzero(keys < self._s)
         mine = rows[own]
-        set_bits(mine, keys[own], coin_flips(self._right, own.size, rng))
+        set_bits(mine, keys[own], coin_flips(self._right, own.size, rng.rows(own)))
         rows[own] = mine
         return rows
 

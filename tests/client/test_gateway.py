@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from client.fleet import Fleet
 from client.gateway import GatewaySecret
 from client.pseudonym import pseudonym
+from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
-from ldp.registry import oracle
+from ldp.longitudinal.bit_flip import BitFlip
+from ldp.longitudinal.one_bit_mean import OneBitMean
+from ldp.mechanism import Mechanism
+from ldp.rappor.mechanism import Rappor
+from ldp.registry import ORACLES, oracle
 from link.errors import ConfigurationError, InputDataError, ResourceError
 from link.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
@@ -59,19 +66,56 @@ def test_in_another_order_or_with_other_values_clients_are_counted_once() -> Non
     assert node.statuses == {COUNTED: 500, DUPLICATE: 300}
 
 
-def test_no_coin_is_used_for_two_reports() -> None:
-    """Where a call breaks off, another batch size is taken, or others report, all coins are new ones."""
+COLLECTED: list[tuple[Mechanism[Any], Any]] = [
+    *((oracle(name, Domain(4, LABELS), 1.0), VALUES) for name in ORACLES),
+    (BitFlip(Domain(4, LABELS), 1.0, sampled=3), VALUES),
+    (OneBitMean(1.0, 0.0, 1.0, intervals=3), np.arange(500) / 500),
+    (Rappor(0.5, 0.3, 0.7, bits=32, hashes=2, cohorts=4), VALUES),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "values"), COLLECTED, ids=[each.name for each, _ in COLLECTED])
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_a_value_is_reported_by_the_same_bits_in_every_batch(
+    mechanism: Mechanism[Any], values: Any, data: st.DataObject
+) -> None:
+    """Other batch sizes, orders, subsets, values of others, calls that break off: k runs tell no more than one."""
+    kept = homepages(mechanism)
+    node = Node(kept)
+    fleet(node).report(Direct(node), "homepages", values)
+    first = {name: report for _, name, report in kept.received}
+    for _ in range(3):
+        kept.received.clear()
+        some = Randomness.from_seed(data.draw(st.integers(0, 1 << 30))).permutation(500)
+        some = some[: data.draw(st.integers(2, 500))]
+        shown, broken = values[some].copy(), data.draw(st.booleans())
+        changed = data.draw(st.integers(0, len(some) - 1))
+        shown[changed] = values[0] if values[some[changed]] != values[0] else values[-1]
+        clients = fleet(node, [IDS[each] for each in some])
+        size = data.draw(st.integers(1, 600))
+        if broken:
+            with pytest.raises(ConnectionBroken):
+                clients.report(Direct(node, [True]), "homepages", shown, batch=size)
+        clients.report(Direct(node), "homepages", shown, batch=size)
+        clients.deliver(Direct(node))
+        names = [pseudonym(hmac.digest(SECRET.secret, IDS[each].encode(), "sha256"), kept.id, 0) for each in some]
+        own = names[changed]
+        assert {name for _, name, _ in kept.received} == set(names)
+        assert all(report == first[name] for _, name, report in kept.received if name != own)
+
+
+def test_another_value_has_independent_coins() -> None:
+    """A report with the same coins for another value would tell both; 500 functions of 64 bits differ."""
     kept = homepages(MECHANISM)
     node = Node(kept)
-    clients = fleet(node)
-    with pytest.raises(ConnectionBroken):
-        clients.report(Direct(node, [True]), "homepages", VALUES, batch=100)
-    clients.report(Direct(node), "homepages", VALUES, batch=100)
-    fleet(node).report(Direct(node), "homepages", VALUES, batch=99)
-    fleet(node, IDS[1:]).report(Direct(node), "homepages", VALUES[1:], batch=100)
-    seeds = [MECHANISM.read(data).fields[0].tobytes() for _, _, data in kept.received]
-    # 1,499 functions of 64 bits at least: two are equal by chance with less than 10^-12
-    assert len(seeds) == len(set(seeds)) == 500 + 500 + 499
+    for values in (VALUES, VALUES[::-1]):
+        fleet(node).report(Direct(node), "homepages", values)
+    seeds: dict[bytes, set[bytes]] = {}
+    for _, name, data in kept.received:
+        seeds.setdefault(name, set()).add(MECHANISM.read(data).fields[0].tobytes())
+    same = VALUES[::-1] == VALUES
+    assert sorted(map(len, seeds.values())) == sorted(np.where(same, 1, 2).tolist())
 
 
 @pytest.mark.parametrize("method", ["lpu", "lbu"])

@@ -16,6 +16,7 @@ from client.budget import Budget
 from client.description import Description, Span
 from client.drawing import Turn, drawn
 from client.fleet import Fleet
+from client.fleet_coins import FleetCoins
 from client.fleet_memo import FleetMemo
 from client.fleet_sliding import FleetSliding
 from client.outcome import Standing, Status
@@ -243,7 +244,7 @@ def test_damaged_answers_are_not_drawn_anew() -> None:
 def test_a_fleet_waits_as_devices_do(w: int, answers: int, moves: list[tuple[int, list[int]]]) -> None:
     """Of every client the fleet reports the value that a memo of its own would."""
     epsilon, clients, step = answers * PRICE, np.arange(3), 0
-    memo = FleetMemo(KEEPS, 3, Randomness.from_seed(1))
+    memo = FleetMemo(KEEPS, FleetCoins(bytes(32), np.arange(96, dtype=np.uint8).reshape(3, 32)), b"collection")
     fleet = FleetSliding(3, memo, Span(w, epsilon))
     single = [SlidingMemo.drawn(KEEPS, w, epsilon, Randomness.from_seed(each)) for each in range(3)]
     for ahead, values in moves:
@@ -252,7 +253,7 @@ def test_a_fleet_waits_as_devices_do(w: int, answers: int, moves: list[tuple[int
         keys, anew = memo.keys(clients, np.array(labels, dtype=object)), np.ones(3, dtype=np.bool_)
         assert fleet.may_report(step, clients, keys, anew).all()
         told = fleet.turn(step, clients, keys, anew)
-        memo.report(told)
+        memo.report(told, step)
         for each, label in zip(single, labels, strict=True):
             each.report(step, label)
         assert (told % (1 << 32)).tolist() == [LABELS.index(str(each.reported)) for each in single]

@@ -40,7 +40,7 @@ def test_no_place_tells_more_than_half_the_budget(epsilon: float) -> None:
 def test_noise_is_drawn_from_its_law(epsilon: float) -> None:
     noise, n = TruncatedGeometric(exp_below(epsilon)), 200_000
     for x in (0, 1):
-        drawn = noise.outputs(np.full(n, bool(x)), Randomness.from_seed(x))
+        drawn = noise.outputs(np.full((1, n), bool(x)), Randomness.from_seed(x))[0]
         expected = np.array([float(p) for p in noise.outcome(x).values()]) * n
         observed = np.bincount(drawn + noise.reach - 1, minlength=len(expected))
         assert chi_square_p(observed, expected) > ERROR
