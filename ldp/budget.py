@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Final
 
 from link.errors import ConfigurationError
@@ -29,7 +30,7 @@ def check_epsilon(epsilon: float) -> float:
     Raises:
         ConfigurationError: It is no number, or outside 0.001 … 16.
     """
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | Real) or not math.isfinite(epsilon):
         raise ConfigurationError(f"the privacy budget epsilon must be a finite number, not {epsilon!r}")
     if not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise ConfigurationError(

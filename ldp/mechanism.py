@@ -19,7 +19,7 @@ from ldp.blanket import Blanket
 from ldp.budget import check_epsilon
 from ldp.domain import Domain
 from ldp.reports import FINGERPRINT_BYTES, Field, Reports
-from link.errors import InputDataError, ResourceError
+from link.errors import ConfigurationError, InputDataError, ResourceError
 
 _MOST_BYTES: Final = 1 << 32
 
@@ -68,8 +68,14 @@ class Mechanism(ABC, Generic[E]):
 
         Raises:
             InputDataError: A value is outside the domain.
+            ConfigurationError: The source of randomness is none of this project's.
             ResourceError: The reports would take more than 4 GiB at once.
         """
+        if rng is not None and not isinstance(rng, Randomness):
+            raise ConfigurationError(
+                f"reports are drawn from a crypto.primitives.randomness.Randomness, not from a {type(rng).__name__}; "
+                "leave it out, or in simulations take Randomness.from_seed"
+            )
         number = len(values) if isinstance(values, Sized) else 0
         if number * self.report_bytes > _MOST_BYTES:
             raise ResourceError(

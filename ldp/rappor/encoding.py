@@ -46,6 +46,11 @@ class BloomFilters:
     google: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("bits", "hashes", "cohorts"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ConfigurationError(f"RAPPOR's {name} are a whole number, not {value!r}")
+            object.__setattr__(self, name, int(value))
         most = GOOGLE_BITS if self.google else _MOST_BITS
         if not 2 <= self.bits <= most:
             raise ConfigurationError(f"a Bloom filter has between 2 and {most:,} bits here, not {self.bits}")

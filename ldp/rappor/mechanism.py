@@ -88,8 +88,9 @@ class Rappor(Mechanism[BloomCounts]):
         cohorts: int = 64,
         google: bool = False,
     ) -> None:
-        self.bits, self.hashes, self.cohorts, self.google = bits, hashes, cohorts, google
         self.filters = BloomFilters(bits, hashes, cohorts, google)
+        self.bits, self.hashes, self.cohorts = self.filters.bits, self.filters.hashes, self.filters.cohorts
+        self.google = google
         if not all(math.isfinite(each) for each in (f, p, q)) or not (0 < f < 1 and 0 <= p < q <= 1):
             raise ConfigurationError(f"RAPPOR needs 0 < f < 1 and 0 ≤ p < q ≤ 1, not f = {f}, p = {p}, q = {q}")
         self.f = _in_steps(Fraction(f), google)
