@@ -110,12 +110,29 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
     except UnicodeDecodeError as error:
         raise InputDataError(f"{path} is no text in UTF-8; convert it.") from error
     except (pa.ArrowInvalid, csv.Error) as error:
+        ragged = _ragged(content, separator)
+        if ragged is not None:
+            line, width = ragged
+            raise InputDataError(
+                f"{path} is not proper CSV at line {line}: every line must have the {width} cells of the first one."
+            ) from error
         # What Arrow says ends in the line itself, which would flood the sentence.
         reason = str(error).splitlines()[0].partition("columns, got ")
         raise InputDataError(
             f"{path} is not proper CSV: {reason[0]}{reason[1]}{reason[2].partition(':')[0]}."
         ) from error
     return as_arrow(table)
+
+
+def _ragged(content: bytes, separator: str) -> tuple[int, int] | None:
+    """The line of the first row with more or fewer cells than the header, and the header's cells."""
+    try:
+        reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=""), delimiter=separator)
+        rows = ((reader.line_num, len(row)) for row in reader if row)
+        _, width = next(rows)
+        return next(((line, width) for line, cells in rows if cells != width), None)
+    except (csv.Error, UnicodeDecodeError, StopIteration):
+        return None
 
 
 def read_parquet(path: Path) -> pa.Table:

@@ -121,7 +121,9 @@ def plain_number(number: Decimal) -> int | float:
 
 
 def _tagged(value: object) -> object:
-    """A bare text is the path of a file, and so is a table that names one."""
+    """A bare text is the builder without parameters or the path of a file; a table that names a file is one, too."""
+    if value == "flat":
+        return {"builder": "flat"}
     if isinstance(value, str):
         return {"builder": "file", "file": value}
     if isinstance(value, dict) and "builder" not in value and "file" in value:

@@ -254,6 +254,11 @@ def _built(entry: Any, column: Column) -> Hierarchy:
                 )
             return builders.bins(entry.bounds(), entry.groups, name=name)
         case OrderEntry():
+            if not column.is_ordered:  # by code point, [apr, dec] would hold neither may nor june
+                raise ConfigurationError(
+                    f'The hierarchy of column "{name}" is built of runs in order, but its values are {column.kind}, '
+                    "which have none; declare it ordinal with its order, numeric or date, or give another builder."
+                )
             return builders.order(column.domain, entry.groups, name=name)
         case PrefixEntry():
             return builders.prefix(column.texts, entry.masked, name=name)

@@ -30,7 +30,7 @@ def test_csv_is_text_byte_for_byte(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
-        (b"a,b\n1,2\n3\n", "not proper CSV.*Expected 2 columns, got 1"),
+        (b"a,b\n1,2\n3\n", "not proper CSV at line 3: every line must have the 2 cells"),
         (b'a,b\n1,"2\n3,4\n', "never closed"),
         (b"a,b\n\xff,2\n", "no text in UTF-8|UTF8"),
         (b"\xff,b\n1,2\n", "no text in UTF-8"),
@@ -114,3 +114,10 @@ def test_a_password_is_never_repeated() -> None:
     with pytest.raises(ConfigurationError, match=r"needs DuckDB's postgres extension|cannot be opened") as caught:
         read_sql("postgres://user:hunter2@127.0.0.1:1/db", "SELECT 1")
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "line"), [("a,b\n1,2\n\n3\n", 4), ("a,b\n1,2,3\n", 2), ('a,b\n"x\ny",2\n1,2,3\n', 4)])
+def test_a_ragged_row_is_named_by_its_line(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InputDataError, match=f"not proper CSV at line {line}: every line must have the 2 cells"):
+        read_csv(tmp_path / "a.csv")

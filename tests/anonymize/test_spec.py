@@ -225,3 +225,27 @@ def test_a_member_of_two_groups_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigurationError, match='puts "1" under "a" and under "b"'):
         load(tmp_path / "a.toml")
+
+
+def test_runs_in_order_are_not_built_of_text_without_one(tmp_path: Path) -> None:
+    """Sorted by code point, months would be published as [apr, dec]."""
+    (tmp_path / "a.csv").write_text("month\njan\napr\ndec\nmay\n")
+    text = (
+        '[anonymize]\nsource = "a.csv"\nquasi_identifiers = ["month"]\n[anonymize.model]\nk = 2\n'
+        '[anonymize.hierarchies]\nmonth = { builder = "order", groups = [2] }\n'
+    )
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match="runs in order, but its values are tree"):
+        load(tmp_path / "a.toml")
+    told = '[anonymize.columns]\nmonth = { kind = "ordinal", order = ["jan", "apr", "may", "dec"] }\n'
+    (tmp_path / "a.toml").write_text(text + told)
+    assert load(tmp_path / "a.toml").hierarchies["month"].labels[1] == ("[jan, apr]", "[may, dec]")
+
+
+def test_flat_is_a_builder_and_no_path(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("marital\nwed\nfree\n")
+    (tmp_path / "a.toml").write_text(
+        '[anonymize]\nsource = "a.csv"\nquasi_identifiers = ["marital"]\n[anonymize.model]\nk = 2\n'
+        '[anonymize.hierarchies]\nmarital = "flat"\n'
+    )
+    assert load(tmp_path / "a.toml").hierarchies["marital"].height == 1
