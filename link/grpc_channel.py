@@ -8,19 +8,31 @@ import grpc
 
 from link.identity import Identity
 
-# Far above MAX_ENVELOPE_BYTES, so that who gets an envelope that is too long can read it, and name its sender. What is
+# Above MAX_ENVELOPE_BYTES, so that who gets an envelope that is too long can read it, and name its sender. What is
 # longer than this is cut off by gRPC, which bounds the memory that a caller can take: the accepting end then sees a
 # stream that breaks and no more, and the calling end gets RESOURCE_EXHAUSTED.
-_MAX_MESSAGE_BYTES: Final = 16 << 20
+MAX_MESSAGE_BYTES: Final = 8 << 20
+
+# What a caller may send on a stream of which nobody reads. It is fixed: what gRPC measures and adapts by itself grows
+# to megabytes, for every stream of whoever sends much. A message that is read gets the room that it needs besides.
+WINDOW_BYTES: Final = 64 << 10
 
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
 )
-SERVER_OPTIONS: Final = (*OPTIONS, ("grpc.http2.min_ping_interval_without_data_ms", 10_000), ("grpc.so_reuseport", 0))
+SERVER_OPTIONS: Final = (
+    *OPTIONS,
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.so_reuseport", 0),
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
+    ("grpc.server.max_pending_requests", 500),  # that the node has not looked at; above, calls are refused unseen
+    ("grpc.server.max_pending_requests_hard_limit", 1000),
+)
 _CHANNEL_OPTIONS: Final = (
     *OPTIONS,
     ("grpc.enable_http_proxy", 0),

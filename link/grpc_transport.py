@@ -31,6 +31,8 @@ FIRST_BACKOFF_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 GRACE_S: Final = 5.0  # how long a stream may be earlier than the job it belongs to
 MAX_EARLY_STREAMS: Final = 64  # per peer
+MAX_FIRST: Final = 1  # first messages per peer that are read at once; each may be as long as gRPC takes in
+MAX_FIRST_BYTES: Final = 1024  # it names a job and a number
 MAX_FINISHED: Final = 4096  # peers of ended jobs that are remembered
 
 
@@ -50,6 +52,7 @@ class NodeLink:
         self._jobs: dict[bytes, GrpcTransport] = {}
         self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
         self._early: dict[str, int] = {}
+        self._firsts: dict[str, asyncio.Semaphore] = {}
         self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -141,12 +144,21 @@ class NodeLink:
         return resume.job_id not in self._jobs and resume.received > 0 and resume.received == done
 
     async def _first(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> Envelope:
-        with contextlib.suppress(TimeoutError, ComineError):
-            async with asyncio.timeout(GRACE_S):
-                message = await context.read()
-            if message is not grpc.aio.EOF and (first := parse(message, peer)).HasField("resume"):
-                return first
+        # Read in a frame of its own, which is over before the error of an abort can keep the message alive.
+        if (first := await self._read_first(context, peer)) is not None:
+            return first
         return await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a stream begins with its job")
+
+    async def _read_first(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> Envelope | None:
+        turn = self._firsts.setdefault(peer, asyncio.Semaphore(MAX_FIRST))
+        with contextlib.suppress(TimeoutError):
+            async with turn, asyncio.timeout(GRACE_S):
+                message = await context.read()
+            if message is not grpc.aio.EOF and len(message) <= MAX_FIRST_BYTES:
+                with contextlib.suppress(ComineError):
+                    first = parse(message, peer)
+                    return first if first.HasField("resume") else None
+        return None
 
     async def _opened(self, job_id: bytes, peer: str) -> GrpcTransport | None:
         """The job's transport, or None if it is not opened soon."""

@@ -6,9 +6,10 @@ Inside the node an error is an exception. Outside it is a gRPC status with a pub
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any, Final, NamedTuple
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -20,6 +21,7 @@ from link.errors import (
     IdentityError,
     InternalError,
     JobCancelled,
+    LimitExceeded,
     MalformedMessage,
     PeerError,
     PolicyDenied,
@@ -27,38 +29,20 @@ from link.errors import (
     ResourceError,
     UsageError,
 )
+from link.grpc_channel import MAX_MESSAGE_BYTES
+from link.grpc_transport import SERVICE as LINK_SERVICE
 from link.identity import Identity, Role, check_peer, peer_of
+from party.limits import Rooms, Streams
 from party.logs import Log
+from party.methods import METHODS, Method
 
-T = TypeVar("T")
-
+# Of one member at once. Coordinators watch each of their jobs by a call.
+MAX_CALLS: Final[Mapping[Role, int]] = {"client": 64, "coordinator": 1024, "party": 256}
+HELD_BYTES: Final = 16 << 20  # of one member's single requests
+REQUEST_S: Final = 60.0  # for one of these to arrive
 MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are limited
 
-_COORDINATORS: Final[frozenset[Role]] = frozenset({"coordinator"})
-_CLIENTS: Final[frozenset[Role]] = frozenset({"client"})
-_PARTIES: Final[frozenset[Role]] = frozenset({"party"})
 _PLURAL: Final[Mapping[Role, str]] = {"coordinator": "coordinators", "client": "clients", "party": "parties"}
-
-_CONTROL: Final = ("Describe", "Estimate", "Propose", "Queue", "Start", "Watch", "Deal", "Result", "Cancel")
-_COLLECTING: Final = ("Create", "List", "Estimate", "Watch", "Export", "Close", "Delete")
-
-ROLES: Final[Mapping[str, Mapping[str, frozenset[Role]]]] = {
-    "comine.v1.Control": dict.fromkeys(_CONTROL, _COORDINATORS),
-    "comine.v1.FrequencyEstimation": {
-        **dict.fromkeys(_COLLECTING, _COORDINATORS),
-        **dict.fromkeys(("Describe", "Domain"), _COORDINATORS | _CLIENTS),
-        "Submit": _CLIENTS,
-    },
-    "comine.v1.Shuffler": {
-        **dict.fromkeys(("Create", "Flush", "Retire"), _COORDINATORS),
-        "Describe": _COORDINATORS | _CLIENTS | _PARTIES,
-        "Submit": _CLIENTS | _PARTIES,
-        "Forward": _PARTIES,
-        "Collect": _COORDINATORS | _PARTIES,
-    },
-    "comine.v1.Anonymization": dict.fromkeys(("ListDatasets", "Query", "Anonymize"), _COORDINATORS),
-}
-"""Who may call a method, by service; what is not listed may be called by nobody."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -88,38 +72,78 @@ def coordinator_of(context: Context, me: str) -> str:
         IdentityError: The caller is no coordinator.
     """
     role, name = peer_of(context.auth_context())
-    _check_role(_COORDINATORS, role, name, me)
+    _check_role(frozenset({"coordinator"}), role, name, me)
     return name
+
+
+def _named(context: Context) -> dict[str, str]:
+    """The caller for the log, where its certificate names one."""
+    try:
+        return {"caller": peer_of(context.auth_context())[1]}
+    except IdentityError:
+        return {}
 
 
 def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> None:
     if role in allowed:
         return
-    if allowed == _COORDINATORS:
+    if allowed == {"coordinator"}:
         raise IdentityError(f"{me} takes orders from coordinators only, and {name} is a {role}", party=me)
-    who = " and ".join(_PLURAL[each] for each in sorted(allowed, reverse=True)) or "nobody"
+    who = " and ".join(_PLURAL[each] for each in sorted(allowed, reverse=True))
     raise IdentityError(f"{me} answers this to {who} only, and {name} is a {role}", party=me)
 
 
 class _Unreadable:
-    """Stands for a request that is none: who sent it, and whether they may, is known only behind the gate."""
+    """Stands for a request that is none."""
 
 
-_UNREADABLE: Final = _Unreadable()
+class _TooLong:
+    """Stands for a request that is longer than any honest one, and was not unfolded."""
 
 
-def _lenient(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    def deserialize(data: bytes) -> Any:
+class _Arrived(NamedTuple):
+    """A request as it came, or what stands for it, and its bytes; who sent it is known only behind the gate."""
+
+    request: Any
+    size: int
+
+
+def _reading(deserializer: Callable[[bytes], Any], most: int) -> Callable[[bytes], _Arrived]:
+    def read(data: bytes) -> _Arrived:
+        if len(data) > most:
+            return _Arrived(_TooLong(), most)
         try:
-            return deserializer(data)
+            return _Arrived(deserializer(data), len(data))
         except DecodeError:
-            return _UNREADABLE
+            return _Arrived(_Unreadable(), len(data))
 
-    return deserialize
+    return read
+
+
+class _Caller(NamedTuple):
+    """Who calls, as its certificate says.
+
+    Attributes:
+        role: Its role.
+        name: Its name.
+        proof: What gRPC knows of the connection, by which the certificate is checked again.
+    """
+
+    role: Role
+    name: str
+    proof: Mapping[str, Iterable[bytes]]
 
 
 class Gate(grpc.aio.ServerInterceptor):
     """Lets only callers of the right role with a good certificate in, and translates what methods raise.
+
+    Every method is served as a stream of requests and responses, which on the wire is the same as a single one. So a
+    caller is judged before gRPC reads any of its request: until then all that it can have sent is a window of the
+    stream, `link.grpc_channel.WINDOW_BYTES`. And no request reaches a method, and no response leaves it, without a
+    look at the caller's certificate: it may have been revoked while the call lasts.
+
+    What one member of the federation can have under way is bounded: its calls by `MAX_CALLS`, and the bytes of single
+    requests that are read or answered by `HELD_BYTES`; who is about to pass those waits in its own queue.
 
     Args:
         identity: This party, and whom it believes.
@@ -128,84 +152,109 @@ class Gate(grpc.aio.ServerInterceptor):
 
     def __init__(self, identity: Identity, log: Log) -> None:
         self._me, self._trust, self._log = identity.name, identity.trust, log
+        self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
+        self._held = Rooms(HELD_BYTES)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: grpc.HandlerCallDetails
     ) -> Any:
-        """Wraps the handlers of the services in `ROLES` and leaves all others as they are."""
+        """Wraps the handlers of all methods, but for `LINK_SERVICE`, which checks each message itself."""
         handler = await continuation(handler_call_details)
         service, _, call = handler_call_details.method.removeprefix("/").partition("/")
-        if handler is None or service not in ROLES:
+        if handler is None or service == LINK_SERVICE:
             return handler
-        allowed = ROLES[service].get(call, frozenset())
-        wire = {
-            "request_deserializer": _lenient(handler.request_deserializer),
-            "response_serializer": handler.response_serializer,
-        }
-        if handler.request_streaming and not handler.response_streaming:
-            unary = self._watched(call, handler.stream_unary)
-            return grpc.stream_unary_rpc_method_handler(self._unary(call, allowed, unary), **wire)
-        if handler.request_streaming:
-            stream = self._watched(call, handler.stream_stream)
-            return grpc.stream_stream_rpc_method_handler(self._stream(call, allowed, stream), **wire)
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._stream(call, allowed, handler.unary_stream), **wire)
-        return grpc.unary_unary_rpc_method_handler(self._unary(call, allowed, handler.unary_unary), **wire)
+        method = METHODS.get(service, {}).get(call)
+        if method is None:
+            return None
+        return grpc.stream_stream_rpc_method_handler(
+            self._guarded(call, method, handler),
+            request_deserializer=_reading(handler.request_deserializer, method.most),
+            response_serializer=handler.response_serializer,
+        )
 
-    def _unary(
-        self, call: str, allowed: frozenset[Role], method: Callable[..., Awaitable[Any]]
-    ) -> Callable[..., Awaitable[Any]]:
-        async def guarded(request: Any, context: Context) -> Any:
-            async with self._translated(call, context):
-                self._check_readable(call, request, self._admit(allowed, context))
-                return await method(request, context)
+    def _guarded(self, call: str, method: Method, handler: Any) -> Callable[..., AsyncIterator[Any]]:
+        async def guarded(arriving: AsyncIterator[_Arrived], context: Context) -> AsyncIterator[Any]:
+            async with self._translated(call, context), AsyncExitStack() as stack:
+                caller = self._admitted(method, context)
+                stack.enter_context(self._calls[caller.role].one(caller.name))
+                if handler.request_streaming:
+                    request = self._requests(call, method, caller, arriving)
+                else:
+                    request = await stack.enter_async_context(self._request(call, method, caller, arriving))
+                responses = self._responses(handler, request, context)
+                async with aclosing(responses):
+                    async for response in responses:
+                        check_peer(self._trust, caller.proof)
+                        yield response
 
         return guarded
 
-    def _stream(
-        self, call: str, allowed: frozenset[Role], method: Callable[..., AsyncIterator[Any]]
-    ) -> Callable[..., AsyncIterator[Any]]:
-        async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
-            async with self._translated(call, context):
-                self._check_readable(call, request, self._admit(allowed, context))
-                async for response in method(request, context):
+    def _admitted(self, method: Method, context: Context) -> _Caller:
+        """Who calls, and may."""
+        proof = context.auth_context()
+        caller = _Caller(*check_peer(self._trust, proof), proof)
+        _check_role(method.roles, caller.role, caller.name, self._me)
+        return caller
+
+    async def _requests(
+        self, call: str, method: Method, caller: _Caller, arriving: AsyncIterator[_Arrived]
+    ) -> AsyncGenerator[Any]:
+        """The requests of a stream, which ends when the certificate of its sender is revoked."""
+        async for arrived in arriving:
+            check_peer(self._trust, caller.proof)
+            yield self._checked(call, method, caller, arrived)
+
+    @asynccontextmanager
+    async def _request(
+        self, call: str, method: Method, caller: _Caller, arriving: AsyncIterator[_Arrived]
+    ) -> AsyncIterator[Any]:
+        """The request of a call that has one; it counts as held from before it is read until the call is over.
+
+        While it is read it counts as the longest that gRPC takes in: how long it is shows only when it is there.
+        """
+        async with self._held.some(f"{caller.role}/{caller.name}", MAX_MESSAGE_BYTES) as held:
+            try:
+                async with asyncio.timeout(REQUEST_S):
+                    arrived = await anext(arriving, _Arrived(_Unreadable(), 0))
+            except TimeoutError:
+                raise PeerError(
+                    f"the request for {call} of {caller.name} did not arrive at {self._me} within {REQUEST_S:g} s; "
+                    "check the network between",
+                    party=caller.name,
+                ) from None
+            held.keep(arrived.size)
+            yield self._checked(call, method, caller, arrived)
+
+    async def _responses(self, handler: Any, request: Any, context: Context) -> AsyncGenerator[Any]:
+        match handler.request_streaming, handler.response_streaming:
+            case False, False:
+                yield await handler.unary_unary(request, context)
+            case True, False:
+                yield await handler.stream_unary(request, context)
+            case streaming, _:
+                async for response in (handler.stream_stream if streaming else handler.unary_stream)(request, context):
                     yield response
 
-        return guarded
-
-    def _admit(self, allowed: frozenset[Role], context: Context) -> str:
-        """The name of a caller who may call."""
-        role, name = check_peer(self._trust, context.auth_context())
-        _check_role(allowed, role, name, self._me)
-        return name
-
-    def _check_readable(self, call: str, request: object, caller: str) -> None:
-        if request is _UNREADABLE:
-            raise MalformedMessage(f"{caller} sent {self._me} a request for {call} that cannot be read", party=caller)
-
-    def _watched(self, call: str, method: Callable[..., T]) -> Callable[..., T]:
-        """The method, of a stream of requests that ends when the certificate of its sender is revoked."""
-
-        async def admitted(messages: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
-            caller = context.auth_context()
-            async for message in messages:
-                _, name = check_peer(self._trust, caller)
-                self._check_readable(call, message, name)
-                yield message
-
-        return lambda messages, context: method(admitted(messages, context), context)
+    def _checked(self, call: str, method: Method, caller: _Caller, arrived: _Arrived) -> Any:
+        name = caller.name
+        if isinstance(arrived.request, _TooLong):
+            what = f"{name} sent {self._me} a request for {call} of more than {method.most} bytes"
+            raise LimitExceeded(what, party=name)
+        if isinstance(arrived.request, _Unreadable):
+            raise MalformedMessage(f"{name} sent {self._me} a request for {call} that cannot be read", party=name)
+        return arrived.request
 
     @asynccontextmanager
     async def _translated(self, call: str, context: Context) -> AsyncIterator[None]:
         try:
             yield
         except ComineError as error:
-            self._log.warning("call refused", call=call, error=error)
+            self._log.warning("call refused", call=call, **_named(context), error=error)
             await self._abort(context, error)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
-            self._log.error("call failed", call=call, error=error)
+            self._log.error("call failed", call=call, **_named(context), error=error)
             fault = f"{self._me} met a fault of its own; the log of {self._me} has the details"
             await self._abort(context, InternalError(fault, party=self._me))
 

@@ -20,7 +20,7 @@ from party.anonymization.runs import FOLDER, Made, Runs, Unmet
 from party.anonymization.strength import released
 from party.anonymization.worker import OUT, ROWS
 from party.config import DatasetSection
-from party.frequency.limits import Streams
+from party.limits import Streams
 from party.node_audit import NodeAudit
 from protos.v1 import anonymization_pb2 as pb
 

@@ -23,13 +23,13 @@ from party.frequency.collection import Collection, Snapshot
 from party.frequency.collections import Collections
 from party.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question, answer
 from party.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
-from party.frequency.limits import Queue, Room, Streams
 from party.frequency.policy import FrequencySection
 from party.frequency.records import COUNTERS, Counters, StoredRound
 from party.frequency.store import FILE, FrequencyStore
 from party.frequency.submission import Submissions
 from party.frequency.workers import Workers
 from party.interceptors import coordinator_of
+from party.limits import Queue, Room, Streams
 from party.logs import Log
 from party.node_audit import NodeAudit
 from protos.v1 import frequency_pb2 as pb

@@ -18,8 +18,8 @@ from link.executor import Executor
 from mining.tables import Table
 from party.anonymization.service import ReleaseService
 from party.config import DatasetSection
-from party.frequency.limits import Streams
 from party.interceptors import coordinator_of
+from party.limits import Streams
 from party.logs import Log
 from party.node_audit import NodeAudit
 from party.queries import language

@@ -28,8 +28,8 @@ from link.errors import (
 )
 from link.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
-from party.frequency.limits import Room, Streams
 from party.interceptors import coordinator_of
+from party.limits import Room, Streams
 from party.logs import Log
 from party.shuffler.forwarding import Forwarder, arrived, parts
 from party.shuffler.policy import ShufflerSection, check_route

@@ -16,7 +16,7 @@ from link.errors import PolicyDenied
 from party.config import AUDIT_LOG
 from party.frequency.access import may_read, quota_of
 from party.frequency.policy import FrequencySection, check_creation
-from party.interceptors import ROLES
+from party.methods import METHODS
 from protos.v1 import control_pb2, frequency_pb2
 from protos.v1 import frequency_pb2 as pb
 from tests.frequency.nodes import Caller, batch, running
@@ -48,7 +48,7 @@ async def called(caller: Caller, method: str) -> Any:
 def test_every_method_of_both_services_has_its_roles() -> None:
     for module in (control_pb2, frequency_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
-            assert set(ROLES[service.full_name]) == set(service.methods_by_name)
+            assert set(METHODS[service.full_name]) == set(service.methods_by_name)
 
 
 def test_a_revoked_certificate_counts_no_further_report(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from crypto.primitives.randomness import Randomness
 from jobs.collection_mechanism import mechanism_of_round
 from ldp.domain import Domain
 from link.errors import InputDataError, LimitExceeded
-from party.frequency.limits import Room, Streams
 from party.frequency.service import IN_FLIGHT, MAX_STREAMS, QUEUE_BYTES, ROOM_BYTES
 from party.frequency.submission import MAX_BATCH_BYTES
+from party.limits import Room, Streams
 from protos.v1 import frequency_pb2 as pb
 from tests.frequency.nodes import batch, running
 from tests.frequency.specs import spec_of

@@ -428,7 +428,7 @@ def test_what_was_acknowledged_is_forgotten(monkeypatch):
         ([HELLO, b"\xff\xff"], ProtocolViolation),
         ([HELLO, Envelope(acknowledge=Acknowledge(received=1))], ProtocolViolation),
         ([HELLO, _frame(body=bytes(5 << 20))], LimitExceeded),
-        ([HELLO, _frame(body=bytes(15 << 20))], LimitExceeded),
+        ([HELLO, _frame(body=bytes(7 << 20))], LimitExceeded),
     ],
     ids=["beyond", "twice", "empty", "junk", "never sent", "too long", "far too long"],
 )

@@ -17,7 +17,7 @@ from ldp.shuffling.route import Route
 from ldp.shuffling.statement import sign_statement
 from link.errors import ConfigurationError, PolicyDenied
 from party.config import PartyConfig
-from party.interceptors import ROLES
+from party.methods import METHODS
 from party.shuffler.policy import ShufflerSection, check_route
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2 import BatchStatement
@@ -295,14 +295,14 @@ async def called(caller: Caller, method: str) -> Any:
 
 
 def test_every_method_has_its_roles(tmp_path: Path) -> None:
-    assert set(ROLES["comine.v1.Shuffler"]) == set(pb.DESCRIPTOR.services_by_name["Shuffler"].methods_by_name)
+    assert set(METHODS["comine.v1.Shuffler"]) == set(pb.DESCRIPTOR.services_by_name["Shuffler"].methods_by_name)
 
     async def test() -> None:
         async with running(tmp_path) as world:
             await world.create(route_for())
             callers = {"client": world.caller("phone"), "party": world.caller("south", "party"), "coordinator": None}
             callers["coordinator"] = world.caller("other", "coordinator")
-            for method, allowed in ROLES["comine.v1.Shuffler"].items():
+            for method, (allowed, _) in METHODS["comine.v1.Shuffler"].items():
                 for role, caller in callers.items():
                     assert caller is not None
                     if role not in allowed:

@@ -1,11 +1,11 @@
-"""How many streams one certificate may have open, and how much of the node's memory it and all together may take."""
+"""How many calls one certificate may have open, and how much of the node's memory it and all together may take."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from link.errors import LimitExceeded, PeerError
 
@@ -116,3 +116,50 @@ class Room:
             self._waiting.popleft()
             self._left -= wanted
             turn.set_result(None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody has taken anything, or waits to."""
+        return self._left == self._size and not self._waiting
+
+
+class Held:
+    """What has been taken of a room.
+
+    Args:
+        room: Where.
+        size: Bytes.
+    """
+
+    def __init__(self, room: Room, size: int) -> None:
+        self._room, self._size = room, size
+
+    def keep(self, size: int) -> None:
+        """Gives back all but so many bytes."""
+        kept = min(size, self._size)
+        self._room.give(self._size - kept)
+        self._size = kept
+
+
+class Rooms:
+    """A room for each name in a certificate: who fills its own waits for itself, and nobody else does.
+
+    Args:
+        size: Bytes of one name.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._rooms: dict[str, Room] = {}
+
+    @asynccontextmanager
+    async def some(self, name: str, size: int) -> AsyncIterator[Held]:
+        """So many bytes of the name's room, once there are; given back at the end."""
+        room = self._rooms.setdefault(name, Room(self._size))
+        held = Held(room, await room.take(size))
+        try:
+            yield held
+        finally:
+            held.keep(0)
+            if room.idle:
+                self._rooms.pop(name, None)
