@@ -17,6 +17,8 @@ MAX_MESSAGE_BYTES: Final = 8 << 20
 # to megabytes, for every stream of whoever sends much. A message that is read gets the room that it needs besides.
 WINDOW_BYTES: Final = 64 << 10
 
+HANDSHAKE_S: Final = 10  # within which whoever connects has to show a certificate
+
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 20_000),
@@ -28,6 +30,7 @@ SERVER_OPTIONS: Final = (
     *OPTIONS,
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
     ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
     ("grpc.server.max_pending_requests", 500),  # that the node has not looked at; above, calls are refused unseen

@@ -32,6 +32,7 @@ from party.alignments import Alignments
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
 from party.database import locked
+from party.descriptors import take_all_descriptors
 from party.estimate import Estimates
 from party.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.frequency.service import FrequencyService
@@ -242,19 +243,21 @@ class Node:
 
 
 async def serve(path: Path) -> None:
-    """Runs the node of a `party.toml` until SIGTERM or SIGINT.
+    """Runs the node of a `party.toml` until SIGTERM, SIGINT, or SIGHUP where it is not ignored, as under `nohup`.
 
     Raises:
         ComineError: The node cannot start; the sentence says why.
     """
     return_freed_arrays()
+    take_all_descriptors()
     config = PartyConfig.load(path)
     log = open_log(config.party.name)
     logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     node = Node(config, log)
     try:
         address = await node.start()

@@ -8,6 +8,7 @@ import gc
 import io
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from jobs.result import digest, unpack
 from jobs.run import PartyRun
 from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.grpc_channel import SERVER_OPTIONS
 from link.identity import Role
 from link.trust import Trust
 from mining.reference.pooled import brute_force
@@ -617,7 +619,7 @@ def until_ready(process: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"the node did not become ready: {lines}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
     write_federation(tmp_path, DATA)
     address = Federation.load(tmp_path / "federation.toml").addresses["north"]
@@ -628,6 +630,56 @@ def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path:
         assert process.returncode == 0, err
         assert out == ""
         assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping", "stopped"]
+
+
+def test_a_node_outlives_its_terminal_where_hang_ups_are_ignored(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        process = serve(tmp_path / "north.toml")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with process:
+        until_ready(process)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        ignored = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
+        assert ignored >> (signal.SIGHUP - 1) & 1
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_a_node_may_open_as_many_descriptors_as_the_system_allows(tmp_path: Path) -> None:
+    write_federation(tmp_path, DATA)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))  # which a process that is begun inherits
+    try:
+        process = serve(tmp_path / "north.toml")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with process:
+        until_ready(process)
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_who_connects_and_shows_no_certificate_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorter = [(name, 500 if "handshake" in name else value) for name, value in SERVER_OPTIONS]
+    assert dict(SERVER_OPTIONS)["grpc.server_handshake_timeout_ms"] == 10_000
+    monkeypatch.setattr("party.server.SERVER_OPTIONS", shorter)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            host, port = nodes.addresses["north"].rsplit(":", 1)
+            idle = [await asyncio.open_connection(host, int(port)) for _ in range(50)]
+            async with asyncio.timeout(20):
+                assert [await reader.read() for reader, _ in idle] == [b""] * len(idle)  # which ends when they do
+            for _, writer in idle:
+                writer.close()
+            _, ends = await nodes.run(weekly())
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+
+    asyncio.run(test())
 
 
 def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
