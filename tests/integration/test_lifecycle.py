@@ -35,6 +35,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
     made = Organisations.create(folder, DATA)
     for name in DATA:
         file = folder / f"{name}.toml"
+        publish = (
+            '[dataset.publish]\nrows = 200\nitems = 100\n[dataset.publish.frequent]\n"0.1" = [100]\n"0.01" = [200]\n'
+        )
+        file.write_text(file.read_text().replace("[policy]", publish + "[policy]", 1))
         for size, items in SIZES.items():
             source = f"{name}-{size}.dat"
             (folder / source).write_text("".join(f"{name}{i}\n" for i in range(items)))
