@@ -75,7 +75,7 @@ async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
     if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
         check_same_rows(record, data_digest, me)
     await asyncio.to_thread(room.consent.judge.check_data, job.spec, data.n_rows, data_digest, job_id=job.id)
-    if room.consent.judge.looks_at_rows(job.spec):
+    if await asyncio.to_thread(room.consent.judge.looks_at_rows, job.spec):
         await asyncio.to_thread(room.store.note_data, job.id, data.n_rows, data_digest)
 
 

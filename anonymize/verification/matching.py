@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 Whole = NDArray[np.int64]
 _BLOCK = 1 << 24  # pairs that are looked at together
@@ -25,6 +23,9 @@ def alone(edges: tuple[Whole, Whole], published: Whole, original: Whole) -> int:
     if not len(right) or np.bincount(right, minlength=len(original)).max() <= 1:
         reach = np.bincount(left, original[right], len(published)).astype(np.int64)
         return int(np.maximum(published - reach, 0).sum())
+    from scipy.sparse import csr_array  # takes longer to load than a node, which verifies nothing beside an original
+    from scipy.sparse.csgraph import maximum_flow
+
     r, o = len(published), len(original)
     source, sink = r + o, r + o + 1
     heads = np.concatenate([np.full(r, source), left, r + np.arange(o)])

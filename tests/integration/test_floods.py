@@ -100,7 +100,7 @@ def test_a_revoked_coordinator_hears_no_more_of_a_job_that_it_watches(tmp_path: 
             assert (await watching.read()).state == control_pb2.APPROVED
             _revoke(nodes.authority, tmp_path / "pki", client.identity)
             host = nodes.nodes["north"].host
-            await host.cancel(host.find(job_id, "analyst"), "a reason for friends")
+            await host.cancel(await host.find(job_id, "analyst"), "a reason for friends")
             refusal = await refused(watching.read())
             assert refusal.code == "E201"
             assert "the certificate of analyst was revoked" in refusal.sentence

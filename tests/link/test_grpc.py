@@ -576,14 +576,15 @@ def test_the_newest_stream_counts():
             links["b"].open(TERMS.job_id, AB).attach(receiver)
             identity, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
             async with dial(identity, "b", address) as one, dial(identity, "b", address) as two:
-                first, second = one.stream_stream(EXCHANGE)(), two.stream_stream(EXCHANGE)()
-                for received, call in enumerate((first, second)):
+                calls = []
+                for received, channel in enumerate((one, two)):
+                    calls.append(call := channel.stream_stream(EXCHANGE)())
                     await call.write(HELLO.SerializeToString())
                     assert Envelope.FromString(await call.read()).resume.received == received
                     await call.write(_frame(seq=received).SerializeToString())
                     while len(receiver.frames) == received:  # noqa: ASYNC110 - its arrival is what is awaited
                         await asyncio.sleep(0.001)
-                assert await first.code() is grpc.StatusCode.ABORTED
+                assert await calls[0].code() is grpc.StatusCode.ABORTED
             assert [frame.seq for _, frame in receiver.frames] == [0, 1]
 
     run(main())

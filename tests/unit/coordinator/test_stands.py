@@ -16,7 +16,7 @@ from coordinator.store import JobFolder, Store
 from jobs.spec import JobSpec
 from jobs.standing import JobDocument, PartyStanding
 from link.authority import Authority
-from link.errors import ComineError, JobCancelled, PeerError, PolicyDenied
+from link.errors import ComineError, InputDataError, JobCancelled, PeerError, PolicyDenied
 from party.inbox_cli import deny
 from protos.v1 import control_pb2 as control
 from tests.unit.coordinator.nodes import world
@@ -133,7 +133,7 @@ def test_a_job_whose_data_a_policy_refuses_and_one_that_succeeds(
             assert all("kB, " in line for line in lines.values())
             file = tmp_path / "south.dat"
             file.write_text(file.read_text() + "item0 item1\n")
-            return await fails(nodes, store, weekly(), PolicyDenied)
+            return await fails(nodes, store, weekly(), InputDataError)  # which rule it is stays with the party
 
     assert set(states(asyncio.run(test())).values()) == {"failed"}
 
