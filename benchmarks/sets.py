@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from benchmarks.datasets import Case, available, lines
 from benchmarks.settings import Settings
 from benchmarks.table import Table
 from crypto.primitives.randomness import Randomness
-from ldp.aggregator import Aggregator
+from ldp.bias_aware import NORMAL
 from ldp.certify import spent_epsilon
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.sets.baskets import Baskets
@@ -21,15 +21,17 @@ from ldp.sets.itemset_candidates import Itemset, contained, largest_itemset
 from ldp.sets.ldp_miner import LDPMiner
 from ldp.sets.metrics import f1, ncr, variance_of_found
 from ldp.sets.padding import PaddingAndSampling, amplified
-from ldp.sets.plan import MiningPlan, MiningServer
-from ldp.sets.size_histogram import TREATMENTS, SetSizes
-from ldp.sets.svim import ItemMining, completed, padded
+from ldp.sets.plan import FoundItemset, MiningPlan, MiningServer
+from ldp.sets.svim import ItemMining
 from ldp.sets.svsm import ItemsetMining
 
 EPSILONS = (1.0, 2.0, 4.0)
 K = 32
 COPIES = 10
-SEEDS = {"SVIM": 6, "LDPMiner": 2, "treatments": 6, "SVSM": 20}
+SEEDS = {"SVIM": 6, "LDPMiner": 2, "SVSM": 20, "coverage": 6}
+COVERAGE_CASES = tuple(Case(name, Decimal(1)) for name in ("kosarak36k", "retail"))
+COVERAGE_COPIES = (1, 10)
+COVERAGE_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 
 # Measured beforehand, with simulated reports: F1, NCR and the variance of found items.
 SIMULATED = {
@@ -73,9 +75,10 @@ def run(settings: Settings) -> list[Table]:
     if available((large,)):
         baskets = _baskets(large)
         users = baskets if settings.quick else baskets[np.tile(np.arange(len(baskets)), COPIES)]
-        tables += [_items(users, settings), _treatments(users, settings)]
+        tables.append(_items(users, settings))
     if available((small,)):
         tables.append(_itemsets(_baskets(small), settings))
+    tables += [_coverage(case, settings) for case in available(COVERAGE_CASES)]
     return tables
 
 
@@ -107,32 +110,55 @@ def _items(users: Baskets, settings: Settings) -> Table:
     return table
 
 
-def _treatments(users: Baskets, settings: Settings) -> Table:
-    """What SVIM's last two phases make of the right candidates."""
+def _coverage(case: Case, settings: Settings) -> Table:
+    """How many of the 95 % intervals hold the true share, by the number of users and ε."""
+    baskets, most = _baskets(case), 1 if settings.quick else SEEDS["coverage"]
     table = Table(
-        f"Mean squared error of the {K} items' frequencies, by how SVIM's estimated sizes are treated",
-        ("ε", *TREATMENTS),
-        notes=[
-            f"the same sets, with the {2 * K} most frequent items as candidates; means of {SEEDS['treatments']} seeds"
-        ],
+        f"95 % intervals that cover, {case.data}, {baskets.size:,} items, k = {K}",
+        ("search, users, ε", "coverage", "too low", "too high", "F1", "± se", "L", "deviation"),
+        notes=[f"means of {most} seeds; too low: the whole interval lies below the truth"],
     )
-    true = _items_of(users, 2 * K)
-    candidates, found = tuple(sorted(true)), list(true)[:K]
-    for epsilon in EPSILONS:
-        settings.tell(f"treatments, ε = {epsilon:g}")
-        sizes, errors = SetSizes(users.size, epsilon, candidates), []
-        for seed in range(1 if settings.quick else SEEDS["treatments"]):
-            rng = Randomness.from_seed(seed)
-            groups = ItemMining(users.size, epsilon, K).assign(len(users), rng)
-            held = Aggregator(sizes).add(sizes.privatise(users[groups == 1], rng)).estimate()
-            for treatment in TREATMENTS:
-                last = padded(sizes.domain, epsilon, candidates, held, treatment)
-                estimate = Aggregator(last).add(last.privatise(users[groups == 2], rng)).estimate()
-                supports = completed(last, held, estimate, treatment)
-                frequencies = dict(zip(supports.itemsets, supports.frequencies.tolist(), strict=True))
-                errors.append(np.mean([(frequencies[each] - true[each]) ** 2 for each in found]))
-        table.add(f"{epsilon:g}", *np.mean(np.reshape(errors, (-1, len(TREATMENTS))), axis=0).tolist())
+    truths = {"SVIM": _items_of(baskets), "SVSM": _itemsets_of(baskets)}
+    for copies in COVERAGE_COPIES[: 1 if settings.quick else None]:
+        users = baskets[np.tile(np.arange(len(baskets)), copies)]
+        for name, epsilon in product(truths, COVERAGE_EPSILONS):
+            settings.tell(f"coverage, {case.data}, {name}, {len(users):,} users, ε = {epsilon:g}")
+            plan = ItemMining(users.size, epsilon, K) if name == "SVIM" else ItemsetMining(users.size, epsilon, K)
+            off, scores, lengths, deviations = [], [], [], []
+            for seed in range(most):
+                found, mechanism = _searched(plan, users, seed)
+                true = _shares(baskets, [each.items for each in found])
+                deviations += [each.deviation for each in found]
+                off += [(each.frequency - share) / each.deviation for each, share in zip(found, true, strict=True)]
+                scores.append(f1([each.items for each in found], truths[name]))
+                lengths.append(mechanism.length)
+            low, high = (float(np.mean(np.array(off) * side > NORMAL)) for side in (-1, 1))
+            error = float(np.std(scores, ddof=1)) / most**0.5 if most > 1 else 0.0
+            table.add(
+                f"{name}, {len(users):,}, ε = {epsilon:g}",
+                *(1 - low - high, low, high, float(np.mean(scores)), error),
+                *(float(np.mean(lengths)), float(np.mean(deviations))),
+            )
     return table
+
+
+def _searched(plan: MiningPlan, users: Baskets, seed: int) -> tuple[list[FoundItemset], PaddingAndSampling]:
+    """What a search of one seed finds, and the mechanism of its last phase."""
+    rng, server = Randomness.from_seed(seed), MiningServer(plan)
+    groups = plan.assign(len(users), rng) if plan.divides_users else None
+    while not server.finished:
+        asked = users if groups is None else users[groups == server.phase.number]
+        server.add(server.phase.mechanism.privatise(asked, rng))
+        server.advance()
+    assert isinstance(server.phase.mechanism, PaddingAndSampling)
+    return server.found(), server.phase.mechanism
+
+
+def _shares(baskets: Baskets, itemsets: list[Itemset]) -> list[float]:
+    """The true shares of users with each of some itemsets."""
+    ordered = sorted(itemsets)
+    counts = dict(zip(ordered, (contained(baskets, ordered).counts() / len(baskets)).tolist(), strict=True))
+    return [counts[each] for each in itemsets]
 
 
 def _itemsets(baskets: Baskets, settings: Settings) -> Table:
@@ -168,17 +194,11 @@ def _scored(plan: MiningPlan, users: Baskets, truth: Truth, seeds: int) -> Score
     scores, lengths = [], []
     began = time.process_time()
     for seed in range(seeds):
-        rng, server = Randomness.from_seed(seed), MiningServer(plan)
-        groups = plan.assign(len(users), rng) if plan.divides_users else None
-        while not server.finished:
-            asked = users if groups is None else users[groups == server.phase.number]
-            server.add(server.phase.mechanism.privatise(asked, rng))
-            server.advance()
-        found = {each.items: each.frequency for each in server.found()}
+        searched, mechanism = _searched(plan, users, seed)
+        found = {each.items: each.frequency for each in searched}
         variance = variance_of_found(found, truth)
         scores.append((f1(found, truth), ncr(found, list(truth)), np.nan if variance is None else variance))
-        assert isinstance(server.phase.mechanism, PaddingAndSampling)
-        lengths.append(server.phase.mechanism.length)
+        lengths.append(mechanism.length)
     spent = (time.process_time() - began) / seeds
     means = np.nanmean(scores, axis=0).tolist()
     errors = (np.std(scores, axis=0, ddof=1) / np.sqrt(seeds)).tolist() if seeds > 1 else [0.0, 0.0]

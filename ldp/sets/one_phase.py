@@ -52,14 +52,13 @@ class WholeSetMining(MiningPlan):
     def supports(self, estimates: Sequence[Estimate]) -> Supports:
         """The k best items; arguments as of `MiningPlan.supports`. Covariances between items are left out."""
         (estimate,) = estimates
-        items = tuple((item,) for item in range(self.domain.size))
         best = np.argsort(-estimate.frequencies, kind="stable")[: self.k]
         return Supports(
             self.domain,
-            tuple(items[at] for at in best.tolist()),
+            tuple((item,) for item in best.tolist()),
             estimate.frequencies[best],
             np.diag(estimate.frequency_variances[best]),
-        )
+        ).top(self.k, among=self.domain.size)
 
 
 def _mechanism(kind: WholeSet) -> type[PrivSet] | type[Wheel]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.bias_aware import selection_factor
 from ldp.budget import check_epsilon
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain, DomainLike
@@ -74,7 +75,8 @@ class FoundItemset:
         items: Their numbers, ascending.
         names: Their texts.
         frequency: The estimated share of users whose sets contain all of them; raw, so it may be negative.
-        deviation: The standard deviation of that estimate, over reports and over who was asked.
+        deviation: The standard deviation of that estimate, over reports and over who was asked, raised so that the
+            interval of ±1.96 of it covers, with 95 %, what may be lost and what choosing adds.
     """
 
     items: Itemset
@@ -91,7 +93,8 @@ class Supports:
         domain: The items.
         itemsets: The k itemsets, single items among them.
         frequencies: Shape (k,): estimated shares of the users whose sets contain them.
-        covariances: Shape (k, k): of `frequencies`.
+        covariances: Shape (k, k): of `frequencies`; variances are raised where an estimate may be biased, or was chosen
+            from many, so that ±1.96 of their roots is an interval of 95 %.
     """
 
     domain: Domain
@@ -99,14 +102,22 @@ class Supports:
     frequencies: Floats
     covariances: Floats
 
-    def top(self, k: int) -> Supports:
-        """The k with the highest frequencies, the highest first; of equal ones the first."""
+    def top(self, k: int, among: int = 0) -> Supports:
+        """The k with the highest frequencies, the highest first; of equal ones the first.
+
+        Covariances grow by what their choice calls for, see `ldp.bias_aware`.
+
+        Args:
+            k: How many, if there are as many.
+            among: How many estimates were compared, if more than there are here.
+        """
         order = np.argsort(-self.frequencies, kind="stable")[:k]
+        grown = selection_factor(len(order), max(among, len(self.itemsets))) ** 2
         return Supports(
             self.domain,
             tuple(self.itemsets[at] for at in order.tolist()),
             self.frequencies[order],
-            self.covariances[np.ix_(order, order)],
+            self.covariances[np.ix_(order, order)] * grown,
         )
 
     def found(self) -> list[FoundItemset]:

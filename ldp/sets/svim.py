@@ -1,11 +1,12 @@
 """SVIM, set-value item mining: the k most frequent items of users' sets, in three phases with different users.
 
     1  two fifths of the users report one item of their set (padding and sampling, l = 1): the 2·k best are candidates
-    2  a tenth reports how many candidates its sets contain: L, the length that nine in ten do not exceed
+    2  a tenth reports how many candidates its sets contain: L, the length with the least error, see `padded`
     3  half report one of their candidates (padding and sampling, l = L), estimated for each
 
-The estimates θ of the last phase miss what sets beyond L lost; it is added again: θ·(1 + u), see
-`ldp.sets.size_histogram`. Every user answers in one phase, with all of ε.
+A small L has little noise, and takes much off the frequencies of what goes with large sets. The more users there are,
+the larger an L is worth its noise. What is lost all the same is estimated and added, and what may be lost widens the
+intervals, see `ldp.sets.size_histogram`. Every user answers in one phase, with all of ε.
 
 Source: Wang, Li and Jha, "Locally Differentially Private Frequent Itemset Mining", S&P 2018, section 4.
 """
@@ -18,12 +19,13 @@ from typing import Final
 
 import numpy as np
 
+from ldp.bias_aware import deviations_with_bias
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
 from ldp.sets.itemset_candidates import Candidates
 from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.plan import MiningPlan, Phase, Supports
-from ldp.sets.size_histogram import SetSizes, check_treatment, lost_share, padding_length
+from ldp.sets.size_histogram import SetSizes, check_treatment, lost_bound, lost_share, lost_square, size_classes
 
 SHARES: Final = (Fraction(2, 5), Fraction(1, 10), Fraction(1, 2))
 
@@ -54,10 +56,11 @@ class ItemMining(MiningPlan):
         if number == 0:
             mechanism = PaddingAndSampling(self.domain, self.epsilon, 1)
         elif number == 1:
-            mechanism = SetSizes(self.domain, self.epsilon, most_frequent(estimates[0], 2 * self.k))
+            mechanism = sizes_of(self.domain, self.epsilon, most_frequent(estimates[0], 2 * self.k))
         else:
             candidates = most_frequent(estimates[0], 2 * self.k)
-            mechanism = padded(self.domain, self.epsilon, candidates, estimates[1], self.treatment)
+            users = estimates[1].n * float(self.shares[2] / self.shares[1])
+            mechanism = padded(self.domain, self.epsilon, candidates, estimates[1], users)
         return Phase(number, self.shares[number], mechanism)
 
     def supports(self, estimates: Sequence[Estimate]) -> Supports:
@@ -78,33 +81,57 @@ def most_frequent(estimate: Estimate, most: int) -> Candidates:
     return tuple((item,) for item in np.sort(best).tolist())
 
 
-def padded(
-    domain: Domain, epsilon: float, candidates: Candidates, sizes: Estimate, treatment: str
-) -> PaddingAndSampling:
-    """Padding and sampling of candidates to the length that nine in ten of the sets with one do not exceed.
+def sizes_of(domain: Domain, epsilon: float, candidates: Candidates) -> SetSizes:
+    """How users tell how many of some candidates their sets contain: in classes.
+
+    Args:
+        domain: The items.
+        epsilon: The privacy budget ε.
+        candidates: What is counted.
+    """
+    return SetSizes(domain, epsilon, candidates, size_classes(len(candidates)))
+
+
+def padded(domain: Domain, epsilon: float, candidates: Candidates, sizes: Estimate, users: float) -> PaddingAndSampling:
+    """Padding and sampling of candidates to the length with the least error.
+
+    That is the variance of the noise, which grows with the length, and the square of half of what a frequency may lose,
+    which falls.
 
     Args:
         domain: The items.
         epsilon: The privacy budget ε.
         candidates: Of which frequencies are wanted.
-        sizes: How many of them sets contain, by `SetSizes`.
-        treatment: How these are taken.
+        sizes: How many of them sets contain, by `sizes_of`.
+        users: About how many will report.
     """
-    length = padding_length(sizes, treatment)
-    return PaddingAndSampling(domain, epsilon, length, candidates)
+    ends = size_classes(len(candidates))
+    held = min(float(np.clip(sizes.frequencies, 0, 1) @ np.array(ends)) / len(candidates), 1.0)
+    found = [PaddingAndSampling(domain, epsilon, length, candidates) for length in ends[1:]]
+    noise = np.array([each.variance(np.array([held]), 1)[0] / users for each in found])
+    lost = np.array([lost_square(sizes, ends, each.length) for each in found])
+    return found[int(np.argmin(noise + lost / 4))]
 
 
 def completed(mechanism: PaddingAndSampling, sizes: Estimate, estimate: Estimate, treatment: str) -> Supports:
-    """All candidates' frequencies with what long sets lost; u is taken for exact in the covariances.
+    """All candidates' frequencies with what long sets lost.
 
     Args:
         mechanism: By which users reported.
-        sizes: How many candidates sets contain, by `SetSizes`.
+        sizes: How many candidates sets contain, by `sizes_of`.
         estimate: From the reports.
         treatment: How sizes are taken.
+
+    Returns:
+        With variances that are raised so that 95 % intervals cover whatever part of the loss is a candidate's own.
     """
     assert mechanism.candidates is not None
+    ends = size_classes(len(mechanism.candidates))
     frequencies = estimate.frequencies
-    lost = lost_share(sizes, mechanism.length, float(frequencies.sum()), treatment)
+    lost = lost_share(sizes, ends, mechanism.length, float(frequencies.sum()), treatment)
+    most = lost_bound(sizes, ends, mechanism.length)
+    added = np.clip(lost * frequencies, 0, most)  # the truth is from 0 to `most` above what was found
     covariances = mechanism.covariance(np.clip(frequencies, 0, 1), estimate.n)
-    return Supports(mechanism.domain, mechanism.candidates, frequencies * (1 + lost), covariances * (1 + lost) ** 2)
+    widened = deviations_with_bias(np.sqrt(np.diagonal(covariances)), np.maximum(added, most - added))
+    np.fill_diagonal(covariances, widened**2)
+    return Supports(mechanism.domain, mechanism.candidates, frequencies + added, covariances)

@@ -24,7 +24,7 @@ from ldp.sets.itemset_candidates import Candidates, best_itemsets, largest_items
 from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.plan import MiningPlan, Phase, Supports
 from ldp.sets.size_histogram import SetSizes
-from ldp.sets.svim import ItemMining, completed, padded
+from ldp.sets.svim import ItemMining, completed, padded, sizes_of
 from link.errors import ConfigurationError
 
 SIZES_SHARE: Final = Fraction(1, 5)
@@ -95,9 +95,10 @@ class ItemsetMining(MiningPlan):
             return Phase(number, self.shares[number], self.items.phase(estimates).mechanism)
         candidates = self._candidates(self.items.supports(estimates[:of_items]))
         if number == of_items:
-            mechanism = SetSizes(self.domain, self.epsilon, candidates)
+            mechanism = sizes_of(self.domain, self.epsilon, candidates)
         else:
-            mechanism = padded(self.domain, self.epsilon, candidates, estimates[of_items], self.treatment)
+            users = estimates[of_items].n * float(self.shares[-1] / self.shares[-2])
+            mechanism = padded(self.domain, self.epsilon, candidates, estimates[of_items], users)
         return Phase(number, self.shares[number], mechanism)
 
     def supports(self, estimates: Sequence[Estimate]) -> Supports:
@@ -107,6 +108,7 @@ class ItemsetMining(MiningPlan):
         items = self.items.supports(estimates[: len(self.items.shares)])
         itemsets = completed(mechanism, estimates[-2], estimates[-1], self.treatment)
         first = len(items.itemsets)
+        compared = min(2 * self.items.k, self.domain.size) + len(itemsets.itemsets)
         covariances = np.zeros((first + len(itemsets.itemsets),) * 2)  # different users reported: none between the two
         covariances[:first, :first], covariances[first:, first:] = items.covariances, itemsets.covariances
         return Supports(
@@ -114,7 +116,7 @@ class ItemsetMining(MiningPlan):
             (*items.itemsets, *itemsets.itemsets),
             np.concatenate([items.frequencies, itemsets.frequencies]),
             covariances,
-        ).top(self.k)
+        ).top(self.k, among=compared)
 
     def _candidates(self, items: Supports) -> Candidates:
         # An item without a positive estimate counts as rare as the rarest that has one: so there always are candidates.

@@ -155,9 +155,9 @@ def _mechanisms(task: HybridMining, local: float) -> list[Local]:
     found: list[Local] = [plan.phase_epsilon] * len(plan.shares)
     found[0] = plan.phase([]).mechanism
     for number, width in _sizes_asked(plan).items():
-        from ldp.sets.size_histogram import SetSizes
+        from ldp.sets.size_histogram import SetSizes, size_classes
 
-        found[number] = SetSizes(width, plan.epsilon)
+        found[number] = SetSizes(width, plan.epsilon, ends=size_classes(width))
     return found
 
 

@@ -118,7 +118,8 @@ def _made_up(mechanism: SetReporter, n: int) -> Estimate:
     from ldp.sets.size_histogram import SetSizes
 
     if isinstance(mechanism, SetSizes):
-        held = _RATIO ** np.arange(mechanism.width)
+        ends = np.array(mechanism.ends or range(mechanism.width + 1))
+        held = np.diff(-(_RATIO**ends))  # of each class but that of the empty set
         shares = np.concatenate([[_EMPTY], (1 - _EMPTY) * held / held.sum()])
         return Estimate(mechanism.single.domain, n, shares * n, np.full(len(shares), n / 4))
     width = mechanism.width
