@@ -83,11 +83,17 @@ def full(_: int) -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a node write to that disk from now on."""
+def put_databases_on(disk: Disk, node: Node) -> None:
+    """Those of a node that are not there yet: a stock that has failed is made anew."""
     for name in ("_store", "_ledger", "_stock"):
         user = getattr(node, name)
-        user._connection = Connection(user._connection, disk, name[1:])
+        if not isinstance(user._connection, Connection):
+            user._connection = Connection(user._connection, disk, name[1:])
+
+
+def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a node write to that disk from now on."""
+    put_databases_on(disk, node)
     audit, tables = node._audit, node.host._room.tables
     for name in ("_write", "_write_head"):
         method = getattr(audit, name)
@@ -181,6 +187,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
                     put_on(disk, await nodes.restart(VICTIM), monkeypatch)
                 else:
                     disk.mend()
+                    put_databases_on(disk, nodes.nodes[VICTIM])
                 await settled(nodes)
                 check(nodes, tmp_path, found, disk)
             disk.mend()
