@@ -6,13 +6,12 @@ these two tell is not for publication.
 
 from __future__ import annotations
 
-import csv
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +45,7 @@ from anonymize.risk.coverage import NO_HIERARCHIES
 from anonymize.tables import Table
 from anonymize.utility.summary import summary
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
+from link.spreadsheet import write_rows
 from link.version import software_version
 
 
@@ -216,11 +216,14 @@ def _statement(release: Release, claims: Claims) -> str:
 
 def write_csv(path: Path, table: pa.Table) -> None:
     """Writes rows as CSV, the same bytes for the same rows: cells as text, in quotes only where they need them."""
-    shown = [_shown(column) for column in table.columns]
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.column_names)
-        writer.writerows(zip(*shown, strict=True))
+        write_cells(file, table)
+
+
+def write_cells(file: IO[str], table: pa.Table) -> None:
+    """Writes rows as `release.csv` has them; `anonymize.verification.rows` reads them again."""
+    write_rows(file, [table.column_names])
+    write_rows(file, zip(*map(_shown, table.columns), strict=True))
 
 
 def _shown(column: pa.ChunkedArray) -> list[str]:

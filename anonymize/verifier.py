@@ -24,7 +24,7 @@ from anonymize.verification.findings import Finding, Verification
 from anonymize.verification.labels import Labels
 from anonymize.verification.original import unchanged, with_counts
 from anonymize.verification.replaced import replaced
-from anonymize.verification.rows import equal_columns, read_csv, read_parquet, text_table
+from anonymize.verification.rows import equal_columns, read_csv, read_parquet, read_release, text_table
 from anonymize.verification.standing import LabelledValues
 from link.errors import InputDataError
 
@@ -133,7 +133,7 @@ def _hashes(folder: Path, certificate: Certificate) -> Iterator[Finding]:
 
 
 def _release(folder: Path) -> list[pa.Table]:
-    readers = {RELEASE_CSV: read_csv, RELEASE_PARQUET: read_parquet}
+    readers = {RELEASE_CSV: read_release, RELEASE_PARQUET: read_parquet}
     found = [read(folder / name) for name, read in readers.items() if (folder / name).exists()]
     if not found:
         raise InputDataError(f"{folder} holds neither {RELEASE_CSV} nor {RELEASE_PARQUET}.")

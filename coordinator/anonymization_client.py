@@ -41,6 +41,11 @@ FILES: Final[Mapping[int, str]] = {
     pb.CERTIFICATE: CERTIFICATE,
     pb.REPORT: REPORT,
 }
+# Before the page of another machine, so that nothing in it runs, is loaded or sent when a browser opens it.
+_HARMLESS: Final = (
+    b'<!doctype html>\n<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    b"style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+)
 _NEEDED: Final = frozenset({ROWS, RELEASE_PARQUET, CERTIFICATE})
 
 
@@ -171,8 +176,10 @@ class ReleasingNode:
                 size += len(data)
                 if size > MAX_RELEASE_BYTES:
                     raise LimitExceeded(f"{self.party} sent a release of more than 4 GiB", party=self.party)
-                seen.add(name)
+                if name == REPORT and REPORT not in seen:
+                    data = _HARMLESS + data
                 writing(draft, lambda name=name, data=data: _append(draft / name, data))  # type: ignore[misc]
+                seen.add(name)
         if not seen >= _NEEDED:
             raise self._malformed("a release that lacks a file")
 

@@ -10,7 +10,8 @@ from typing import IO, Final
 from coordinator.frequency_page import report
 from coordinator.frequency_reading import Reading, as_data
 from jobs.folder import write_json, write_whole
-from link.errors import LimitExceeded
+from link import spreadsheet
+from link.errors import LimitExceeded, MalformedMessage
 
 ESTIMATES: Final = "estimates.csv"
 
@@ -58,13 +59,13 @@ def write_estimates(path: Path, reading: Reading) -> None:
 
 def write_rows(file: IO[str], reading: Reading) -> None:
     """Writes a head and one line a value as CSV."""
-    writer = csv.writer(file, lineterminator="\n")
     processed = [] if reading.processed is None else ["post_processed"]
-    writer.writerow(["value", "estimate", "variance", "low", "high", *processed])
+    spreadsheet.write_rows(file, [["value", "estimate", "variance", "low", "high", *processed]])
     if reading.processed is None:
-        writer.writerows(reading.rows)
+        spreadsheet.write_rows(file, reading.rows)
     else:
-        writer.writerows((*row, count) for row, count in zip(reading.rows, reading.processed, strict=True))
+        rows = ((*row, count) for row, count in zip(reading.rows, reading.processed, strict=True))
+        spreadsheet.write_rows(file, rows)
 
 
 async def save_export(draft: Path, pieces: AsyncIterator[tuple[str, bytes]]) -> list[str]:
@@ -79,6 +80,7 @@ async def save_export(draft: Path, pieces: AsyncIterator[tuple[str, bytes]]) -> 
 
     Raises:
         LimitExceeded: The node sends more files than an export can have.
+        MalformedMessage: It sends CSV that is none.
     """
     names: dict[str, None] = {}
     async for name, data in pieces:
@@ -87,4 +89,22 @@ async def save_export(draft: Path, pieces: AsyncIterator[tuple[str, bytes]]) -> 
             raise LimitExceeded(f"the node sent more than {MOST_FILES:,} files of one export")
         with (draft / name).open("ab") as file:
             file.write(data)
+    for name in names:
+        if name.endswith(".csv"):
+            _rewrite(draft / name)
     return list(names)
+
+
+def _rewrite(path: Path) -> None:
+    """Writes CSV of a node again, since a spreadsheet must not run what a node that is no friend wrote."""
+    sent = path.with_name(f"{path.name}.sent")
+    path.rename(sent)
+    try:
+        with sent.open(encoding="utf-8", newline="") as read, path.open("w", encoding="utf-8", newline="") as file:
+            spreadsheet.write_rows(
+                file, (list(map(spreadsheet.as_named, row)) for row in csv.reader(read, strict=True))
+            )
+    except (csv.Error, UnicodeDecodeError):
+        raise MalformedMessage(f"the node sent a file {path.name} that is no CSV in UTF-8") from None
+    finally:
+        sent.unlink()

@@ -122,7 +122,7 @@ def _fill(draft: Path, simulation: Simulation) -> None:
 
 def _estimates(simulation: Simulation, outcome: Outcome) -> pa.Table:
     columns = {
-        "value": _cells(simulation.collection.domain.names()),
+        "value": simulation.collection.domain.names(),
         "count": simulation.collection.counts,
         "estimate": outcome.estimate.counts,
         "variance": outcome.estimate.variances,
@@ -139,14 +139,6 @@ def _comparison(mechanisms: Sequence[dict[str, Any]]) -> pa.Table:
     columns = {name: [each[name] for each in mechanisms] for name in plain}
     columns |= {name: [each["errors"][name] for each in mechanisms] for name in mechanisms[0]["errors"]}
     return pa.table(columns)
-
-
-def _cells(values: Sequence[str]) -> list[str]:
-    """Texts as cells of CSV: in quotes where they are empty, or hold a comma, a quote or a carriage return."""
-    return [
-        '"' + value.replace('"', '""') + '"' if not value or any(sign in value for sign in ',"\r') else value
-        for value in values
-    ]
 
 
 def _write_csv(path: Path, table: pa.Table) -> None:

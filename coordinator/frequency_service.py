@@ -37,7 +37,7 @@ from protos.v1.frequency_pb2_grpc import FrequencyEstimationStub
 T = TypeVar("T")
 
 MAX_LABEL_BYTES: Final = 1 << 30
-_FILE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_FILE: Final = re.compile(r"collection\.json|estimates\.csv|round-[0-9]{1,18}\.state")  # that an export has
 
 
 class FrequencyNode:
@@ -135,16 +135,16 @@ class FrequencyNode:
                 yield estimates
 
     async def export(self, name: str, *, states: bool) -> AsyncGenerator[tuple[str, bytes]]:
-        """The files of a collection, piece by piece: plain names and what comes next in them.
+        """The files of a collection, piece by piece: their names and what comes next in them.
 
         Raises:
-            MalformedMessage: The node names a file that is not a plain name.
+            MalformedMessage: The node names a file that no export has.
         """
         call = self._service.Export(ExportRequest(collection=name, states=states))
         async with aclosing(self._parts(call)) as parts:
             async for part in parts:
                 if _FILE.fullmatch(part.file) is None:
-                    raise self._malformed("a file whose name is not plain")
+                    raise self._malformed("a file that no export has")
                 yield part.file, part.data
 
     async def end(self, name: str) -> Collection:

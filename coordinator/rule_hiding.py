@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from jobs.folder import write_json, write_whole
 from jobs.hiding_document import HidingDocument
 from link.errors import InputDataError
+from link.spreadsheet import write_rows
 from mining.hiding.sensitive import SensitiveRule
 from mining.transactions import Transactions
 
@@ -61,7 +61,7 @@ def write_folder(out: Path, transactions: Transactions, document: HidingDocument
         pq.write_table(pa.table({"items": rows}), draft / PARQUET, compression="zstd")
         if (transactions.lengths > 0).all():  # a record cannot be empty
             with (draft / CSV).open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(rows.to_pylist())
+                write_rows(file, rows.to_pylist())
         write_json(draft / ACCOUNT, document.model_dump(mode="json", by_alias=True))
 
     write_whole(out, fill, holds_earlier)

@@ -1,13 +1,18 @@
-"""Tables as CSV, column by column: lists of strings become JSON arrays, missing values become empty cells."""
+"""Tables as CSV, column by column: lists of strings become JSON arrays, missing values become empty cells.
+
+No cell is taken for a formula by a spreadsheet, see `link.spreadsheet`. In a JSON array a semicolon before a sign is
+written by its number, as JSON allows: a spreadsheet that cuts cells at semicolons finds none there.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from link.spreadsheet import as_json, quoted
 
 _BATCH_ROWS: Final = 1 << 17  # keeps each batch far below the 2 GiB of an Arrow string array
 
@@ -16,10 +21,10 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
     """The table as UTF-8 CSV with a header and lines ended by a newline, in chunks.
 
     Args:
-        table: Columns of integers, floats and lists of strings. Floats are written with the fewest digits that give
-            the same float again.
+        table: Columns of integers, floats, strings and lists of strings. Floats are written with the fewest digits that
+            give the same float again.
     """
-    yield (",".join(table.column_names) + "\n").encode()
+    yield (",".join(map(quoted, table.column_names)) + "\n").encode()
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         cells = [_cells(column) for column in batch.columns]
         cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "", null_handling="replace", null_replacement="")
@@ -28,15 +33,20 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
 
 
 def _cells(column: pa.Array) -> pa.Array:
-    return _json_arrays(column) if pa.types.is_list(column.type) else pc.cast(column, pa.string())
+    if pa.types.is_list(column.type):
+        return _json_arrays(column)
+    if not pa.types.is_string(column.type):
+        return pc.cast(column, pa.string())
+    texts = column.dictionary_encode()
+    return pa.array([quoted(text) for text in texts.dictionary.to_pylist()], pa.string()).take(texts.indices)
 
 
 def _json_arrays(column: pa.ListArray) -> pa.StringArray:
     """Each list of strings as a JSON array in quotes; each distinct string is made JSON once."""
     strings = column.flatten().dictionary_encode()
-    quoted = [json.dumps(text, ensure_ascii=False).replace('"', '""') for text in strings.dictionary.to_pylist()]
+    quotes = [as_json(text).replace('"', '""') for text in strings.dictionary.to_pylist()]
     offsets = pc.subtract(column.offsets, column.offsets[0])
-    lists = pa.ListArray.from_arrays(offsets, pa.array(quoted, pa.string()).take(strings.indices))
+    lists = pa.ListArray.from_arrays(offsets, pa.array(quotes, pa.string()).take(strings.indices))
     return pc.binary_join_element_wise('"[', pc.binary_join(lists, ", "), ']"', "")
 
 

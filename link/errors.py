@@ -24,11 +24,14 @@ The message is one sentence for a person: what happened, where, and what to do.
 While a job has a party's rows, what an error says may depend on them, and who proposes jobs could choose what it tells.
 So others are told only what `outward` lets through: errors that are about peers and the network, and those that are
 marked by `tellable`. All others become one of three fixed sentences; what they say stays in the party's own log.
+
+No sentence that leaves a node, with a job or without, names a file, a folder or a database of it: `placeless`.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+import re
+from typing import ClassVar, Final, TypeVar
 
 
 class ComineError(Exception):
@@ -196,6 +199,27 @@ def tellable(error: _E) -> _E:
     return error
 
 
+# A node's files have absolute paths, since its configuration makes them such, and its databases URLs.
+_PLACE: Final = re.compile(r"(?<![\w.\])])(?:~?/|\\\\|[A-Za-z]:[\\/])\S|\b[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def placeless(error: ComineError, me: str) -> ComineError:
+    """An error as others are told it: one that names a place on this machine becomes a fixed sentence of its class.
+
+    A path tells others the user, the folders and the software of a machine, and what the files of data are called.
+
+    Args:
+        error: As it arose.
+        me: This party.
+    """
+    if not _PLACE.search(error.message):
+        return error.at(me)
+    sentence = f"{me} met a problem with a file or a database of its own; the log of {me} has the reason"
+    told = type(error)(sentence, party=error.party or me)
+    told.tellable, told.__cause__ = error.tellable, error
+    return told
+
+
 def outward(error: ComineError, me: str) -> ComineError:
     """What peers and coordinators are told of an error that ended a job while it had this party's rows.
 
@@ -204,7 +228,7 @@ def outward(error: ComineError, me: str) -> ComineError:
         me: This party.
     """
     if error.tellable or error.tells_of_peers:
-        return error.at(me)
+        return placeless(error, me)
     if isinstance(error, InternalError):
         return InternalError(f"{me} met a fault of its own; the log of {me} has the details", party=me)
     if isinstance(error, ResourceError):

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import grpc
 
 from link.core import Receiver, printable
-from link.errors import ComineError, IdentityError, PeerError
+from link.errors import ComineError, IdentityError, PeerError, placeless
 from link.grpc_channel import dial
 from link.grpc_stream import Conversation, Duplex, parse, too_long
 from link.identity import Identity, check_peer
@@ -110,7 +110,7 @@ class NodeLink:
             role, peer = check_peer(self.identity.trust, context.auth_context())
         except IdentityError as error:
             self._note(error)
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, error.message)
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, placeless(error, self.identity.name).message)
         if role != "party":
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only parties exchange frames")
         if not peer < self.identity.name:

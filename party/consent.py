@@ -27,6 +27,7 @@ from link.errors import (
     PolicyDenied,
     UnexpectedMessage,
     UsageError,
+    placeless,
 )
 from link.identity import Identity
 from party.judge import Judge
@@ -231,6 +232,6 @@ def _denial(error: ComineError, by: str, now: float, me: str) -> dict[str, Any]:
         "reason": error.message,
         "ended": now,
         "error_code": error.code,
-        "error_message": error.message,
+        "error_message": placeless(error, me).message,
         "error_party": error.party or me,
     }

@@ -28,6 +28,7 @@ from link.errors import (
     ProtocolViolation,
     ResourceError,
     UsageError,
+    placeless,
 )
 from link.grpc_channel import MAX_MESSAGE_BYTES
 from link.grpc_transport import SERVICE as LINK_SERVICE
@@ -259,6 +260,6 @@ class Gate(grpc.aio.ServerInterceptor):
             await self._abort(context, InternalError(fault, party=self._me))
 
     async def _abort(self, context: Context, error: ComineError) -> None:
-        error = error.at(self._me)
+        error = placeless(error, self._me)
         metadata = (("comine-code", error.code), ("comine-party", error.party or self._me))
         await context.abort(status_of(error), error.message[:MAX_DETAILS], metadata)

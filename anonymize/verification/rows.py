@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from link.errors import InputDataError
+from link.spreadsheet import as_named
 
 SUPPRESSED = "*"
 Key = Decimal | str
@@ -57,6 +58,27 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
         )
     except (EOFError, OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
         raise InputDataError(f"{path} cannot be read as a CSV table: {error}.") from error
+
+
+def read_release(path: Path) -> pa.Table:
+    """The CSV of a release: as `read_csv` has it, without the marks that keep spreadsheets from running its texts.
+
+    Raises:
+        InputDataError: It cannot be read, or two columns have one name.
+    """
+    table = read_csv(path)
+    columns = [column.dictionary_encode() for column in table.columns]
+    named = [
+        pa.chunked_array(
+            [
+                pa.array(list(map(as_named, part.dictionary.to_pylist())), pa.string()).take(part.indices)
+                for part in each.chunks
+            ],
+            pa.string(),
+        )
+        for each in columns
+    ]
+    return pa.table(named, list(map(as_named, table.column_names)))
 
 
 def read_parquet(path: Path) -> pa.Table:

@@ -41,7 +41,7 @@ def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str 
     """A table: ruled on a terminal, columns between tabs in a pipe."""
     if not sys.stdout.isatty():
         for row in (heads, *rows):
-            write("\t".join(row) + "\n")
+            write("\t".join(map(_harmless, row)) + "\n")
         return
     from rich.console import Console
 
@@ -60,5 +60,5 @@ def ruled(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None
 
 
 def _harmless(text: str) -> str:
-    """The text without what would move a terminal's cursor or change its colours."""
+    """The text without what would move a terminal's cursor, change its colours, or begin another cell or line."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

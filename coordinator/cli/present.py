@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -58,7 +59,12 @@ def _write_csv(result: Result) -> None:
 
         write_json(model_document(result.trained))
     elif result.anonymized is not None:
-        write_bytes(csv_chunks(result.anonymized.table))
+        from anonymize.certifying import write_cells
+        from anonymize.release import plain
+
+        text = io.StringIO(newline="")
+        write_cells(text, plain(result.anonymized.table))
+        write_bytes([text.getvalue().encode()])
     elif result.spec.job.task == "align":
         name, size = ("n_rows", result.n_rows) if result.positions is None else ("positions", result.positions)
         write_bytes([f"{name}\n{size}\n".encode()])

@@ -15,6 +15,7 @@ from anonymize.cells import SUPPRESSED
 from anonymize.certificate import Certificate
 from anonymize.columns import Kind
 from anonymize.grouping import Codes, histogram
+from anonymize.reading import read_parquet
 from anonymize.risk.background import attribute_disclosure
 from anonymize.risk.coverage import PublishedTuples
 from anonymize.risk.linkage import linkage_attack, population_sizes
@@ -22,6 +23,7 @@ from anonymize.risk.nearest import distance_linkage
 from anonymize.risk.reidentification import journalist, marketer, prosecutor
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from anonymize.verification.rows import read_release as read_release_csv
 from anonymize.verifier import CERTIFICATE, RELEASE_CSV, RELEASE_PARQUET
 from jobs.anonymization.inputs import Inputs, read_rows
 from jobs.anonymization.risk_document import (
@@ -51,9 +53,9 @@ def read_release(place: Path, separator: str) -> tuple[pa.Table, Certificate | N
     if not place.is_dir():
         return read_rows(place, separator), None
     certificate = Certificate.read(place / CERTIFICATE)
-    for name in (RELEASE_PARQUET, RELEASE_CSV):
+    for name, read in ((RELEASE_PARQUET, read_parquet), (RELEASE_CSV, read_release_csv)):
         if (place / name).exists():
-            return read_rows(place / name, ","), certificate
+            return read(place / name), certificate
     raise InputDataError(f"{place} holds neither {RELEASE_CSV} nor {RELEASE_PARQUET}")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.csv
 
 from anonymize.release import Release
 from anonymize.risk.frontier import Frontier, FrontierPoint, frontier, grid
@@ -19,6 +18,7 @@ from jobs.anonymization.inputs import Inputs, requirements_of
 from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
 from jobs.folder import write_whole
+from jobs.tables import csv_chunks
 from jobs.toml import validate
 from link.errors import ConfigurationError
 from link.version import software_version
@@ -110,7 +110,8 @@ def write_folder(out: Path, told: FrontierDocument) -> None:
         from jobs.anonymization.frontier_page import report
 
         draft.mkdir(parents=True)
-        pyarrow.csv.write_csv(_table(told), draft / TABLE)
+        with (draft / TABLE).open("wb") as file:
+            file.writelines(csv_chunks(_table(told)))
         contents = json.dumps(told.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
         (draft / DOCUMENT).write_text(contents + "\n", encoding="utf-8")
         (draft / REPORT).write_text(report(told), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from link.spreadsheet import write_rows
 from party.frequency.collection import Collection, Snapshot
 from party.frequency.estimates import Answer
 from party.frequency.records import COUNTERS, Counters
@@ -70,8 +70,7 @@ def lines(snapshot: Snapshot, answer: Answer, labels: tuple[str, ...] | None) ->
     first = 0
     for piece in answer.pieces():
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([*head, *row] for row in _rows(piece, first, n, labels))
+        write_rows(text, ([*head, *row] for row in _rows(piece, first, n, labels)))
         first += len(piece)
         yield text.getvalue().encode()
 

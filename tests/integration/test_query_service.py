@@ -97,6 +97,25 @@ def test_queries_from_the_command_line(north: Organisations) -> None:
         assert words in ran.sentence
 
 
+def test_no_answer_names_a_place_on_the_machine_of_a_node(north: Organisations) -> None:
+    """Whatever is wrong with the file of a dataset: where it is, and what it is called, is nobody's business."""
+    north.start()
+    staff = north.folder / "staff.csv"
+    for spoil in (
+        staff.unlink,
+        lambda: staff.write_bytes(b"id,age\xff\n"),
+        lambda: staff.write_text(STAFF + "1,2\n"),
+        lambda: staff.write_text("id\n1\n"),
+        lambda: staff.write_text(""),
+        lambda: staff.write_text(STAFF + '"'),
+    ):
+        spoil()
+        ran = query(north, "max(salary)")
+        assert (ran.code, ran.out) == (10, "")
+        assert str(north.folder) not in ran.err
+        assert "staff.csv" not in ran.err
+
+
 @pytest.mark.slow
 def test_what_was_answered_outlives_a_kill(north: Organisations) -> None:
     """Whatever an asker has seen is in the log of the next node, and its auditors go on from there."""

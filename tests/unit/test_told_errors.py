@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from link.errors import (
     BY_CODE,
@@ -17,6 +20,7 @@ from link.errors import (
     ResourceError,
     from_code,
     outward,
+    placeless,
     tellable,
 )
 
@@ -91,3 +95,52 @@ def test_what_is_marked_or_came_from_a_peer_is_told_as_it_is() -> None:
 def test_what_is_told_keeps_the_exit_code_of_its_family() -> None:
     for error in (ResourceError("x"), InternalError("x"), InputDataError("x")):
         assert outward(error, "south").exit_code == error.exit_code
+
+
+PLACES = ("/home/anna/baskets.txt", "~/x", r"C:\data\x", "c:/data/x", r"\\host\share\x", "/x", "/srv/Anna B/x.csv")
+URLS = ("sqlite:////srv/shop.db", "postgres://anna@db.north.example/shop", "file:///etc/x", "duckdb:///x")
+SENTENCES = ("{} is missing", "cannot read '{}'; check it", "of ({})", "north: {}: no text", 'a "{}"', "path={}")
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_no_sentence_leaves_a_node_that_names_a_place_on_its_machine(code: str) -> None:
+    """Whether a class is about others, or the sentence is marked as tellable: a place is told to nobody."""
+    for place, words in product(PLACES + URLS, SENTENCES):
+        for error in (BY_CODE[code](words.format(place), party="south"), tellable(BY_CODE[code](words.format(place)))):
+            told = placeless(error, "south")
+            assert told.exit_code == error.exit_code
+            assert place not in told.message
+            assert place not in outward(error, "south").message
+
+
+@given(
+    st.from_regex(r"(/[A-Za-z0-9._é-][A-Za-z0-9 ._é-]{0,8}){1,4}", fullmatch=True),
+    st.sampled_from(["", "in ", "'", "x: ", "(", "="]),
+)
+def test_any_absolute_path_is_seen(path: str, before: str) -> None:
+    assert path not in placeless(InputDataError(f"{before}{path} cannot be read"), "south").message
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "south has 3 open jobs of hub; propose the job later",
+        "[itemsets] min_support: 1/3 is no decimal; give a number such as 0.05, or HOST:PORT, and/or more",
+        "the query lacks where, or the end at character 13",
+        "a batch of 4 MiB/s",
+    ],
+)
+def test_other_sentences_are_told_as_they_are(sentence: str) -> None:
+    assert placeless(PolicyDenied(sentence, party="south"), "south").message == sentence
+
+
+def test_sentences_leave_a_node_through_few_doors() -> None:
+    """Each place that hands an error's own words to gRPC asks `placeless`, or gets them from `outward`."""
+    doors = set()
+    for layer in ("party", "link"):
+        for path in (ROOT / layer).rglob("*.py"):
+            for line in path.read_text().splitlines():
+                if "context.abort(" in line and ".message" in line:
+                    doors.add((path.name, "placeless(" in line))
+    assert doors == {("grpc_transport.py", True), ("interceptors.py", False)}
+    assert "error = placeless(error, self._me)" in (ROOT / "party/interceptors.py").read_text()
