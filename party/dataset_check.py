@@ -132,14 +132,14 @@ class DatasetCheck:
 
 
 def check_dataset(
-    dataset: DatasetSection, policy: PolicySection | None = None, *, show_items: bool = False
+    dataset: DatasetSection, policy: PolicySection | None = None, *, in_place_of_items: str | None = "…"
 ) -> DatasetCheck:
     """Reads a dataset as a job would, and looks at it.
 
     Args:
         dataset: With a source that is absolute, or relative to the current folder.
         policy: For jobs on it, where there is one already.
-        show_items: Whether `problem` may name a column that is an item.
+        in_place_of_items: What `problem` says instead of the name of a column that is an item; None: the name.
     """
     try:
         data = read_dataset(dataset, () if policy is None else policy.withhold)
@@ -152,8 +152,9 @@ def check_dataset(
     except (InputDataError, ConfigurationError) as error:
         problem = error.message.removesuffix(".")
         # The columns of these are items.
-        if dataset.kind == "transactions" and dataset.format in ("wide", "parquet") and not show_items:
-            problem = re.sub(r'(column|named) ".*"', r"\1 … (--show-items tells which)", problem)
+        are_items = dataset.kind == "transactions" and dataset.format in ("wide", "parquet")
+        if are_items and in_place_of_items is not None:
+            problem = re.sub(r'(column|named) ".*"', rf"\1 {in_place_of_items}", problem)
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
     public, publishes = measured(data).coarse(), dataset.publish is not None
     if isinstance(data, Table):

@@ -96,7 +96,12 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
     port, running = _port(config, party_toml)
     findings += [port, _state(config.party.state_dir, running), *_privacy(config), *_releases(config)]
     datasets = (
-        check_dataset(dataset, config.policy_of(dataset.name), show_items=show_items) for dataset in config.dataset
+        check_dataset(
+            dataset,
+            config.policy_of(dataset.name),
+            in_place_of_items=None if show_items else "… (--show-items tells which)",
+        )
+        for dataset in config.dataset
     )
     return Examination(config.party.name, tuple(findings), tuple(datasets))
 

@@ -73,7 +73,7 @@ def init(
     write = partial(render_party, name, listen=listen, dataset=dataset, source=described)
     party = write()  # refuses what is wrong before the data are read
     if source is not None and described is not None:
-        found = check_dataset(_section(dataset, described, source, out))
+        found = check_dataset(_section(dataset, described, source))
         if found.problem:
             raise InputDataError(f"{found.problem}; nothing was written")
         for line in dataset_lines(found, show_items=False):
@@ -91,7 +91,10 @@ def _described(source: str, data_format: str | None, settings: Settings, out: Pa
     from party.source_format import guess_format, quoted
 
     is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
-    described: Settings = {"source": source if is_url or Path(source).is_absolute() else _from(out, Path(source))}
+    scheme = next((scheme for scheme in FILE_URLS if source.startswith(scheme)), "")
+    file = source.removeprefix(scheme)
+    stays = source.startswith(SERVER_URLS) or Path(file).is_absolute()
+    described: Settings = {"source": source if stays else scheme + _from(out, Path(file))}
     if data_format is None:
         guess = guess_format(source, "table" if settings["kind"] == "table" else "transactions")
         data_format = guess.format
@@ -118,21 +121,22 @@ def _from(folder: Path, file: Path) -> str:
     return os.path.relpath(file.absolute(), folder.resolve())
 
 
-def _section(name: str, described: Settings, source: str, folder: Path) -> DatasetSection:
+def _section(name: str, described: Settings, source: str) -> DatasetSection:
     """The dataset that will be described, readable from here though its file may not be there yet."""
     from party.config import DatasetSection
 
     section = DatasetSection.model_validate({"name": name, **described})
-    return section.beside(folder.absolute()) if section.is_url else section.model_copy(update={"source": source})
+    return section.model_copy(update={"source": source})
 
 
 def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, collects: bool) -> None:
     pki = party.parent / "pki"
     host = listen.rpartition(":")[0]
-    hosts = "" if host in ("0.0.0.0", "[::]") else f" --host {host}"  # noqa: S104
+    everywhere = host in ("0.0.0.0", "[::]")  # noqa: S104
+    issue = f"comine pki issue {name}" if everywhere else f"comine pki issue {name} --host {host}"
     _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
     _note("          comine pki init                  (once)")
-    _note(f"          comine pki issue {name}{hosts}")
+    _note(f"          {issue}")
     if collects:
         _note(f"      see in [frequency] of {party} what may be collected, and then")
     else:

@@ -103,6 +103,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "code": _matches(_CODE),
     "reason": lambda value: value in get_args(Reason),
     "peers": _is_number,
+    "attempt": _is_number,
     "batch": _is_number,
     "too_few": _is_number,
     "jobs": _is_number,

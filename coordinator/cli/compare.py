@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
     party: Annotated[
         list[str] | None,
@@ -30,7 +31,8 @@ def compare(
         ),
     ] = None,
     federation: Annotated[
-        Path | None, typer.Option("--federation", help="The federation file, to run at its nodes.")
+        Path | None,
+        typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file, to run at its nodes."),
     ] = None,
     models: Annotated[
         str,
@@ -71,6 +73,9 @@ def compare(
     from jobs.target import check_result_folder
     from link.errors import UsageError
 
+    source = context.get_parameter_source("federation")
+    if party and source is not None and source.name == "ENVIRONMENT":
+        federation = None  # which it names for commands that do not say where the data are
     if bool(party) == (federation is not None):
         raise UsageError("name the data of each party with --party, or the nodes with --federation")
     wanted, epsilons = _models(models), _epsilons(epsilon)

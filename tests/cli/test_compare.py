@@ -204,3 +204,18 @@ def test_jobs_that_cannot_be_compared(comine: Comine, tmp_path: Path, changed: t
     ran = comine("compare", "job.toml", *given)
     assert ran.code == 10
     assert said in ran.err
+
+
+def test_the_federation_comes_from_the_environment(
+    comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the data are given they are taken, whatever the environment says for other commands."""
+    parties = write(tmp_path)
+    monkeypatch.setenv("COMINE_FEDERATION", "nowhere.toml")
+    ran = comine("compare", "job.toml")
+    assert ran.code == 10
+    assert "nowhere.toml does not exist" in ran.err
+    assert comine("compare", "job.toml", *parties, "--models", "exact", "--json").code == 0
+    ran = comine("compare", "job.toml", *parties, "--federation", "nowhere.toml")
+    assert ran.code == 2
+    assert "with --party, or the nodes with --federation" in ran.err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import stat
 import sys
 import tomllib
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from party.config import PartyConfig
 from party.frequency.policy import FrequencySection
 from party.init_files import render_federation, render_party, write_files
 from party.source_format import quoted
+from party.sources import read_dataset
 from tests.cli.conftest import Comine
 
 BASKETS = "bread butter\nbread milk\ntea\n"
@@ -277,3 +280,40 @@ def test_a_question_that_is_broken_off_cancels(comine: Comine, tmp_path: Path, m
     assert ran.code == 50
     assert "E500" in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scheme", ["sqlite:///", "duckdb:///"])
+@pytest.mark.parametrize("place", [".", "node", "../elsewhere"])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_database_is_named_from_where_the_user_stands(
+    comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, place: str, absolute: bool
+) -> None:
+    """As files are: wherever the party's file is written, and wherever the node is started from."""
+    import duckdb
+
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    database = tmp_path / "here/sales.db"
+    connect = sqlite3.connect if scheme == "sqlite:///" else duckdb.connect
+    with closing(connect(database)) as connection:
+        connection.execute("CREATE TABLE sales (id TEXT, item TEXT)")
+        connection.execute("INSERT INTO sales VALUES ('1', 'bread'), ('2', 'milk')")
+        connection.commit()
+    source = scheme + (str(database) if absolute else "sales.db")
+    ran = comine("init", "north", "--source", source, "--query", "SELECT id, item FROM sales", "--out", place)
+    assert ran.code == 0, ran.err
+    monkeypatch.chdir(tmp_path)
+    dataset = PartyConfig.load(tmp_path / "here" / place / "party.toml").dataset[0]
+    assert read_dataset(dataset, ()).n_rows == 2
+
+
+def test_a_column_that_is_an_item_is_not_named_nor_an_option_that_init_lacks(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("id,bread,secret-item\n1,0,yes\n")
+    ran = comine("init", "north", "--source", "data", "--format", "wide")
+    assert ran.code == 10
+    assert "--show-items" not in ran.err
+    assert "secret-item" not in ran.err
+    (tmp_path / "data").write_text("id,bread,secret-item\n1,0,1\n")
+    assert comine("init", "north", "--source", "data", "--format", "wide").code == 0
+    (tmp_path / "data").write_text("id,bread,secret-item\n1,0,yes\n")
+    assert "--show-items" in comine("party", "check", "party.toml").out

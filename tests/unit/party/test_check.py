@@ -203,7 +203,7 @@ def test_what_cannot_be_read_says_what_it_looks_like(tmp_path: Path) -> None:
 def test_a_column_of_a_wide_table_is_an_item_and_not_named(tmp_path: Path) -> None:
     section = dataset(tmp_path / "data", "id,bread,secret-item\n1,0,yes\n", "wide")
     assert "secret-item" not in check_dataset(section).problem
-    assert "secret-item" in check_dataset(section, show_items=True).problem
+    assert "secret-item" in check_dataset(section, in_place_of_items=None).problem
 
 
 def test_a_database(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +124,25 @@ def test_a_log_that_nobody_reads_any_more_stops_no_job() -> None:
             raise OSError
 
     open_log("north", Broken()).info("ready")
+
+
+def test_every_key_that_comine_logs_has_a_kind() -> None:
+    """A line that names what it withheld is a mistake of the code that wrote it."""
+    keys = set()
+    for path in (Path(__file__).parents[3] / "party").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            logs = ast.unparse(node.func.value).lower().endswith(("log", "lines"))
+            if logs and node.func.attr in ("info", "warning", "error"):
+                keys |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+    assert len(keys) > 15
+    assert keys <= KINDS.keys() | {"error"}
+
+
+def test_the_start_of_a_job_withholds_nothing() -> None:
+    stream = io.StringIO()
+    open_log("north", stream).info("job started", job="ab" * 32, task="itemsets", caller="analyst", attempt=1)
+    (line,) = lines(stream)
+    assert line["attempt"] == 1
+    assert "withheld" not in line

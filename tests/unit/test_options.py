@@ -1,0 +1,118 @@
+"""Options are one language: what sentences and pages name exists, and the environment holds for every command."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from comine.__main__ import application
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+NAMED = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OF_OTHERS = {"--no-binary", "--user", "--rm", "--name", "--network", "--init", "--read-only", "--cap-drop", "--memory"}
+"""Options of other programs, which pages and code name as well."""
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that call it."""
+    for name, each in getattr(command, "commands", {}).items():
+        yield from walk(each, (*path, name))
+    yield path, command
+
+
+COMMANDS = dict(walk(typer.main.get_command(application())))
+
+
+def options_of(command: Any) -> set[str]:
+    return {"--help", "--version"} | {opt for each in command.params for opt in (*each.opts, *each.secondary_opts)}
+
+
+ALL = set().union(*map(options_of, COMMANDS.values()))
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """All texts of a module but docstrings and the declarations of options; what varies in them is an ellipsis."""
+    tree = ast.parse(path.read_text())
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("typer.Option", "typer.Argument"):
+            told |= {id(each) for each in call.args}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            told |= {id(each) for each in node.values}
+            yield "".join(each.value if isinstance(each, ast.Constant) else "…" for each in node.values)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value
+
+
+MODULES = sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
+
+
+def own_options(path: Path) -> set[str] | None:
+    """The options of the commands that a module defines; None where it defines none."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    own = [each for each in COMMANDS.values() if getattr(each.callback, "__module__", None) == module and each.params]
+    return set().union(*map(options_of, own)) if own else None
+
+
+def named(text: str) -> Iterator[tuple[tuple[str, ...] | None, str]]:
+    """The options that a text names, each with the command that stands before it, if one does."""
+    for found in NAMED.finditer(text):
+        before = text[: found.start()].rpartition("comine ")
+        words = re.findall(r"^[a-z -]+", before[2])[0].split() if before[1] and re.match(r"[a-z]", before[2]) else []
+        path: tuple[str, ...] = ()
+        for word in words:
+            if (*path, word) not in COMMANDS:
+                break
+            path = (*path, word)
+        near = path and not re.search(r"[.;:)]\s", before[2])
+        yield (path if near else None), found.group()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sentences_name_options_that_their_command_has(path: Path) -> None:
+    own = own_options(path)
+    for text in sentences(path):
+        for command, option in named(text):
+            if command is not None:
+                assert option in options_of(COMMANDS[command]), text
+            else:
+                assert option in (ALL if own is None else own), text
+
+
+def calls(text: str) -> Iterator[list[str]]:
+    """The calls of comine in the code of a page."""
+    code = [block.partition("\n")[2] for block in re.findall(r"```(.*?)```", text, re.DOTALL)]
+    code += re.findall(r"(?<!`)`(comine [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    for line in "\n".join(code).replace("\\\n", " ").splitlines():
+        found = re.match(r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*/)?comine (.+)", line.strip())
+        if found:
+            yield re.split(r"\s+|\||\[|\]", found[1])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_call_commands_with_options_that_they_have(page: Path) -> None:
+    for words in calls(page.read_text()):
+        path: tuple[str, ...] = ()
+        for word in words:
+            if (*path, word) not in COMMANDS:
+                break
+            path = (*path, word)
+        if path and not hasattr(COMMANDS[path], "commands"):
+            wanted = {word.partition("=")[0] for word in words if NAMED.fullmatch(word.partition("=")[0])}
+            assert wanted <= options_of(COMMANDS[path]) | OF_OTHERS, " ".join(words)
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
+def test_every_command_with_a_federation_takes_it_from_the_environment(path: tuple[str, ...]) -> None:
+    for each in COMMANDS[path].params:
+        if "--federation" in each.opts:
+            assert each.envvar == "COMINE_FEDERATION"
