@@ -70,7 +70,7 @@ class JobHandle:
         from coordinator.released import result_of
 
         table = self._folder.table() if record.spec.table_to_coordinator else None
-        found: Result = result_of(record, record.released, table)
+        found: Result = result_of(record, record.released, table, signer=self._identity)
         return found
 
     def cancel(self, reason: str = "") -> None:

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from coordinator.comparison import Comparison, Measured
 from jobs.folder import write_json, write_whole
+from jobs.manifest import seal
 from jobs.tables import csv_chunks
+from jobs.target import MANIFEST
 from link.version import software_version
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ ESTIMATES: Final = "estimates.csv"
 
 MEASURES: Final = ("found", "f1", "precision", "recall", "ncr", "mean_absolute", "root_mean_square", "covered")
 
-_FILES: Final = frozenset({f"{COMPARISON}.json", f"{COMPARISON}.csv", TRUTH, ESTIMATES, "report.html"})
+_FILES: Final = frozenset({f"{COMPARISON}.json", f"{COMPARISON}.csv", TRUTH, ESTIMATES, "report.html", MANIFEST})
 
 
 def write_folder(out: Path, comparison: Comparison) -> None:
@@ -101,6 +103,7 @@ def _fill(draft: Path, comparison: Comparison) -> None:
     if len(comparison.measured) > 1:
         _write_csv(draft / ESTIMATES, _estimates(comparison))
     (draft / "report.html").write_text(report(comparison), encoding="utf-8")
+    seal(draft, None)
 
 
 def _table(models: list[dict[str, Any]]) -> pa.Table:

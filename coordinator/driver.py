@@ -296,7 +296,7 @@ class Driver:
 
         headers = {party: header for party, (header, _) in fetched.items()}
         table = None if source is None else fetched[source][1]
-        result = result_of(record, headers, table, self._identity.trust)
+        result = result_of(record, headers, table, self._identity.trust, signer=self._identity)
         if self._folder is not None and table is not None:
             self._folder.keep_table(table)
         record.released = headers

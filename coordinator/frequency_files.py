@@ -10,24 +10,29 @@ from typing import IO, Final
 from coordinator.frequency_page import report
 from coordinator.frequency_reading import Reading, as_data
 from jobs.folder import write_json, write_whole
+from jobs.manifest import seal
+from jobs.target import MANIFEST
 from link import spreadsheet
 from link.errors import LimitExceeded, MalformedMessage
+from link.identity import Identity
 
 ESTIMATES: Final = "estimates.csv"
 
 MOST_FILES: Final = 10_000
-_OURS: Final = frozenset({ESTIMATES, "result.json", "report.html"})
+_OURS: Final = frozenset({ESTIMATES, "result.json", "report.html", MANIFEST})
 _DESCRIPTION: Final = "collection.json"  # which the node writes into every export
 
 
-def write_reading(out: Path, reading: Reading) -> None:
-    """Writes `estimates.csv`, `result.json` and `report.html`; an earlier folder of these is replaced in one step.
+def write_reading(out: Path, reading: Reading, signer: Identity) -> None:
+    """Writes `estimates.csv`, `result.json`, `report.html` and their manifest, which `signer` signs.
+
+    An earlier folder of these is replaced in one step.
 
     Raises:
         ConfigurationError: `out` is a file, or holds something else.
         ResourceError: The disk is full, or the folder cannot be written.
     """
-    write_whole(out, lambda draft: _fill(draft, reading), holds_reading)
+    write_whole(out, lambda draft: _fill(draft, reading, signer), holds_reading)
 
 
 def holds_reading(folder: Path) -> bool:
@@ -40,15 +45,16 @@ def holds_export(folder: Path) -> bool:
     """Whether a folder holds an earlier export and nothing else."""
     present = {path.name for path in folder.iterdir()}
     return _DESCRIPTION in present and all(
-        name in (_DESCRIPTION, "report.html") or name.endswith((".csv", ".state")) for name in present
+        name in (_DESCRIPTION, "report.html", MANIFEST) or name.endswith((".csv", ".state")) for name in present
     )
 
 
-def _fill(draft: Path, reading: Reading) -> None:
+def _fill(draft: Path, reading: Reading, signer: Identity) -> None:
     draft.mkdir(parents=True)
     write_estimates(draft / ESTIMATES, reading)
     write_json(draft / "result.json", as_data(reading))
     (draft / "report.html").write_text(report(reading), encoding="utf-8")
+    seal(draft, signer)
 
 
 def write_estimates(path: Path, reading: Reading) -> None:

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from coordinator.frequency_simulation import Errors, Outcome, Simulation
 from jobs.folder import write_json, write_whole
+from jobs.manifest import seal
 from jobs.tables import csv_chunks
+from jobs.target import MANIFEST
 from ldp.domain import Domain
 from ldp.registry import ORACLES
 from link.version import software_version
@@ -18,7 +20,7 @@ from link.version import software_version
 ESTIMATES: Final = "estimates.csv"
 COMPARISON: Final = "comparison.csv"
 
-_FILES: Final = frozenset({ESTIMATES, COMPARISON, "result.json", "report.html"})
+_FILES: Final = frozenset({ESTIMATES, COMPARISON, "result.json", "report.html", MANIFEST})
 
 
 def write_folder(out: Path, simulation: Simulation) -> None:
@@ -118,6 +120,7 @@ def _fill(draft: Path, simulation: Simulation) -> None:
         _write_csv(draft / COMPARISON, _comparison(contents["mechanisms"]))
     write_json(draft / "result.json", contents)
     (draft / "report.html").write_text(report(simulation), encoding="utf-8")
+    seal(draft, None)
 
 
 def _estimates(simulation: Simulation, outcome: Outcome) -> pa.Table:

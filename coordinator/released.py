@@ -23,6 +23,7 @@ from protos.v1.control_pb2 import Release, ResultHeader
 if TYPE_CHECKING:
     from jobs.anonymized import Anonymized
     from jobs.trained import Model
+    from link.identity import Identity
     from mining.joint.estimated import Estimated
 
 
@@ -114,7 +115,12 @@ def assemble(
 
 
 def result_of(
-    record: Record, headers: Mapping[str, ResultHeader], table: bytes | None, trust: Trust | None = None
+    record: Record,
+    headers: Mapping[str, ResultHeader],
+    table: bytes | None,
+    trust: Trust | None = None,
+    *,
+    signer: Identity | None = None,
 ) -> Result:
     """The result of a job with what led to it: the proposal, the consents, and the plan where there was one.
 
@@ -123,6 +129,7 @@ def result_of(
         headers: What each party signed.
         table: The packed result; None where the coordinator is no recipient.
         trust: As in `assemble`.
+        signer: Who signs what the result is saved in.
 
     Raises:
         ComineError: As in `assemble`.
@@ -136,7 +143,7 @@ def result_of(
 
         with suppress(ComineError, ValueError, KeyError, TypeError):  # another version's plan costs no result
             plan = Plan.from_data(record.plan)
-    return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan)
+    return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan, signer=signer)
 
 
 def _is_union(spec: JobSpec) -> bool:

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 
 from jobs.folder import write_json, write_whole
 from jobs.hiding_document import HidingDocument
+from jobs.manifest import seal
+from jobs.target import MANIFEST
 from link.errors import InputDataError
 from link.spreadsheet import write_rows
 from mining.hiding.sensitive import SensitiveRule
@@ -44,11 +46,13 @@ def read_rules(path: Path, separator: str = ",") -> list[SensitiveRule]:
 def holds_earlier(folder: Path) -> bool:
     """Whether a folder holds an earlier result of this kind and nothing else."""
     present = {path.name for path in folder.iterdir()}
-    return ACCOUNT in present and present <= {PARQUET, CSV, ACCOUNT}
+    return ACCOUNT in present and present <= {PARQUET, CSV, ACCOUNT, MANIFEST}
 
 
 def write_folder(out: Path, transactions: Transactions, document: HidingDocument) -> None:
     """Writes `transactions.parquet` (a list of items a row), `transactions.csv` (a record a row) and `hiding.json`.
+
+    The manifest that lists them is signed by nobody.
 
     Raises:
         ConfigurationError: `out` is a file, or holds something other than an earlier result.
@@ -63,6 +67,7 @@ def write_folder(out: Path, transactions: Transactions, document: HidingDocument
             with (draft / CSV).open("w", encoding="utf-8", newline="") as file:
                 write_rows(file, rows.to_pylist())
         write_json(draft / ACCOUNT, document.model_dump(mode="json", by_alias=True))
+        seal(draft, None)
 
     write_whole(out, fill, holds_earlier)
 

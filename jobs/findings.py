@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobs.anonymized import Anonymized
     from jobs.plan import Plan
     from jobs.trained import Model
+    from link.identity import Identity
     from mining.itemsets import Itemsets
     from mining.joint.estimated import Estimated
     from mining.rules import Rules
@@ -69,6 +70,7 @@ class Result:
         anonymized: The release; None where the coordinator is no recipient or the task releases nothing.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
+        signer: Who signs the manifest of a folder that this is saved in; None where nobody does.
     """
 
     spec: JobSpec
@@ -90,6 +92,11 @@ class Result:
     estimated: Estimated | None = None
     anonymized: Anonymized | None = None
     alignments: Mapping[str, pa.Table] = field(default_factory=dict)
+    signer: Identity | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process does not take the key with it."""
+        return self.__dict__ | {"signer": None}
 
     def of_simulation(self, seed: int | None) -> Result:
         """The same, marked as the result of a simulation."""
@@ -185,7 +192,7 @@ class Result:
         return statement(self.spec).as_data()
 
     def save(self, folder: Path | str) -> None:
-        """Writes the result folder: tables, `result.json` and `report.html`; all of it or nothing.
+        """Writes the result folder: tables, `result.json`, `report.html` and `manifest.json`; all or nothing.
 
         Raises:
             ConfigurationError: The folder holds something other than an earlier result.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.manifest import seal
 from jobs.tables import csv_chunks
 from jobs.target import ALIGNMENT, ESTIMATES_FILE, PARTIES, beside, check_target, writing
 
@@ -91,6 +92,7 @@ def _fill(draft: Path, result: Result) -> None:
         _write_account(draft, result)
     for writer in writers:
         writer.result()
+    seal(draft, result.signer)
 
 
 def _write_csv(path: Path, table: pa.Table) -> None:

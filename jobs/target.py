@@ -13,13 +13,14 @@ from link.errors import ConfigurationError, ResourceError
 ESTIMATES_FILE: Final = "estimates.json"  # the very bytes that the parties signed, of a job that gives estimates
 
 RELEASE_PARQUET: Final = "release.parquet"
+MANIFEST: Final = "manifest.json"  # of a folder that comine wrote; see `jobs.manifest`
 JOINT_RELEASE: Final = "release.json"  # the very bytes that the parties signed, of a job that anonymises
 
 FILES: Final = frozenset(
     {
         *("release.csv", RELEASE_PARQUET, "certificate.json", JOINT_RELEASE),
         *("itemsets.csv", "itemsets.parquet", "rules.csv", "rules.parquet", "model.json", ESTIMATES_FILE),
-        *("result.json", "report.html"),
+        *("result.json", "report.html", MANIFEST),
     }
 )
 

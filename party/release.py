@@ -83,6 +83,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             trained=run.outcome.model,
             anonymized=run.outcome.anonymized,
             estimated=estimated,
+            signer=room.identity,
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))

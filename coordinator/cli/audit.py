@@ -80,8 +80,8 @@ def verify(
         note(f"{read.file}: {read.entries} entries of {read.party or 'nobody known'} that hold")
     if document.unheard:
         note(f"not compared, since their logs were not given: {', '.join(document.unheard)}")
-    if document.unchecked:
-        note(f"not checked in a result, since nobody signs it: {', '.join(document.unchecked)}")
+    for sealed in document.sealed:
+        note(str(sealed))
     for gap in document.gaps:
         note(gap)
     if not document.good:

@@ -158,7 +158,7 @@ def estimate(
     if out is not None:
         from coordinator.frequency_files import write_reading
 
-        write_reading(out, result)
+        write_reading(out, result, identity)
     _present(result, as_json=as_json, rows=out is None, top=top)
     note(title(result.estimates) + (f"; written to {out}" if out is not None else ""))
 
@@ -277,6 +277,8 @@ def export(
     from coordinator.frequency_files import holds_export
     from coordinator.frequency_service import collection_of
     from jobs.folder import write_whole
+    from jobs.manifest import seal
+    from jobs.target import MANIFEST
 
     known, identity = _member(federation)
     files: list[str] = []
@@ -288,6 +290,8 @@ def export(
     def fill(draft: Path) -> None:
         draft.mkdir(parents=True)
         asyncio.run(exported(draft))
+        seal(draft, identity)
+        files.append(MANIFEST)
 
     write_whole(out, fill, holds_export)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,12 +167,16 @@ def result(
     as_json: AsJson = False,
 ) -> None:
     """Show the result of a job that has succeeded, or write it into a folder."""
+    from coordinator.cli.console import note
     from coordinator.cli.present import present
     from jobs.target import check_result_folder
 
     if out is not None:
         check_result_folder(out)
-    present(_result(federation, job)[0], out, as_json=as_json)
+    found, _ = _result(federation, job)
+    present(found, out, as_json=as_json)
+    if out is not None and found.signer is None:
+        note("nobody has signed manifest.json, since the federation file names no certificate that is good today")
 
 
 def report(
@@ -248,9 +253,10 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
     from coordinator.member import read_federation
     from coordinator.released import result_of
     from coordinator.runner import ended
-    from link.errors import ConfigurationError
+    from link.errors import ComineError, ConfigurationError
 
-    folder = _find(read_federation(federation), asked)
+    known = read_federation(federation)
+    folder = _find(known, asked)
     record = folder.record()
     if record.job.problem is not None:
         raise ended(record.job)
@@ -260,7 +266,10 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
             f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
         )
     table = folder.table() if record.spec.table_to_coordinator else None
-    return result_of(record, record.released, table), folder
+    signer = None
+    with contextlib.suppress(ComineError):  # a result can be had when the certificate has expired, too
+        signer = None if known.coordinator is None else known.coordinator.identity(known.pins)
+    return result_of(record, record.released, table, signer=signer), folder
 
 
 def _show(document: JobDocument) -> None:

@@ -18,7 +18,9 @@ from jobs.anonymization.inputs import Inputs, requirements_of
 from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
 from jobs.folder import write_whole
+from jobs.manifest import seal
 from jobs.tables import csv_chunks
+from jobs.target import MANIFEST
 from jobs.toml import validate
 from link.errors import ConfigurationError
 from link.version import software_version
@@ -95,11 +97,11 @@ def document(inputs: Inputs, explored: Explored) -> FrontierDocument:
 def holds_earlier(folder: Path) -> bool:
     """Whether a folder holds an earlier exploration and nothing else."""
     present = {path.name for path in folder.iterdir()}
-    return DOCUMENT in present and present <= {TABLE, DOCUMENT, REPORT}
+    return DOCUMENT in present and present <= {TABLE, DOCUMENT, REPORT, MANIFEST}
 
 
 def write_folder(out: Path, told: FrontierDocument) -> None:
-    """Writes `frontier.csv`, `frontier.json` and `report.html`.
+    """Writes `frontier.csv`, `frontier.json`, `report.html` and a manifest.
 
     Raises:
         ConfigurationError: `out` is a file, or holds something other than an earlier exploration.
@@ -115,6 +117,7 @@ def write_folder(out: Path, told: FrontierDocument) -> None:
         contents = json.dumps(told.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
         (draft / DOCUMENT).write_text(contents + "\n", encoding="utf-8")
         (draft / REPORT).write_text(report(told), encoding="utf-8")
+        seal(draft, None)
 
     write_whole(out, fill, holds_earlier)
 

@@ -19,15 +19,17 @@ from jobs.hybrid_parameters import is_estimated
 from jobs.model_document import MODEL_FILE
 from jobs.spec import JobSpec
 from jobs.tables import csv_chunks
-from jobs.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, PARTIES, RELEASE_PARQUET
+from jobs.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
 from link.version import software_version
 
-UNCHECKED: Final = (
+UNSIGNED: Final = (
     "report.html",
     "plan and software in result.json",
     "what certificate.json of a release leaves out",
 )
-_ACCOUNT: Final = frozenset({"result.json", "report.html"})
+"""Of a job's folder what no party has signed, and what does not follow from what they have."""
+
+_ACCOUNT: Final = frozenset({"result.json", "report.html", MANIFEST})
 _OF_PROPOSAL: Final = {"job": "name of the job", "task": "task"}
 _OF_RESULT: Final = ("n_itemsets", "n_rules", "counted", "estimated", "privacy")
 _WORDED: Final = {"disclosure": "disclosure statement", "engine_reason": "reason for its engine"}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.target import MANIFEST
 from jobs.toml import read_toml
 from link.errors import ConfigurationError, UsageError
 from link.trust import Trust
@@ -47,7 +48,7 @@ def find(paths: list[Path]) -> Places:
             log, own_ca, own_crl = of_party(path)
             logs.append(log)
             ca, crl = ca or own_ca, crl or own_crl
-        elif (path / RESULT).is_file():
+        elif (path / RESULT).is_file() or (path / MANIFEST).is_file():
             results.append(path)
         elif (path / LOG_NAME).is_file():
             logs.append(path / LOG_NAME)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -23,36 +24,52 @@ from jobs.audit.place import RESULT
 from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
+from jobs.manifest import Signer
 from jobs.release import rows_of, verify
 from jobs.spec import JobSpec
+from jobs.target import MANIFEST
 from link.errors import ComineError, ConfigurationError
 from link.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
+_OTHERS: Final = ("compare.json", "hiding.json", "collection.json", "frontier.json")
+_OTHER_RESULTS: Final = ("comine.frequency/1", "comine.frequency-estimates/1")
 
-def check_result(folder: Path, trust: Trust, found: Mapping[str, Journal]) -> list[Finding]:
+
+def is_of_a_job(folder: Path) -> bool:
+    """Whether parties sign what such a folder holds: that of estimates of a collection, say, is its writer's alone."""
+    if not (folder / RESULT).exists():
+        return not any((folder / name).exists() for name in _OTHERS)
+    try:
+        contents = json.loads((folder / RESULT).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True
+    return not (isinstance(contents, dict) and contents.get("schema") in _OTHER_RESULTS)
+
+
+def check_result(
+    folder: Path, trust: Trust, found: Mapping[str, Journal], sealer: Signer | None = None
+) -> list[Finding]:
     """Verifies what the parties signed about a result.
 
     Args:
         folder: The result folder.
         trust: Whom the reader believes.
         found: By party, what its audit log tells; of other parties only the signatures are checked.
-
-    Raises:
-        ConfigurationError: There is no result to be read.
+        sealer: Who has signed the folder's manifest, where somebody has.
     """
     path = folder / RESULT
     try:
         contents = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"the result {path} cannot be read ({error.strerror}); check the path") from None
+        return [Finding(path, None, None, f"it cannot be read ({error.strerror})")]
     try:
         result = ResultDocument.model_validate_json(contents)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         return [Finding(path, None, None, f"it is not a result of this version of comine: {where}: {first['msg']}")]
-    return [Finding(path, None, None, what) for what in _Check(folder, result, trust, found).problems()]
+    return [Finding(path, None, None, what) for what in _Check(folder, result, trust, found, sealer).problems()]
 
 
 @dataclass(slots=True)
@@ -61,7 +78,9 @@ class _Check:
     result: ResultDocument
     trust: Trust
     found: Mapping[str, Journal]
+    sealer: Signer | None = None
     spec: bytes | None = None  # of a proposal that its coordinator is known to have signed
+    coordinator: str = ""  # who that is
     releases: list[Release] = field(default_factory=list)  # that their parties are known to have signed
 
     def problems(self) -> Iterator[str]:
@@ -80,6 +99,7 @@ class _Check:
             yield "it holds no consents, so nothing in it shows what the parties were asked and that they agreed"
         for receipt in result.receipts:
             yield from self._safely(f"what {receipt.party} signed", self._release(receipt))
+        yield from self._sealed()
         if {receipt.party for receipt in result.receipts} != set(result.parties):
             yield "it does not hold one signed release of each party"
         spec = self._specification(canonical.encode())
@@ -95,6 +115,15 @@ class _Check:
         for release in self.releases:
             yield from self._safely(f"what {release.party} signed", signed.problems(release))
         yield from self._safely("what follows from it", account_problems(result, signed))
+
+    def _sealed(self) -> Iterator[str]:
+        """Whether the folder was written by whom the parties answered, or by the party whose copy it is."""
+        must = ("coordinator", self.coordinator) if (party := self._only_party()) is None else ("party", party)
+        if self.sealer is not None and must[1] and (self.sealer.role, self.sealer.name) != must:
+            yield (
+                f"{MANIFEST} beside it is signed by {self.sealer.name}, a {self.sealer.role}, and not by the {must[0]} "
+                f"{must[1]}"
+            )
 
     def _only_party(self) -> str | None:
         """The party whose node wrote this as its own copy, if it is one: that tells of nobody else."""
@@ -162,7 +191,7 @@ class _Check:
         asked = min((_time(approval.decided) for approval in decided.values()), default=None)
         coordinator = next((approval.coordinator for approval in decided.values()), "")
         proposal: Proposal = read_proposal(signed, self.trust, coordinator, at=asked)
-        self.spec = proposal.spec
+        self.spec, self.coordinator = proposal.spec, coordinator
         if job_id_of(proposal).hex() != self.result.job_id:
             yield "the proposal in it is of another job"
         if hashlib.sha256(proposal.spec).hexdigest() != self.result.spec_digest:
@@ -224,4 +253,7 @@ def _pem(text: str) -> bytes:
 
 
 def _time(seconds: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ValueError("tells a time that no calendar has") from None

@@ -9,13 +9,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.audit.account import UNCHECKED
+from jobs.audit.account import UNSIGNED
 from jobs.audit.across import compare, gaps, journals
 from jobs.audit.entry import clock
 from jobs.audit.events import SessionBegan
-from jobs.audit.finding import Finding
-from jobs.audit.results import check_result
+from jobs.audit.finding import Finding, printable
+from jobs.audit.results import check_result, is_of_a_job
 from jobs.audit.verify import CheckedLog, check_log
+from jobs.manifest import Sealed, check
 from link.trust import Trust
 
 
@@ -45,6 +46,27 @@ class FoundProblem(_Part):
         return str(Finding(Path(self.file), self.line, self.entry, self.what))
 
 
+class SealedFolder(_Part):
+    """A result folder, and by whose word its files are what they are."""
+
+    folder: str
+    files: int = Field(ge=0, description="Listed in manifest.json.")
+    role: str | None = Field(description="Of who has signed manifest.json; null where no signature holds.")
+    name: str | None
+    time: str | None = Field(description="When that was, by the signer's word.")
+    alone: list[str] = Field(
+        description="What rests on that signature alone: its maker could have written it otherwise."
+    )
+
+    def __str__(self) -> str:
+        if self.name is None:
+            return printable(f"{self.folder}: nobody vouches for these: {', '.join(self.alone)}")
+        return printable(
+            f"{self.folder}: {self.files} files, listed by the {self.role} {self.name} on {self.time}; by the word of "
+            f"{self.name} alone: {', '.join(self.alone)}"
+        )
+
+
 class VerificationDocument(_Part):
     """What `comine audit verify --json` prints."""
 
@@ -52,14 +74,10 @@ class VerificationDocument(_Part):
     good: bool = Field(description="Whether nothing was found.")
     logs: list[LogSummary]
     results: list[str] = Field(description="Result folders that were checked.")
+    sealed: list[SealedFolder] = Field(description="The same folders, and who vouches for what in them.")
     unheard: list[str] = Field(description="Parties that took part and whose logs were not given.")
     gaps: list[str] = Field(description="What parties say that they could not record, in words.")
     findings: list[FoundProblem]
-
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """What of the result folders was not looked at, since nobody has signed it."""
-        return UNCHECKED if self.results else ()
 
 
 def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) -> VerificationDocument:
@@ -76,8 +94,13 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
     checked = [check_log(path, trust) for path in logs]
     agreed, findings = journals(checked)
     findings = [finding for log in checked for finding in log.findings] + findings + compare(agreed)
+    sealed = []
     for folder in results:
-        findings += check_result(folder, trust, agreed)
+        seal, of_a_job = check(folder, trust), is_of_a_job(folder)
+        findings += [Finding(path, None, None, what) for path, what in seal.problems]
+        if of_a_job:
+            findings += check_result(folder, trust, agreed, seal.signer)
+        sealed.append(_sealed(folder, seal, of_a_job))
     took_part = {
         party
         for log in checked
@@ -90,9 +113,22 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
         good=not findings,
         logs=[_summary(log) for log in checked],
         results=[str(folder) for folder in results],
+        sealed=sealed,
         unheard=sorted(took_part - agreed.keys()),
         gaps=gaps(agreed),
         findings=[FoundProblem(**finding.as_data()) for finding in findings],
+    )
+
+
+def _sealed(folder: Path, seal: Sealed, of_a_job: bool) -> SealedFolder:
+    signer = seal.signer
+    return SealedFolder(
+        folder=str(folder),
+        files=seal.files,
+        role=None if signer is None else signer.role,
+        name=None if signer is None else signer.name,
+        time=None if signer is None else seal.time,
+        alone=list(UNSIGNED) if of_a_job else ["all files: no party signs what is in such a folder"],
     )
 
 

@@ -30,6 +30,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "anonymization-frontier": ("jobs.anonymization.frontier_document", "FrontierDocument"),
     "compare": ("jobs.comparison_document", "CompareDocument"),
     "hiding": ("jobs.hiding_document", "HidingDocument"),
+    "manifest": ("jobs.manifest", "ManifestDocument"),
 }
 NAMES: Final = tuple(MODELS)
 

@@ -73,6 +73,7 @@ def test_all_good(comine: Comine, world: World):
     files = [world.folder / f"{party}.toml" for party in PARTIES]
     ran = comine("audit", "verify", *files, world.folder / "result")
     assert (ran.code, ran.out) == (0, "")
+    assert "by the word of analyst alone: report.html, plan and software in result.json" in ran.err
     assert ran.err.endswith("all that was compared agrees\n")
     ran = comine("audit", "verify", *map(world.log, PARTIES), "--ca", world.folder / "ca.crt", "--json")
     assert ran.code == 0
@@ -113,9 +114,21 @@ def test_a_falsified_result_is_found(comine: Comine, world: World, tmp_path: Pat
     ran = comine("audit", "verify", copy, *map(world.log, PARTIES), "--ca", world.folder / "ca.crt")
     assert ran.code == 40
     assert ran.out.splitlines() == [
+        f"{copy / 'result.json'}: it was changed: its SHA-256 is not the one in manifest.json",
         f"{copy / 'result.json'}: its name of the job is monthly, and that of the proposal is weekly",
         f"{copy / 'result.json'}: its disclosure statement is not the one that follows from the proposal",
     ]
+
+
+def test_a_changed_report_is_found(comine: Comine, world: World, tmp_path: Path):
+    copy = Path(shutil.copytree(world.folder / "result", tmp_path / "result"))
+    with (copy / "report.html").open("a") as file:
+        file.write("<!-- -->")
+    ran = comine("audit", "verify", copy, "--ca", world.folder / "ca.crt")
+    what = "it was changed: its SHA-256 is not the one in manifest.json"
+    assert (ran.code, ran.out) == (40, f"{copy / 'report.html'}: {what}\n")
+    (copy / "result.json").unlink()
+    assert comine("audit", "verify", copy, "--ca", world.folder / "ca.crt").code == 40
 
 
 def test_a_shown_log_may_be_damaged(comine: Comine, world: World, tmp_path: Path):

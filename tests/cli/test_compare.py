@@ -30,7 +30,7 @@ model = "{model}"
 {privacy}
 {more}
 """
-FILES = {"compare.json", "compare.csv", "itemsets.csv", "estimates.csv", "report.html"}
+FILES = {"compare.json", "compare.csv", "itemsets.csv", "estimates.csv", "report.html", "manifest.json"}
 
 
 def write(

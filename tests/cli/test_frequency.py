@@ -17,6 +17,7 @@ from ldp.registry import ORACLES
 from tests.cli.conftest import Comine
 from tests.unit.jobs.pages import taken_apart
 
+FILES = ["estimates.csv", "manifest.json", "report.html", "result.json"]
 COUNTS = {"milk": 3000, "bread": 1500, "tea, green": 400, ' say "hi" ': 100}
 
 
@@ -54,7 +55,7 @@ def test_one_mechanism_writes_estimates_near_the_truth(comine: Comine, arguments
     assert (mechanism["mechanism"], mechanism["report_bytes"]) == ("grr", 1)
     assert mechanism["parameters"] == {"domain": 4, "epsilon": 2.0}
     assert 1.999 < mechanism["exact_epsilon"] <= 2
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["estimates.csv", "report.html", "result.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
     (line,) = tabled(ran.out)
     assert list(line) == ["mechanism", "exact ε", "bytes/report", "RMSE", "theory RMSE", "ratio", "seconds"]
     assert "5,000 users, 4 values; written to out" in ran.err
@@ -208,7 +209,7 @@ def test_an_earlier_simulation_is_replaced_and_nothing_else(
     both = ["--mechanism", "grr", "--mechanism", "oue", "--out", "out"]
     assert comine(*arguments, *both).code == 0
     assert comine(*arguments, *both[2:]).code == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["estimates.csv", "report.html", "result.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
     assert comine(*arguments, *both).code == 0
     (tmp_path / "out/grr/thesis.txt").write_text("precious")
     ran = comine(*arguments, *both)

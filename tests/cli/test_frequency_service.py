@@ -17,9 +17,11 @@ import pytest
 import typer
 
 from coordinator.cli.completion import collection_names
+from jobs.audit.verification import verification
 from jobs.collection import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.registry import oracle
+from link.trust import Trust
 from tests.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 from tests.integration.processes import END_S, Process
 from tests.unit.jobs.pages import taken_apart
@@ -28,6 +30,7 @@ from tests.unit.party.files import free_ports
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LABELS = ["milk", "bread", "tea, green", "jam"]
 COUNTS = [3000, 1500, 400, 100]
+FILES = ["estimates.csv", "manifest.json", "report.html", "result.json"]
 FLEET = ["--certificate", "pki/fleet.crt"]
 
 
@@ -93,12 +96,13 @@ def test_estimates_into_a_folder_with_a_page(node: Deployed) -> None:
     ran = node.comine("estimate", "folder", "--post-processing", "norm-sub", "--out", "est", "--json")
     assert ran.code == 0, ran.err
     folder = node.folder / "est"
-    assert sorted(path.name for path in folder.iterdir()) == ["estimates.csv", "report.html", "result.json"]
+    assert sorted(path.name for path in folder.iterdir()) == FILES
     found = rows((folder / "estimates.csv").read_text())
     assert list(found[0]) == ["value", "estimate", "variance", "low", "high", "post_processed"]
     assert sum(float(row["post_processed"]) for row in found) == pytest.approx(5000)
     contents = js((folder / "result.json").read_text())
     assert contents == js(ran.out)
+    assert verification([], [folder], Trust(node.authority.certificate_pem)).good
     assert (contents["schema"], contents["mechanism"], contents["d"]) == ("comine.frequency-estimates/1", "grr", 4)
     page = taken_apart((folder / "report.html").read_text())
     assert "5,000 clients told the node of north" in page.text
@@ -257,7 +261,9 @@ def test_an_export_has_all_that_the_node_keeps(node: Deployed) -> None:
     assert ran.code == 0, ran.err
     files = {path.name for path in (node.folder / "archive").iterdir()}
     assert files == set(js(ran.out)["files"])
-    assert {"collection.json", "report.html"} <= files
+    assert {"collection.json", "report.html", "manifest.json"} <= files
+    sealed = verification([], [node.folder / "archive"], Trust(node.authority.certificate_pem))
+    assert (sealed.good, sealed.sealed[0].name) == (True, "hub")
     (state,) = [name for name in files if name.endswith(".state")]
     merged = Aggregator.from_bytes((node.folder / "archive" / state).read_bytes(), oracle("grr", LABELS, 4.0))
     assert len(merged) == 5000

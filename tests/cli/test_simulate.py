@@ -42,6 +42,7 @@ def test_the_result_equals_pooled_mining(comine: Comine, baskets: list[str], tmp
         "itemsets.parquet",
         "result.json",
         "report.html",
+        "manifest.json",
     }
 
 

@@ -49,7 +49,7 @@ def test_an_intersection(comine: Comine, tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (0, ""), ran.err
     assert "task align: 2 rows in common of 3 parties; written to out" in ran.err
     out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "parties"}
+    assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "manifest.json", "parties"}
     contents = result_of(out)
     assert (contents["n_rows"], contents["positions"], contents["strategy"]) == (2, None, "intersection")
     assert (contents["n_itemsets"], contents["counted"]) == (None, None)

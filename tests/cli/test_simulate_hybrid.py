@@ -38,7 +38,7 @@ def test_itemsets_with_intervals(comine: Comine, tmp_path: Path, model: str) -> 
     assert (ran.code, ran.out) == (0, ""), ran.err
     assert "8 itemsets, estimated with 95 % intervals, of " in ran.err
     out = tmp_path / "out"
-    names = {"itemsets.csv", "itemsets.parquet", "estimates.json", "result.json", "report.html"}
+    names = {"itemsets.csv", "itemsets.parquet", "estimates.json", "result.json", "report.html", "manifest.json"}
     assert {path.name for path in out.iterdir()} == names
     assert (out / "itemsets.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
     table = pq.read_table(out / "itemsets.parquet")

@@ -45,7 +45,7 @@ def test_the_result_folder(comine: Comine, tmp_path: Path, task: Task, partition
     size = "60 rows" if partition == "horizontal" else "60 rows in common"
     assert f"task {task}: {size} of 3 parties; written to out" in ran.err
     out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} == {"model.json", "result.json", "report.html"}
+    assert {path.name for path in out.iterdir()} == {"model.json", "result.json", "report.html", "manifest.json"}
     result = json.loads((out / "result.json").read_text())
     jsonschema.validate(result, json.loads(generate("result")))
     assert (result["n_rows"], result["n_itemsets"], result["task"]) == (60, None, task)

@@ -49,7 +49,7 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(
     assert ran.code == 0, ran.err
     result = json.loads((folder / mode / "result.json").read_text())
     assert result["plan"] == {}  # nobody publishes rows, so the plan said the least alone
-    assert {path.name for path in (folder / mode).iterdir()} == {"result.json", "report.html"}
+    assert {path.name for path in (folder / mode).iterdir()} == {"result.json", "report.html", "manifest.json"}
     assert result["n_rows"] == (2 if mode == "intersection" else None)
     assert (result["positions"] is None) == (mode == "intersection")
     job = result["job_id"]

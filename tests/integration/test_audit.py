@@ -41,7 +41,7 @@ async def write_result(federation: Nodes, spec: JobSpec, job_id: bytes, out: Pat
     source = spec.learners[0] if spec.to_coordinator else None
     proposal, approvals = consents(federation, job_id)
     result = assemble(spec, job_id, identity.trust, released, source)
-    write_result_folder(out, replace(result, proposal=proposal, approvals=approvals))
+    write_result_folder(out, replace(result, proposal=proposal, approvals=approvals, signer=identity))
     return out
 
 

@@ -49,9 +49,15 @@ def test_the_folder_of_a_release_passes_the_independent_verifier(tmp_path: Path,
     verified = verify(tmp_path / "out")
     assert verified.ok, verified.failures
     assert not verified.unchecked
-    assert {"release.csv", "release.parquet", "certificate.json", "release.json", "result.json", "report.html"} == {
-        path.name for path in (tmp_path / "out").iterdir()
-    }
+    assert {
+        "release.csv",
+        "release.parquet",
+        "certificate.json",
+        "release.json",
+        "result.json",
+        "report.html",
+        "manifest.json",
+    } == {path.name for path in (tmp_path / "out").iterdir()}
     assert pq.read_table(tmp_path / "out" / "release.parquet").equals(result.release().table)
     result.save(tmp_path / "out")  # an earlier result is replaced
     assert "60 rows" in repr(result)

@@ -34,6 +34,7 @@ def test_what_is_in_it(tmp_path: Path) -> None:
         "rules.parquet",
         "result.json",
         "report.html",
+        "manifest.json",
     }
     contents = json.loads((out / "result.json").read_text())
     jsonschema.validate(contents, json.loads(generate("result")))
@@ -68,7 +69,7 @@ def test_supports_that_are_not_disclosed_are_empty_cells(tmp_path: Path, rules: 
 def test_a_coordinator_that_is_no_recipient_gets_no_tables(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write_result_folder(out, made(elsewhere=True))
-    assert names(out) == {"result.json", "report.html"}
+    assert names(out) == {"result.json", "report.html", "manifest.json"}
     assert json.loads((out / "result.json").read_text())["n_itemsets"] is None
 
 

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coordinator.simulate import simulate_job
-from crypto.primitives.randomness import Randomness
 from jobs.audit.across import Journal, journals
 from jobs.audit.events import Released
 from jobs.audit.results import check_result
 from jobs.audit.verification import verification
 from jobs.audit.verify import check_log
-from jobs.consent import approve, propose
-from jobs.data import Data
 from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.trust import Trust
-from mining.transactions import Transactions
-from tests.joint import anonymisation_jobs_world, anonymisation_world, model_jobs_world
-from tests.unit.jobs.audit.world import DATA, PARTIES, World, weekly
-
-RULES = {"min_confidence": "0.5", "measures": ["confidence", "lift", "conviction", "cosine"]}
-SEED = 7
+from tests.unit.jobs.audit.kinds import JOBS, RULES, agreed
+from tests.unit.jobs.audit.world import PARTIES, World, weekly
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +119,10 @@ def test_a_job_of_another_version_is_said_so(original: World, copy: Path, monkey
     assert "cannot be read by this version of comine" in found
 
 
-def test_what_is_not_checked_is_listed(original: World):
-    folder = original.folder / "result"
-    assert "report.html" in verification([], [folder], original.trust).unchecked
-    assert verification([original.log("north")], [], original.trust).unchecked == ()
+def test_what_rests_on_the_coordinator_alone_is_listed(original: World):
+    (sealed,) = verification([], [original.folder / "result"], original.trust).sealed
+    assert (sealed.name, "report.html" in sealed.alone) == ("analyst", True)
+    assert verification([original.log("north")], [], original.trust).sealed == []
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -241,79 +229,6 @@ def test_a_coordinators_result_is_no_nodes_own_copy(original: World, copy: Path)
 
 
 # -- other jobs ------------------------------------------------------------------------------------------------------
-def baskets() -> dict[str, Data]:
-    return {party: Transactions.from_rows(rows * 20) for party, rows in DATA.items()}
-
-
-def basket_job(task: str = "rules", **tables: Any) -> JobSpec:
-    contents: dict[str, Any] = {
-        "job": {"name": "j", "task": task, "parties": list(PARTIES), "dataset": "baskets"},
-        "itemsets": {"min_support": "0.2"},
-        **({"rules": RULES} if task == "rules" else {}),
-    }
-    for name, more in tables.items():
-        contents[name] = contents.get(name, {}) | more
-    return JobSpec.of(contents, "the test", Path())
-
-
-def _supports() -> tuple[JobSpec, dict[str, Data]]:
-    return basket_job(), baskets()
-
-
-def _frequent() -> tuple[JobSpec, dict[str, Data]]:
-    spec = basket_job(
-        "itemsets", itemsets={"disclose": "frequent"}, job={"task": "rules"}, rules={"min_confidence": "0.5"}
-    )
-    return spec, baskets()
-
-
-def _most_frequent() -> tuple[JobSpec, dict[str, Data]]:
-    return basket_job(itemsets={"top_k": 5}), baskets()
-
-
-def _noisy() -> tuple[JobSpec, dict[str, Data]]:
-    privacy = {"model": "distributed", "epsilon": "2", "delta": "1e-6", "colluding": 1}
-    return basket_job(job={"partition": "hybrid"}, privacy=privacy, rules={"min_confidence": "0.3"}), baskets()
-
-
-def _vertical() -> tuple[JobSpec, dict[str, Data]]:
-    rows = model_jobs_world.people(60, 1)
-    held = {"class": "north", "smoker": "south", "town": "east"}
-    tables = model_jobs_world.columns(rows, held, {"north": {3}, "south": {4, 5}, "east": set()})
-    named = {"name": "j", "task": "rules", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
-    contents = {"job": named, "itemsets": {"min_support": "0.1"}, "rules": {"min_confidence": "0.3"}}
-    return JobSpec.of(contents, "the test", Path()), dict(tables)
-
-
-def _alignment() -> tuple[JobSpec, dict[str, Data]]:
-    _, tables = _vertical()
-    named = {"name": "j", "task": "align", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, "align": {"mode": "union"}}, "the test", Path()), tables
-
-
-def _model() -> tuple[JobSpec, dict[str, Data]]:
-    rows = model_jobs_world.people(60, 1)
-    return model_jobs_world.job("naive-bayes"), dict(model_jobs_world.parted(rows, [20, 40], PARTIES))
-
-
-def _release() -> tuple[JobSpec, dict[str, Data]]:
-    owners = np.random.default_rng(1).integers(0, 3, 60)
-    tables = anonymisation_world.parted(anonymisation_world.people(60, 3), owners, PARTIES)
-    return anonymisation_jobs_world.job(), dict(tables)
-
-
-JOBS = {
-    "supports": (_supports, "rules.csv"),
-    "frequent": (_frequent, "rules.csv"),
-    "top-k": (_most_frequent, "rules.parquet"),
-    "noisy": (_noisy, "rules.csv"),
-    "vertical": (_vertical, "rules.csv"),
-    "alignment": (_alignment, None),
-    "model": (_model, "model.json"),
-    "release": (_release, "release.csv"),
-}
-
-
 @pytest.mark.parametrize("kind", JOBS)
 def test_results_of_all_kinds(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An honest one passes; with another name, without its statement and with another table it does not."""
@@ -340,18 +255,3 @@ def test_results_of_all_kinds(kind: str, tmp_path: Path, monkeypatch: pytest.Mon
         "its disclosure statement",
         "its n_rules",
     ]
-
-
-def agreed(spec: JobSpec, data: dict[str, Data], authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Result:
-    """The result of a job of nodes: as of a simulation whose certificates are the federation's, with consents."""
-    make: Callable[[], Authority] = lambda: authority  # noqa: E731
-    monkeypatch.setattr("coordinator.simulate.Authority.create", make)
-    result = asyncio.run(simulate_job(spec, data, seed=SEED))
-    nonce = Randomness.from_seed(SEED).derive("nonce").bytes(16)
-    analyst = authority.issue("analyst", "coordinator")
-    given = {
-        party: approve(result.job_id, "analyst", authority.issue(party), decided=int(time.time()), by="policy")
-        for party in spec.job.parties
-    }
-    proposal = propose(spec, analyst, nonce=nonce, expiry=0)
-    return replace(result, simulated=False, seed=None, alignments={}, proposal=proposal, approvals=given)

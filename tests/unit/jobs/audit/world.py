@@ -156,6 +156,7 @@ class World:
                 learner.outcome.rules,
                 proposal=self.proposal,
                 approvals=self.approvals,
+                signer=self.coordinator,
             ),
         )
         return folder
