@@ -94,7 +94,7 @@ def main() -> None:
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
     sys.stdout, sys.stderr = outlet(sys.stdout or nowhere), outlet(sys.stderr or nowhere)
     _speak_utf_8()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], alone=True)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -116,10 +116,15 @@ def _speak_utf_8() -> None:
             sys.stdout.reconfigure(encoding="utf-8", errors="strict")
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit code; what went wrong is told on standard error."""
+def run(arguments: Sequence[str], *, alone: bool = False) -> int:
+    """Runs one command and returns its exit code; what went wrong is told on standard error.
+
+    Args:
+        arguments: The command line, without the name of the program.
+        alone: Whether the process ends with this command.
+    """
     try:
-        with loading(for_good=True):
+        with loading(for_good=alone):
             command = typer.main.get_command(application(*arguments[:1]))
         code = command(list(arguments), prog_name="comine", standalone_mode=False)
     except SystemExit as end:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
-from typing import Final
 
 from coordinator.store import JobFolder
 from link.errors import ResourceError
-
-_CHILDREN: Final[list[subprocess.Popen[bytes]]] = []  # so that a long-lived parent can reap them
 
 
 def start_driver(folder: JobFolder, federation: Path) -> None:
@@ -24,7 +22,6 @@ def start_driver(folder: JobFolder, federation: Path) -> None:
     Raises:
         ResourceError: No process can be started.
     """
-    _CHILDREN[:] = [child for child in _CHILDREN if child.poll() is None]
     lock = folder.lock_number
     command = [sys.executable, "-P", "-m", "comine", "job", "drive", folder.id, "--lock", str(lock)]
     command += ["--federation", str(federation.absolute())]
@@ -48,7 +45,7 @@ def start_driver(folder: JobFolder, federation: Path) -> None:
             f"no driver can be started for the job ({error.strerror}); take it up with: comine job watch "
             f"{folder.id[:12]}"
         ) from None
-    _CHILDREN.append(child)
+    threading.Thread(target=child.wait, daemon=True).start()  # no zombie stays with a long-lived parent
 
 
 def take_up(folder: JobFolder, federation: Path) -> bool:

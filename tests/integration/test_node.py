@@ -604,9 +604,14 @@ def test_a_party_outside_its_federation_is_refused(tmp_path: Path) -> None:
 
 
 # -- a process of its own --------------------------------------------------------------------------------------------
-def serve(path: Path) -> subprocess.Popen[str]:
+def serve(path: Path, hang_ups: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[str]:
+    """A node's process. What it does at SIGHUP to begin with is given, since the tests may run under nohup."""
     command = [sys.executable, "-m", "comine", "party", "serve", str(path)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    before = signal.signal(signal.SIGHUP, hang_ups)
+    try:
+        return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def until_ready(process: subprocess.Popen[str]) -> list[str]:
@@ -634,12 +639,7 @@ def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path:
 
 def test_a_node_outlives_its_terminal_where_hang_ups_are_ignored(tmp_path: Path) -> None:
     write_federation(tmp_path, DATA)
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-    try:
-        process = serve(tmp_path / "north.toml")
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    with process:
+    with serve(tmp_path / "north.toml", signal.SIG_IGN) as process:  # as nohup does
         until_ready(process)
         status = Path(f"/proc/{process.pid}/status").read_text()
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]

@@ -6,6 +6,7 @@ import gc
 
 import pytest
 
+from comine.__main__ import run
 from coordinator.loading import loading
 
 
@@ -34,3 +35,9 @@ def test_what_a_command_has_loaded_is_never_searched_again() -> None:
         assert gc.get_freeze_count() >= before + len(kept)
     finally:
         gc.unfreeze()
+
+
+def test_a_command_inside_another_program_leaves_its_garbage_to_it() -> None:
+    before = gc.get_freeze_count()
+    assert run(["--version"]) == 0
+    assert gc.get_freeze_count() == before
