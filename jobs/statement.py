@@ -122,7 +122,26 @@ def statement(spec: JobSpec) -> Statement:
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
             "what several jobs on overlapping data tell together",
+            *_combining(spec),
         ),
+    )
+
+
+def _combining(spec: JobSpec) -> tuple[str, ...]:
+    """What a release leaves open that keeps all its promises."""
+    if not spec.anonymizes:
+        return ()
+    combine = (
+        "what this release tells together with other releases of the same rows: they combine, and a value that each of "
+        "them hides may follow from all. Each party counts the releases of its rows (rule max_releases), and tells in "
+        "its plan and its inbox which one this is"
+    )
+    if spec.is_vertical:
+        return (combine,)
+    return (
+        combine,
+        "how many rows a person has: what the model asks of classes is asked of rows, and who has rows at several "
+        "parties, or several at one, is hidden among fewer persons than k",
     )
 
 

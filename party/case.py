@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs.hybrid_parameters import is_estimated
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
+from party.anonymization.releases import NOTHING, Counted
 from party.privacy_budget import DatasetBudget
 
 
@@ -51,6 +52,7 @@ class Case:
         charged: What jobs have cost them that count, without this one.
         hides: Whether rules are hidden in what the dataset contributes.
         published_rows: How many rows its owner says that it has; None where nothing is published.
+        made: Releases that were made of its rows before.
     """
 
     spec: JobSpec
@@ -65,6 +67,7 @@ class Case:
     charged: Sequence[Charge] = ()
     hides: bool = False
     published_rows: int | None = None
+    made: Counted = NOTHING
 
     @property
     def noise_protects(self) -> bool:

@@ -1,4 +1,4 @@
-"""How a start of a job is charged to the privacy ledger, and how the audit log is told of it."""
+"""How a start of a job is charged to what limits all jobs together, and how the audit log is told of it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ from jobs.audit.events import Charged
 from jobs.privacy_account import charge
 from party.job import Job
 from party.ledger import Entry, Ledger
+from party.room import Room
 
 
-def charge_start(ledger: Ledger, job: Job, attempt: int, now: float) -> None:
+def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
     """Charges a start; it is on disk when this returns, before anything of the job can leave.
 
     Args:
-        ledger: This party's.
+        room: What the node's jobs share.
         job: What starts.
         attempt: Counts its starts, from 1.
         now: Unix seconds.
 
     Raises:
+        PolicyDenied: As many releases of the same rows as may be made have begun meanwhile.
         ComineError: It cannot be written, so the job must not start.
     """
     named = job.spec.job
-    ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))
+    if job.spec.anonymizes:
+        most = room.consent.judge.policy_of(job.spec).max_releases
+        room.releases.begin(named.dataset, job.id, job.coordinator, most)
+    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.audit.events import Ended
-from link.errors import ComineError
+from link.errors import ComineError, ConfigurationError, InputDataError
 from party.job import Job
 from party.progress import forget, forget_stale
 from party.room import Room
 from protos.v1.control_pb2 import JobState
 
 RETRY_S: Final = 1.0
+_BEFORE_ROWS_LEAVE: Final = (ConfigurationError.code, InputDataError.code)  # of a joint release: the rows allow none
 
 
 @dataclass(slots=True)
@@ -83,6 +84,8 @@ class Endings:
         if end.event is not None:
             await room.audit.record(end.event)
             end.event = None
+        if end.job.spec.anonymizes and end.error_code in _BEFORE_ROWS_LEAVE:
+            await asyncio.to_thread(room.releases.came_to_nothing, job_id)
         moved = await asyncio.to_thread(room.store.move, job_id, end.before, end.state, end.changes)
         if moved:
             await asyncio.to_thread(forget, room.store, job_id, end.error_code)

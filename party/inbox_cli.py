@@ -117,10 +117,13 @@ def _decide(party_toml: Path, job: str, by: str | None, yes: bool, as_json: bool
 def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     """The node's file, its jobs and its policy, for reading."""
     from jobs.federation import Federation
+    from party.anonymization.releases import FILE as RELEASES
+    from party.anonymization.releases import Releases
     from party.config import PartyConfig
     from party.judge import Judge
     from party.ledger import Ledger
     from party.node_database import FILE
+    from party.shared_sources import alike
     from party.store import Store
 
     config = PartyConfig.load(party_toml)
@@ -129,7 +132,9 @@ def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(contextlib.closing(Store.open(config.party.state_dir / FILE)))
         ledger = stack.enter_context(contextlib.closing(Ledger.open(config.party.state_dir / FILE)))
-        yield config, store, Judge(config, tuple(federation.addresses), store, ledger)
+        state, members = config.party.state_dir, tuple(federation.addresses)
+        releases = Releases.open(state / RELEASES, config.party.name, alike(config.dataset))
+        yield config, store, Judge(config, members, store, ledger, stack.enter_context(contextlib.closing(releases)))
 
 
 @contextmanager

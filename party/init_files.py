@@ -68,6 +68,8 @@ min_support = 0.001             # the lowest support that a job may ask for as a
 min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody;
                                 # so many rows are in each class of a release, too
 min_insider_k = 2               # rows of others in a class of a release, or none, once a party takes its own away
+max_releases = 1                # releases of a dataset's rows in all: of the same rows they combine, and tell together
+                                # what each of them hides; those that come to nothing count apart, up to 20
 party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without
                                 # somebody would be that somebody's number
 max_jobs = 20                   # jobs on a dataset within max_jobs_period: many answers together tell more than each,
@@ -79,6 +81,7 @@ min_new_rows = 100              # rows that must have come or gone between two j
 # withhold = ["hiv*"]           # patterns of items that no job may see: they are left out as the data are read, and
                                 # jobs must exclude them; of tables these are column=value, and no release or model
                                 # takes a column that may hold it
+# max_failed_releases = 20      # releases that may come to nothing on the rows
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
 # max_plans = 100               # plans that each coordinator may ask for within 24 hours

@@ -12,6 +12,7 @@ from jobs.kinds import check_kind
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
+from party.anonymization.releases import NOTHING, Releases
 from party.case import Case, Earlier, Verdict
 from party.config import PartyConfig
 from party.ledger import Ledger, charges
@@ -31,6 +32,7 @@ class Judge:
         federation: All parties of its federation file.
         store: Its jobs.
         ledger: What jobs have cost the records of its datasets.
+        releases: What has been made of their rows.
         now: Unix seconds.
     """
 
@@ -40,11 +42,12 @@ class Judge:
         federation: Collection[str],
         store: Store,
         ledger: Ledger,
+        releases: Releases,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._config, self._federation, self._store, self._now = config, federation, store, now
-        self._ledger = ledger
+        self._ledger, self._releases = ledger, releases
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
@@ -109,6 +112,10 @@ class Judge:
         case = self._case(spec, "", job_id, 1, None)
         return {} if case.budget is None else left(case.budget, totals(case.charged, case.budget))
 
+    def releases(self, spec: JobSpec) -> int:
+        """How many releases of the rows of a job's dataset were made before."""
+        return self._releases.counted(spec.job.dataset).releases
+
     def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
         """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
         return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
@@ -138,6 +145,7 @@ class Judge:
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
+            made=self._releases.counted(spec.job.dataset, job_id) if spec.anonymizes else NOTHING,
             charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )
 

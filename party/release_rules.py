@@ -8,6 +8,7 @@ from typing import Final
 from jobs.anonymize_spec import INSIDER_K
 from jobs.model_spec import MODEL_TABLES
 from mining.transactions import matching
+from party.anonymization.releases import too_many
 from party.case import Case, Verdict, listed
 from party.column_roles import asked_columns, columns_refusal
 from party.rules import PolicySection
@@ -88,4 +89,29 @@ def _min_insider_k(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("min_insider_k", f"at least {least}", refusal)
 
 
-RELEASE_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (_columns, _keys, _min_insider_k)
+def _max_releases(policy: PolicySection, case: Case) -> Verdict:
+    """Each release is judged as if it were the only one, and several of the same rows may name what each hides."""
+    most, left = policy.max_releases, case.made.releases
+    refusal = too_many(case.spec.job.dataset, most) if left >= most else None
+    allows = f"{most} of the same rows in all, and this would be release {left + 1} of them: releases combine"
+    return Verdict("max_releases", allows, refusal)
+
+
+def _max_failed_releases(policy: PolicySection, case: Case) -> Verdict:
+    most, failed = policy.max_failed_releases, case.made.failures
+    refusal = None
+    if failed >= most:
+        refusal = (
+            f"lets {most} releases of '{case.spec.job.dataset}' come to nothing on its rows (rule "
+            "max_failed_releases), and as many have"
+        )
+    return Verdict("max_failed_releases", f"{most} in all, {failed} came to nothing", refusal)
+
+
+RELEASE_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+    _columns,
+    _keys,
+    _min_insider_k,
+    _max_releases,
+    _max_failed_releases,
+)

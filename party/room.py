@@ -11,6 +11,7 @@ from link.executor import Executor
 from link.grpc_transport import NodeLink
 from link.identity import Identity
 from party.alignments import Alignments
+from party.anonymization.releases import Releases
 from party.consent import Consent
 from party.ledger import Ledger
 from party.logs import Log
@@ -30,6 +31,7 @@ class Room:
         consent: Its answers to proposals.
         store: Its jobs, on disk.
         ledger: What jobs have cost the records of its datasets, on disk.
+        releases: What has been made of their rows, on disk.
         audit: Its audit log.
         audit_key: Keys the MACs in it.
         sources: Its data.
@@ -48,6 +50,7 @@ class Room:
     consent: Consent
     store: Store
     ledger: Ledger
+    releases: Releases
     audit: NodeAudit
     audit_key: AuditKey
     sources: Sources

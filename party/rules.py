@@ -90,6 +90,11 @@ class Rules(TomlTable):
         columns: Columns that a joint release may have, and in which roles: `quasi_identifiers` are generalised, others
             published as they are. Where absent, any.
         min_insider_k: The least `insider_k` of a joint release of rows.
+        max_releases: How many releases of a dataset's rows may be made in all, over all who ask and all datasets of its
+            source: of the same rows they combine, and tell more than each. One of several parties counts from its
+            start, one of this node alone has a limit of its own in `[dataset.anonymization]`.
+        max_failed_releases: How many joint releases may come to nothing on its rows: which conditions these can meet
+            tells of them.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
         max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.
         max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
@@ -124,6 +129,8 @@ class Rules(TomlTable):
     withhold: tuple[Pattern, ...] = ()
     columns: dict[ColumnName, Roles] | None = Field(default=None, min_length=1)
     min_insider_k: Count | None = None
+    max_releases: Count = 1
+    max_failed_releases: Count = 20
     party_sets: Literal["fixed"] | None = None
     max_jobs: Count | None = None
     max_jobs_period: Duration | None = None
@@ -146,7 +153,7 @@ class Rules(TomlTable):
 
 
 class PolicySection(Rules):
-    """The `[policy]` table: a rule that is left out forbids nothing, but for `keys`.
+    """The `[policy]` table: a rule that is left out forbids nothing, but for `keys` and the limits of releases.
 
     Attributes:
         datasets: Datasets that may be used; all, where absent.

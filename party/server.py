@@ -29,6 +29,8 @@ from link.version import software_version
 from party import companions
 from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
+from party.anonymization.releases import FILE as RELEASES
+from party.anonymization.releases import Releases
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
 from party.database import locked
@@ -54,6 +56,7 @@ from party.queries.service import AnonymizationService
 from party.room import Room
 from party.service import ControlService
 from party.session_host import SessionHost
+from party.shared_sources import alike
 from party.shuffler.service import SERVICE as SHUFFLER_SERVICE
 from party.shuffler.service import ShufflerService
 from party.sources import Sources
@@ -128,13 +131,16 @@ class Node:
             self._audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
             log.warning("history restored", jobs=restored.jobs, starts=restored.starts)
         members = tuple(federation.addresses)
-        judge = Judge(config, members, self._store, self._ledger)
+        self._releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
+        undo.callback(self._releases.close)
+        judge = Judge(config, members, self._store, self._ledger, self._releases)
         self.host = SessionHost(
             Room(
                 identity=identity,
                 consent=Consent(judge, identity, self._store, self._audit),
                 store=self._store,
                 ledger=self._ledger,
+                releases=self._releases,
                 audit=self._audit,
                 audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self._sources,
@@ -156,7 +162,7 @@ class Node:
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
         self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
         self._anonymization = AnonymizationService(
-            config.dataset, state, self.name, self._sources, self._executor, self._audit, log
+            config.dataset, state, self.name, self._releases, self._sources, self._executor, self._audit, log
         )
 
     async def start(self) -> str:
@@ -225,6 +231,7 @@ class Node:
         self._store.close()
         self._ledger.close()
         self._plans.close()
+        self._releases.close()
         self._stock.close()
         self._frequency.close()
         self._shuffler.close()

@@ -254,7 +254,7 @@ class SessionHost:
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
         if coordinator_deals(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, lambda: job.watched)
-        await asyncio.to_thread(charge_start, room.ledger, job, attempt, now)
+        await asyncio.to_thread(charge_start, room, job, attempt, now)
         before, job.attempt = job.attempt, attempt
         changes: dict[str, Any] = {"started": now, "attempt": attempt}
         if again:  # counted by the policy when it was started first

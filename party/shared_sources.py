@@ -1,4 +1,4 @@
-"""Datasets of one source: what each is guarded by alone, none may tell twice."""
+"""Datasets of one source: what each is guarded by alone, none may tell twice, and releases of all count together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from party.queries.policy import audited_twice
 def check_sources(datasets: Sequence[DatasetSection]) -> None:
     """Makes sure that no two datasets of one source answer queries about the same, or both release their rows.
 
-    No auditor knows what another has answered, and releases of each dataset are counted apart. Two queries of one
+    No auditor knows what another has answered, and one table of rules says what a release may be. Two queries of one
     database are two sources: whether they read the same is not known.
 
     Raises:
@@ -33,8 +33,17 @@ def check_sources(datasets: Sequence[DatasetSection]) -> None:
         if first.anonymization is not None and second.anonymization is not None:
             raise ConfigurationError(
                 f"the datasets '{first.name}' and '{second.name}' have one source, and both have "
-                "[dataset.anonymization]; releases of each are counted alone, so write the table under one of them"
+                "[dataset.anonymization]; write the table under one of them"
             )
+
+
+def alike(datasets: Sequence[DatasetSection]) -> dict[str, tuple[str, ...]]:
+    """By dataset, all that have its file or its database, itself among them.
+
+    Of one database all count, whatever their queries: these may read the same rows.
+    """
+    places = {dataset.name: _source(dataset)[0] for dataset in datasets}
+    return {name: tuple(other for other, place in places.items() if place == own) for name, own in places.items()}
 
 
 def _source(dataset: DatasetSection) -> tuple[str, str | None]:

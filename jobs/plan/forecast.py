@@ -50,11 +50,27 @@ def _grounds(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     """On what all figures rest."""
     public = [name for name in spec.job.parties if told[name].sizes.rows]
     if not public:
-        return ["No party publishes any size, and no row was looked at."]
+        return ["No party publishes any size, and no row was looked at.", *_releases(spec, told)]
     return [
         f"The figures rest on what {_and(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "
-        "Parties that differ much in kind may cost more or less than the range says."
+        "Parties that differ much in kind may cost more or less than the range says.",
+        *_releases(spec, told),
+    ]
+
+
+def _releases(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
+    """Which release of the same rows a job would be: each is safe by itself alone."""
+    numbers = {name: told[name].release for name in spec.job.parties if told[name].release}
+    if not numbers or not spec.anonymizes:
+        return []
+    places = [
+        f"release {number} of the rows of {_and([name for name in numbers if numbers[name] == number])}"
+        for number in sorted(set(numbers.values()))
+    ]
+    return [
+        f"This would be {', '.join(places)}. Releases combine: what each of several releases of the same rows hides, "
+        "they may tell together."
     ]
 
 

@@ -2,18 +2,20 @@
 
 Several releases together tell more than each, and the threshold from which on there is none tells of the rows, too.
 Either is in the database before anything of it leaves. The same rows once more, or the same request, tell nothing new,
-and count once.
+and count once. Joint releases and those of this node alone count together, over all who ask and all datasets of one
+source.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from link.errors import PolicyDenied
 from party.database import alone, connect, make_private, prepare, told
@@ -44,6 +46,30 @@ CREATE TABLE IF NOT EXISTS failures (
     PRIMARY KEY (dataset, request)
 )
 """  # beside the others, as databases from before it was kept lack it
+_JOINT: Final = """
+CREATE TABLE IF NOT EXISTS joint (
+    job BLOB PRIMARY KEY,
+    dataset TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    at REAL NOT NULL,
+    came_to_nothing INTEGER NOT NULL DEFAULT 0
+)
+"""  # the same
+
+
+class Counted(NamedTuple):
+    """What has been made of the rows of a dataset.
+
+    Attributes:
+        releases: How many releases have left, or may have: a joint one counts from its start.
+        failures: How many came to nothing on the rows.
+    """
+
+    releases: int = 0
+    failures: int = 0
+
+
+NOTHING: Final = Counted()
 
 
 class Releases:
@@ -53,15 +79,18 @@ class Releases:
         path: Its file.
         connection: To it.
         me: This party.
+        alike: By dataset, all datasets that have its source, itself among them; itself alone where it is missing.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, me: str) -> None:
-        self._path, self._connection, self._me = path, connection, me
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, me: str, alike: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._path, self._connection, self._me, self._alike = path, connection, me, alike
         self._alone = Lock()
 
     @classmethod
-    def open(cls, path: Path, me: str) -> Releases:
-        """Opens the database, and makes it where there is none.
+    def open(cls, path: Path, me: str, alike: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Releases:
+        """Opens the database, and makes it where there is none; arguments as of the class.
 
         Raises:
             ConfigurationError: The file is another's, damaged, or of another version.
@@ -73,10 +102,47 @@ class Releases:
             try:
                 prepare(connection, path, "releases", _TABLES, APPLICATION, VERSION)
                 connection.execute(_FAILURES)
+                connection.execute(_JOINT)
             except BaseException:
                 connection.close()
                 raise
-        return cls(path, connection, me)
+        return cls(path, connection, me, alike)
+
+    def counted(self, dataset: str, without: bytes = b"") -> Counted:
+        """What has been made of the rows of a dataset.
+
+        Args:
+            dataset: Its name.
+            without: A job that is not counted.
+        """
+        with self._using() as connection:
+            return self._counted(connection, dataset, without)
+
+    def begin(self, dataset: str, job: bytes, coordinator: str, most: int) -> None:
+        """Writes down that a joint release begins; it is on disk when this returns. A job counts once.
+
+        Args:
+            dataset: Of which dataset.
+            job: The job's id.
+            coordinator: Who proposed it.
+            most: How many releases may leave.
+
+        Raises:
+            PolicyDenied: As many have left.
+        """
+        with self._using() as connection, alone(connection):
+            if self._counted(connection, dataset, job).releases >= most:
+                raise PolicyDenied(f"the policy of {self._me} {too_many(dataset, most)}", party=self._me)
+            connection.execute(
+                "INSERT INTO joint (job, dataset, coordinator, at) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET came_to_nothing = 0",
+                (job, dataset, coordinator, time.time()),
+            )
+
+    def came_to_nothing(self, job: bytes) -> None:
+        """Writes down that the rows allowed no joint release, so that none of them has left."""
+        with self._using() as connection, alone(connection):
+            connection.execute("UPDATE joint SET came_to_nothing = 1 WHERE job = ?", (job,))
 
     def check(self, dataset: str, request: bytes, most: int, most_failures: int) -> None:
         """Refuses a request that could only give one release or one failure too many, before any work is done for it.
@@ -90,10 +156,11 @@ class Releases:
         Raises:
             PolicyDenied: As many have left or failed, and no release has left at such a request.
         """
-        select = "SELECT count(*), coalesce(max(request = ?), 0) FROM releases WHERE dataset = ?"
         with self._using() as connection:
-            left, known = connection.execute(select, (request, dataset)).fetchone()
-            (failed,) = connection.execute("SELECT count(*) FROM failures WHERE dataset = ?", (dataset,)).fetchone()
+            known = connection.execute(
+                "SELECT 1 FROM releases WHERE request = ? AND dataset = ?", (request, dataset)
+            ).fetchone()
+            left, failed = self._counted(connection, dataset)
         if known:
             return
         if left >= most:
@@ -122,8 +189,7 @@ class Releases:
             known = "SELECT 1 FROM releases WHERE dataset = ? AND release = ?"
             if connection.execute(known, (dataset, release)).fetchone() is not None:
                 return
-            (left,) = connection.execute("SELECT count(*) FROM releases WHERE dataset = ?", (dataset,)).fetchone()
-            if left >= most:
+            if self._counted(connection, dataset).releases >= most:
                 raise self._denied(dataset, most)
             row = (dataset, release, request, coordinator, time.time())
             connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
@@ -146,12 +212,29 @@ class Releases:
 
     def _denied(self, dataset: str, most: int) -> PolicyDenied:
         return PolicyDenied(
-            f"the policy of {self._me} lets {most} different releases of '{dataset}' leave in all (rule max_releases), "
-            "and as many have; one that has left may be asked for again",
+            f"the policy of {self._me} {too_many(dataset, most)}; one that has left may be asked for again",
             party=self._me,
         )
+
+    def _counted(self, connection: sqlite3.Connection, dataset: str, without: bytes = b"") -> Counted:
+        found = NOTHING
+        for name in self._alike.get(dataset, (dataset,)):
+            (left,) = connection.execute("SELECT count(*) FROM releases WHERE dataset = ?", (name,)).fetchone()
+            (failed,) = connection.execute("SELECT count(*) FROM failures WHERE dataset = ?", (name,)).fetchone()
+            jobs = "SELECT count(*), coalesce(sum(came_to_nothing), 0) FROM joint WHERE dataset = ? AND job != ?"
+            joint, nothing = connection.execute(jobs, (name, without)).fetchone()
+            found = Counted(found.releases + left + joint - nothing, found.failures + failed + nothing)
+        return found
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         with self._alone, told(self._path, "releases", "move it away; releases before then no longer count"):
             yield self._connection
+
+
+def too_many(dataset: str, most: int) -> str:
+    """The end of a sentence that begins with "the policy of NAME": no further release may leave."""
+    return (
+        f"lets {most} different releases of the rows of '{dataset}' leave in all (rule max_releases), joint ones among "
+        "them, and as many have: of the same rows they combine, and tell more than each"
+    )

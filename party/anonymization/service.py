@@ -14,7 +14,7 @@ from jobs.anonymization.folder import REPORT
 from jobs.audit.service_events import ReleaseRefused, TableReleased
 from link.errors import ComineError, PolicyDenied
 from party.anonymization.policy import AnonymizationRules, may_ask
-from party.anonymization.releases import FILE, Releases
+from party.anonymization.releases import Releases
 from party.anonymization.request import as_json, digest_of, files_of, spec_of
 from party.anonymization.runs import FOLDER, Made, Runs, Unmet
 from party.anonymization.strength import released
@@ -51,6 +51,7 @@ class ReleaseService:
         datasets: Of `party.toml`.
         state: The node's state folder.
         me: This party.
+        releases: What has left, and has been made of rows jointly.
         audit: The node's audit log.
 
     Raises:
@@ -58,25 +59,18 @@ class ReleaseService:
         ResourceError: It cannot be written.
     """
 
-    def __init__(self, datasets: Sequence[DatasetSection], state: Path, me: str, audit: NodeAudit) -> None:
-        self._me, self._audit = me, audit
+    def __init__(
+        self, datasets: Sequence[DatasetSection], state: Path, me: str, releases: Releases, audit: NodeAudit
+    ) -> None:
+        self._me, self._releases, self._audit = me, releases, audit
         self._open = {each.name: _Open(each, each.anonymization) for each in datasets if each.anonymization is not None}
         self._asking = Streams(MAX_REQUESTS, me)
-        self._releases: Releases | None = None
-        self._runs: Runs | None = None
-        if self._open:
-            self._runs = Runs(state / FOLDER, me)
-            self._releases = Releases.open(state / FILE, me)
+        self._runs = Runs(state / FOLDER, me) if self._open else None
 
     async def stop(self) -> None:
         """Ends all runs."""
         if self._runs is not None:
             await self._runs.stop()
-
-    def close(self) -> None:
-        """Closes the database; after `stop`, or where the node was never started."""
-        if self._releases is not None:
-            self._releases.close()
 
     def rules(self, coordinator: str) -> dict[str, pb.AnonymizationRules]:
         """What a coordinator may ask for, by dataset."""
@@ -90,7 +84,7 @@ class ReleaseService:
             ComineError: There is no release.
         """
         try:
-            found, releases, runs = self._found(request.dataset, coordinator)
+            (found, runs), releases = self._found(request.dataset, coordinator), self._releases
             spec = spec_of(request, found.section, found.rules, coordinator, self._me)
             files = files_of(request)
             asked = digest_of(spec, files)
@@ -130,15 +124,15 @@ class ReleaseService:
                 async for part in _parts(made, report=found.rules.report):
                     yield part
 
-    def _found(self, dataset: str, coordinator: str) -> tuple[_Open, Releases, Runs]:
+    def _found(self, dataset: str, coordinator: str) -> tuple[_Open, Runs]:
         found = self._open.get(dataset)
-        if found is None or not may_ask(found.rules, coordinator) or self._releases is None or self._runs is None:
+        if found is None or not may_ask(found.rules, coordinator) or self._runs is None:
             raise PolicyDenied(
                 f"the policy of {self._me} lets no release of a dataset '{dataset[:100]}' leave for '{coordinator}' "
                 "(table dataset.anonymization); see what may be asked for with: comine anonymize datasets --node NAME",
                 party=self._me,
             )
-        return found, self._releases, self._runs
+        return found, self._runs
 
     async def _refused(self, request: pb.AnonymizeRequest, coordinator: str, error: ComineError) -> None:
         await self._audit.record(

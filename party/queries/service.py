@@ -16,6 +16,7 @@ from jobs.audit.service_events import QueryDecided, QueryRefused
 from link.errors import PeerError, PolicyDenied
 from link.executor import Executor
 from mining.tables import Table
+from party.anonymization.releases import Releases
 from party.anonymization.service import ReleaseService
 from party.config import DatasetSection
 from party.interceptors import coordinator_of
@@ -63,6 +64,7 @@ class AnonymizationService(AnonymizationServicer):
         datasets: Of `party.toml`.
         state: The node's state folder.
         me: This party.
+        releases: What has been made of rows; whoever opened it closes it.
         sources: Its data.
         executor: Where decisions are made.
         audit: The node's audit log.
@@ -78,6 +80,7 @@ class AnonymizationService(AnonymizationServicer):
         datasets: Sequence[DatasetSection],
         state: Path,
         me: str,
+        releases: Releases,
         sources: Sources,
         executor: Executor,
         audit: NodeAudit,
@@ -94,7 +97,7 @@ class AnonymizationService(AnonymizationServicer):
                 name: _Open(DatasetQueries(name, policy, self._log, kept, log)) for name, policy in policies.items()
             }
         self._asking = Streams(MAX_WAITING, me)
-        self._releases = ReleaseService(datasets, state, me, audit)
+        self._releases = ReleaseService(datasets, state, me, releases, audit)
         self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
         self._stopping = False
 
@@ -108,7 +111,6 @@ class AnonymizationService(AnonymizationServicer):
 
     def close(self) -> None:
         """Closes what is open on disk; after `stop`, or where the node was never started."""
-        self._releases.close()
         if self._log is not None:
             self._log.close()
 

@@ -315,7 +315,6 @@ def test_a_node_without_the_table_releases_nothing_and_keeps_nothing(tmp_path: P
         async with running(tmp_path, DATASET.partition("[dataset.anonymization]")[0]) as world:
             assert await world.hub.datasets() == []
             assert "lets no release" in (await refused(ended(world.stub("hub").Anonymize(world.request())))).sentence
-            assert not (tmp_path / "state/north/releases.db").exists()
             assert not (tmp_path / "state/north/anonymization").exists()
 
     asyncio.run(test())
@@ -362,7 +361,7 @@ def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -
             await world.hub.fetch(world.request(model={"k": 20}), tmp_path / "other")
             found = await refused(ended(world.stub("analyst").Anonymize(world.request(model={"k": 10}))))
             assert found.code == "E300"
-            assert "2 different releases of 'patients' leave in all (rule max_releases)" in found.sentence
+            assert "2 different releases of the rows of 'patients' leave in all (rule max_releases)" in found.sentence
             assert await world.hub.fetch(world.request(), tmp_path / "out") == first
             # A known request on other rows is another release.
             (tmp_path / "patients.csv").write_text(PATIENTS.replace("p0,Secret0,20", "p0,Secret0,59"))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
 from tests.joint.anonymisation_jobs_world import RELEASED, job
-from tests.joint.anonymisation_world import PARTIES, Cells, people
+from tests.joint.anonymisation_world import PARTIES, Cells, hierarchies, people
 
 ROWS = 60
 
@@ -77,3 +78,43 @@ def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple
     verified = command("audit", "verify", "out", "--ca", "pki/ca.crt", cwd=tmp_path)
     assert verified.code != 0
     assert "release.json" in verified.out + verified.err
+
+
+@pytest.mark.slow
+def test_one_release_of_the_same_rows_leaves_unless_the_owner_allows_more(tmp_path: Path) -> None:
+    made = organisations(tmp_path, people(ROWS, 3))
+    jobs = {
+        "impossible": job(model={"k": ROWS + 1}),
+        "first": job(insider_k=2),
+        "coarser": job(insider_k=2, model={"k": 5}),
+        "other": job(
+            insider_k=2,
+            quasi_identifiers=["age", "sex"],
+            hierarchies={n: list(map(list, rows_of(each))) for n, each in hierarchies().items() if n != "town"},
+        ),
+        "diverse": job(insider_k=2, model={"k": 3, "l": [{"value": 2}]}),
+    }
+    for name, spec in jobs.items():
+        (tmp_path / f"{name}.toml").write_text(job_file(spec), encoding="utf-8")
+
+    def ask(what: str, name: str) -> tuple[int, str]:
+        out = ("--out", f"out-{name}") if what == "run" else ()
+        ran = command("job", what, f"{name}.toml", "--federation", "federation.toml", *out, cwd=tmp_path)
+        return ran.code, " ".join((ran.out + ran.err).split())
+
+    try:
+        made.start()
+        code, told = ask("run", "impossible")
+        assert code == 10, told
+        code, told = ask("plan", "first")
+        assert "This would be release 1 of the rows of north, south and east. Releases combine" in told
+        assert ask("run", "first")[0] == 0
+        made.stop()
+        made.start()
+        for name in ("coarser", "other", "diverse", "first"):
+            for what in ("plan", "run"):
+                code, told = ask(what, name)
+                assert (code, "(rule max_releases)" in told) == (30, True), told
+    finally:
+        made.stop()
+    assert "they combine" in (tmp_path / "out-first/report.html").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
+from party.anonymization.releases import Releases
 from party.config import PartyConfig
 from party.judge import Judge
 from party.ledger import Ledger
@@ -28,8 +29,9 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
     path = tmp_path / "north.toml"
     path.write_text(party_toml("north").replace('"transactions"', f'"{kind}"').replace('"basket"', '"csv"'))
     store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
     try:
-        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
         assert judge.decide(spec(fits), "analyst") == "auto"
         for ask in (judge.decide, judge.verdicts):
             with pytest.raises(ConfigurationError) as error:
@@ -37,7 +39,7 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
             assert f"the dataset 'baskets' of north has kind = \"{kind}\"" in error.value.message
             assert f'partition = "{other}" needs kind = ' in error.value.message
     finally:
-        store.close(), ledger.close()
+        store.close(), ledger.close(), releases.close()
 
 
 def private(model: str) -> JobSpec:
@@ -59,13 +61,14 @@ def test_no_rule_tells_anything_exact_of_the_rows_to_a_job_whose_noise_is_bounde
     path.write_text(party_toml("north", dataset=totals).replace("[policy]", "[policy]\nmin_new_rows = 5"))
     exact, noisy = spec("horizontal"), private("distributed")
     store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
     try:
-        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
         assert [judge.looks_at_rows(job) for job in (exact, noisy)] == [True, not bounded]
         later = [{each.rule for each in judge.verdicts(job, "analyst") if each.later} for job in (exact, noisy)]
         assert later == [{"min_new_rows"}, set() if bounded else {"min_new_rows"}]
     finally:
-        store.close(), ledger.close()
+        store.close(), ledger.close(), releases.close()
 
 
 def test_rows_in_which_rules_are_hidden_have_no_privacy_model(tmp_path: Path) -> None:
@@ -74,10 +77,11 @@ def test_rows_in_which_rules_are_hidden_have_no_privacy_model(tmp_path: Path) ->
     hiding = '[dataset.hiding]\nrules = ["bread -> milk"]\nmin_support = 2\n'
     path.write_text(party_toml("north", dataset=hiding))
     store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
     try:
-        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger)
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
         assert judge.decide(spec("horizontal"), "analyst") == "auto"
         with pytest.raises(PolicyDenied, match=r"hides rules in 'baskets' .*\(rule hiding\), which no epsilon covers"):
             judge.decide(private("distributed"), "analyst")
     finally:
-        store.close(), ledger.close()
+        store.close(), ledger.close(), releases.close()
