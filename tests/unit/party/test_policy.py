@@ -290,7 +290,8 @@ def test_a_refusal_names_the_party_and_the_rule(
 def test_every_rule_can_refuse() -> None:
     """Each key of a policy is refused by in the list above, or decides on approval, or is checked with the rows.
 
-    Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans: `test_plan_estimate`.
+    Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans:
+    `test_plan_estimate`.
     """
     of_releases = {"columns", "keys", "min_insider_k", "max_releases", "max_failed_releases", "max_plans"}
     tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
