@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
 
@@ -44,6 +45,20 @@ CANCEL_S: Final = 2.0
 MAX_TABLE_BYTES: Final = 4 << 30
 
 
+class Introduction(NamedTuple):
+    """How a party introduces itself.
+
+    Attributes:
+        description: What it says.
+        ahead_s: Seconds by which its clock is ahead of the one here.
+        certificate: With which it has signed that.
+    """
+
+    description: Description
+    ahead_s: float
+    certificate: bytes
+
+
 class PartyClient:
     """Calls one party; every fault comes out as a `ComineError` that names it.
 
@@ -62,8 +77,8 @@ class PartyClient:
         self._control: Any = ControlStub(self.channel)
         self.last: JobEvent | None = None
 
-    async def describe(self) -> Description:
-        """What the party says of itself.
+    async def describe(self) -> Introduction:
+        """What the party says of itself; whether its certificate is valid today is not looked at.
 
         Raises:
             PeerError: It cannot be reached.
@@ -73,7 +88,8 @@ class PartyClient:
         challenge = secrets.token_bytes(CHALLENGE_BYTES)
         request = DescribeRequest(challenge=challenge)
         signed: SignedDescription = await self.call(self._control.Describe(request, timeout=REACH_S))
-        return read(signed, challenge, self._trust, self.party)
+        description = read(signed, challenge, self._trust, self.party)
+        return Introduction(description, description.now - time.time() if description.now else 0.0, signed.certificate)
 
     async def propose(self, proposal: SignedProposal) -> Decision:
         """What the party decides.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ssl
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -17,12 +16,13 @@ from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from coordinator.client import REACH_S, PartyClient, check_versions
+from coordinator.meeting import HERE
 from jobs.federation import Credentials
+from link.clocks import TOLERANCE_S, check_clocks
 from link.errors import ComineError, ConfigurationError, PeerError
-from link.identity import Identity
+from link.identity import Identity, check_span
 
 _FEW_DAYS: Final = 30
-_CLOCKS_S: Final = 300  # by which clocks may differ; beyond it certificates and proposals are misjudged
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
     check = Check(party, address, days_left=await _certificate_days(tls, party, address))
     client = PartyClient(identity, party, address)
     try:
-        description = await client.describe()
+        description, ahead_s, certificate = await client.describe()
         check = replace(
             check,
             reachable=True,
@@ -135,8 +135,8 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         )
         check_versions(party, description)
         if description.now:
-            check = replace(check, clock_s=description.now - int(time.time()))
-            _check_clock(check)
+            check = replace(check, clock_s=round(ahead_s))
+        check_span(certificate, party, 0)
         health = health_pb2_grpc.HealthStub(client.channel)
         answer = await client.call(health.Check(health_pb2.HealthCheckRequest(), timeout=REACH_S))
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
@@ -146,29 +146,28 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         return replace(check, ready=True)
     except ComineError as error:
         reachable = check.reachable or check.days_left is not None or error.code != PeerError.code
-        return replace(check, reachable=reachable, problem=error.message, code=error.code, exit_code=error.exit_code)
+        return replace(_unwell(check, error), reachable=reachable)
     finally:
         await client.close()
 
 
-def _check_clock(check: Check) -> None:
-    if check.clock_s is not None and abs(check.clock_s) > _CLOCKS_S:
-        apart = "ahead of" if check.clock_s > 0 else "behind"
-        raise ConfigurationError(
-            f"the clock of {check.party} is {abs(check.clock_s) // 60} minutes {apart} the coordinator's; set both by "
-            "a time server",
-            party=check.party,
-        )
+def _unwell(check: Check, error: ComineError) -> Check:
+    return replace(check, ready=False, problem=error.message, code=error.code, exit_code=error.exit_code)
 
 
 def _of_one_time(checks: list[Check]) -> list[Check]:
-    """Warns of two parties whose clocks are too far apart, though each is near enough to the coordinator's."""
+    """Finds parties whose clocks are wrong, and warns of two that are far apart though neither hinders jobs."""
     told = [check for check in checks if check.clock_s is not None and not check.problem]
+    try:
+        check_clocks({check.party: check.clock_s or 0 for check in told}, HERE)
+    except ConfigurationError as error:
+        wrong = [check for check in told if error.party in (check.party, None)]  # None: nobody can work so
+        return _of_one_time([_unwell(check, error) if check in wrong else check for check in checks])
     if len(told) < 2:
         return checks
     first, last = (pick(told, key=lambda check: check.clock_s or 0) for pick in (min, max))
     apart = (last.clock_s or 0) - (first.clock_s or 0)
-    if apart <= _CLOCKS_S:
+    if apart <= TOLERANCE_S:
         return checks
     warning = f"the clocks of {first.party} and {last.party} are {apart} s apart; set both by a time server"
     return [

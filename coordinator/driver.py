@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -31,9 +32,10 @@ from coordinator.lifecycle import (
     step,
 )
 from coordinator.loading import loading
+from coordinator.meeting import meet
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
-from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, introduce, lost_dealer
+from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, lost_dealer
 from coordinator.turns import turns
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
+_MET_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
 
 Tell = Callable[[Job], None]
@@ -88,6 +91,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._heeding: asyncio.Task[None] | None = None
         self._dealer: JobDealer | None = None
+        self._met = -math.inf
         self.result: Result | None = None
         self.error: Exception | None = None
         self.untold: tuple[str, ...] = ()
@@ -219,7 +223,7 @@ class Driver:
     async def _propose(self, parties: Collection[str], *, again: bool) -> None:
         record, trust, me = self._record, self._identity.trust, self._identity.name
         asked = {party: self._clients[party] for party in parties}
-        await each(asked, introduce)
+        await self._meet(asked)
 
         async def one(client: PartyClient) -> None:
             approval = await ask(client, record.id, record.proposal, trust, me, again=again)
@@ -230,6 +234,10 @@ class Driver:
             self._events.put_nowait(Decided(client.party, approval is not None))
 
         await each(asked, one)
+
+    async def _meet(self, clients: Mapping[str, PartyClient]) -> None:
+        await meet(clients, self._identity, self._record.spec.job.deadline_s)
+        self._met = time.monotonic()
 
     async def _attend(self, client: PartyClient) -> None:
         record, identity = self._record, self._identity
@@ -245,6 +253,8 @@ class Driver:
         waiting = dict.fromkeys(self._clients, True)
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
+        if any(waiting.values()) and time.monotonic() > self._met + _MET_S:
+            await self._meet(self._clients)
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()

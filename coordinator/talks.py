@@ -18,6 +18,7 @@ from coordinator.progress import Watcher
 from jobs.consent import read_approval
 from link.errors import ComineError, PeerError, ProtocolViolation, UnexpectedMessage, from_code
 from link.grpc_errors import ConnectionBroken
+from link.identity import check_span
 from link.printable import one_line
 from link.trust import Trust
 from protos.v1.control_pb2 import (
@@ -84,7 +85,9 @@ async def introduce(client: PartyClient) -> None:
     Raises:
         ComineError: It is not so.
     """
-    check_versions(client.party, await client.describe())
+    introduction = await client.describe()
+    check_versions(client.party, introduction.description)
+    check_span(introduction.certificate, client.party, 0)
 
 
 async def ask(

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from jobs.spec import JobSpec
 from link.errors import MalformedMessage, ProtocolViolation
-from link.identity import Identity, verify
+from link.identity import Identity, check_span, verify
 from link.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, SignedApproval, SignedProposal
 
@@ -106,12 +106,26 @@ def read_approval(signed: SignedApproval, trust: Trust, party: str, *, at: dt.da
 
 
 def check_approvals(
-    approvals: Iterable[SignedApproval], trust: Trust, *, job_id: bytes, coordinator: str, parties: tuple[str, ...]
+    approvals: Iterable[SignedApproval],
+    trust: Trust,
+    *,
+    job_id: bytes,
+    coordinator: str,
+    parties: tuple[str, ...],
+    lasts_s: float,
 ) -> None:
     """Checks that every party of a job, and nobody else, has approved this very job.
 
+    Args:
+        approvals: In the order of the parties.
+        trust: Whom the reader believes.
+        job_id: The job.
+        coordinator: Who proposed it.
+        parties: All its parties.
+        lasts_s: Seconds for which the job may run, at whose end the certificates must still be valid.
+
     Raises:
-        IdentityError: A signature is not its party's.
+        IdentityError: A signature is not its party's, or its certificate is not valid or will not be for long enough.
         MalformedMessage: An approval cannot be read.
         ProtocolViolation: A party's approval is missing, doubled, or of another job or coordinator.
     """
@@ -125,3 +139,4 @@ def check_approvals(
                 f"the approval of {party} is for another job than the one to be started; propose the job anew",
                 party=party,
             )
+        check_span(signed.certificate, party, lasts_s)

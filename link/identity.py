@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from link.clocks import TOLERANCE_S
 from link.errors import ConfigurationError, IdentityError
 from link.trust import Trust
 
@@ -32,6 +33,15 @@ ROLES: Final[tuple[Role, ...]] = ("party", "coordinator", "client")
 SCHEME: Final = "comine://"
 MAX_NAME: Final = 63
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_UNREADABLE: Final = (  # what the library raises for bytes that are no certificate, or a strange one
+    ValueError,
+    TypeError,
+    OverflowError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
 
 
 def check_name(name: str) -> None:
@@ -175,6 +185,7 @@ def verify(
     *,
     role: Role = "party",
     at: dt.datetime | None = None,
+    timed: bool = True,
 ) -> None:
     """Checks that the member called `name` has signed `data`.
 
@@ -186,6 +197,7 @@ def verify(
         signature: As made by `Identity.sign`.
         role: What the signer must be.
         at: The moment for which the certificate must have been good, for records; now, where absent.
+        timed: Whether it must have been valid at that moment; if not, the caller sees to it with `check_span`.
 
     Raises:
         IdentityError: The certificate is foreign, outdated, revoked, not the pinned one or names someone else, or the
@@ -193,10 +205,15 @@ def verify(
     """
     where = f"the certificate that {name} signed with"
     certificate = _certificate(certificate_pem, where, name)
-    _check_time(certificate, where, name, at)
+    if timed:
+        _check_time(certificate, where, name, at)
     if not _issued_by(certificate, trust.ca_pem, "the authority's certificate"):
         raise IdentityError(f"{where} was not issued by this federation's authority", party=name)
-    if name_in(_uris(certificate)) != (role, name):
+    try:
+        named = name_in(_uris(certificate))
+    except IdentityError as error:
+        raise IdentityError(f"{where} does not name {name}: {error.message}", party=name) from None
+    if named != (role, name):
         raise IdentityError(f"{where} names somebody else", party=name)
     trust.check(certificate, role, name, at=at)
     key = certificate.public_key()
@@ -206,6 +223,29 @@ def verify(
         key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         raise IdentityError(f"the signature of {name} is wrong; its node must be checked", party=name) from None
+
+
+def check_span(certificate_pem: bytes, name: str, lasts_s: float) -> None:
+    """Makes sure, before work begins, that a member's certificate is valid now and will be when the work is done.
+
+    Args:
+        certificate_pem: The certificate.
+        name: Its holder, who must also be named inside.
+        lasts_s: Seconds for which the work may take. Clocks that still count as equal are allowed for.
+
+    Raises:
+        IdentityError: It is not valid yet, has expired, or will have before the end.
+    """
+    where = f"the certificate of {name}"
+    certificate = _certificate(certificate_pem, where, name)
+    _check_time(certificate, where, name)
+    needed = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=lasts_s + TOLERANCE_S)
+    if certificate.not_valid_after_utc < needed:
+        raise IdentityError(
+            f"{where} is valid until {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and the job may need it "
+            f"until {needed:%Y-%m-%d %H:%M} UTC; have a new one issued, or give the job less time",
+            party=name,
+        )
 
 
 def _read(path: Path) -> bytes:
@@ -225,7 +265,7 @@ def _read_key(path: Path) -> bytes:
 def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certificate:
     try:
         return _parsed(pem)
-    except ValueError:
+    except _UNREADABLE:
         raise IdentityError(
             f"{where} is not a certificate in PEM form; issue it with comine pki", party=party
         ) from None
@@ -233,7 +273,11 @@ def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certi
 
 @lru_cache(maxsize=256)  # a node meets the same few certificates in every job
 def _parsed(pem: bytes) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(pem)
+    """A certificate of which everything that is asked of it later can be read."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    _ = certificate.extensions, certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    certificate.public_key()
+    return certificate
 
 
 @lru_cache(maxsize=8)  # a node signs with one key, and reading it takes longer than signing
@@ -257,7 +301,7 @@ def _issued_by(certificate: x509.Certificate, ca_pem: bytes, where: str) -> bool
 def _is_issue(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (*_UNREADABLE, InvalidSignature):
         return False
     return True
 

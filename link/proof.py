@@ -18,7 +18,7 @@ from typing import Final
 
 from link.core import Terms
 from link.errors import IdentityError
-from link.identity import Identity, verify
+from link.identity import Identity, check_span, verify
 from link.trust import Trust
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Proof
@@ -39,7 +39,7 @@ def prove(identity: Identity, terms: Terms, nonce: bytes, receiver: str) -> Proo
     return Proof(signature=signature, certificate=identity.certificate_pem)
 
 
-def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me: str) -> None:
+def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me: str, *, lasts_s: float = 0.0) -> None:
     """Checks what came with a peer's greeting.
 
     Args:
@@ -49,6 +49,7 @@ def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me:
         terms: What this party believes to be agreed; it has compared them with the greeting's.
         nonce: The peer's nonce, as in the greeting.
         me: This party.
+        lasts_s: Seconds for which the session may take, at whose end the certificate must still be valid.
 
     Raises:
         IdentityError: The signature is missing or wrong, or its certificate is not to be believed.
@@ -56,6 +57,7 @@ def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me:
     if not proof.signature:
         raise IdentityError(f"{peer} greeted without a proof of who it is; its node must be checked", party=peer)
     verify(trust, proof.certificate, peer, _greeting(terms, nonce, me), proof.signature)
+    check_span(proof.certificate, peer, lasts_s)
 
 
 def _greeting(terms: Terms, nonce: bytes, receiver: str) -> bytes:

@@ -142,7 +142,7 @@ class Session:
         for peer, hello in (await greetings.gather(Hello)).items():
             _compare(peer, mine, hello)
             if identity is not None:
-                check(hello.proof, identity.trust, peer, terms, hello.nonce, self.me)
+                check(hello.proof, identity.trust, peer, terms, hello.nonce, self.me, lasts_s=core.deadline_s)
             nonces[peer] = hello.nonce
         digest = hashlib.sha256(terms.job_id + terms.attempt.to_bytes(4, "big"))
         for party in terms.parties:

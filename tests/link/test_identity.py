@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import ssl
 import stat
 
 import pytest
 from cryptography import x509
-from hypothesis import given
+from cryptography.hazmat.primitives.serialization import Encoding
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import Identity, check_name, name_in, peer_of, verify
+from link.identity import Identity, check_name, check_span, name_in, peer_of, verify
 from link.issued import show
 
 AUTHORITY = Authority.create()
@@ -201,3 +204,39 @@ def test_callers_that_name_themselves():
     assert peer_of({"x509_subject_alternative_name": [b"north", b"comine://party/north"]}) == ("party", "north")
     with pytest.raises(IdentityError):
         peer_of({})
+
+
+NORTH = AUTHORITY.issue("north")
+DER = x509.load_pem_x509_certificate(NORTH.certificate_pem).public_bytes(Encoding.DER)
+VERSION = DER.index(b"\xa0\x03\x02\x01\x02") + 4
+
+
+@given(st.dictionaries(st.integers(0, len(DER) - 1), st.integers(0, 255), min_size=1, max_size=3))
+@example({VERSION: 9})
+@example({VERSION: 1})
+def test_whatever_stands_in_for_a_certificate_is_laid_at_its_holders_door(changes):
+    der = bytearray(DER)
+    for position, value in changes.items():
+        der[position] = value
+    if der == DER:
+        return
+    pem = ssl.DER_cert_to_PEM_cert(bytes(der)).encode()
+    for check in (
+        lambda: verify(NORTH.trust, pem, "north", b"data", NORTH.sign(b"data")),
+        lambda: verify(NORTH.trust, pem, "north", b"data", NORTH.sign(b"data"), timed=False),
+    ):
+        with pytest.raises(IdentityError) as caught:
+            check()
+        assert caught.value.party == "north"
+
+
+@pytest.mark.parametrize(("days", "lasts_s", "good"), [(1, 80_000, True), (1, 86_200, False), (1, 1e6, False)])
+def test_a_certificate_must_outlive_the_work(days, lasts_s, good):
+    pem = AUTHORITY.issue("north", valid_days=days).certificate_pem
+    if good:
+        check_span(pem, "north", lasts_s)
+        return
+    until = dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
+    with pytest.raises(IdentityError, match=f"the certificate of north is valid until {until:%Y-%m-%d}") as caught:
+        check_span(pem, "north", lasts_s)
+    assert caught.value.party == "north"

@@ -81,6 +81,7 @@ def test_people_decide_and_the_job_goes_on(store: Store) -> None:
                 job_id=result.job_id,
                 coordinator="hub",
                 parties=SPEC.job.parties,
+                lasts_s=SPEC.job.deadline_s,
             )
 
     asyncio.run(test())

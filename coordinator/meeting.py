@@ -1,0 +1,39 @@
+"""What a coordinator makes sure of before a job begins: who the parties are, and that no certificate ends too early.
+
+Clocks come first, since by a wrong one a good certificate looks bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from coordinator.client import PartyClient, check_versions
+from coordinator.talks import each
+from link.clocks import check_clocks
+from link.identity import Identity, check_span
+
+HERE: Final = "the coordinator"
+
+
+async def meet(clients: Mapping[str, PartyClient], identity: Identity, lasts_s: float) -> None:
+    """Makes sure that all parties can be reached, are who they should be, and can go through with a job.
+
+    Args:
+        clients: The parties.
+        identity: The coordinator.
+        lasts_s: Seconds for which the job may run.
+
+    Raises:
+        VersionMismatch: A party speaks another version.
+        ConfigurationError: A clock is wrong.
+        IdentityError: A certificate is not good, or not for as long as the job may run.
+        ComineError: A party cannot be reached.
+    """
+    met = await each(clients, lambda client: client.describe())
+    for party, introduction in met.items():
+        check_versions(party, introduction.description)
+    check_clocks({party: introduction.ahead_s for party, introduction in met.items()}, HERE)
+    check_span(identity.certificate_pem, identity.name, lasts_s)
+    for party, introduction in met.items():
+        check_span(introduction.certificate, party, lasts_s)
