@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from link.errors import ComineError, IdentityError, InternalError, PeerError, from_code
+from link.errors import ComineError, IdentityError, InternalError, MalformedMessage, PeerError, from_code
 from link.printable import one_line
 
 
@@ -48,8 +48,22 @@ def _unanswered(status: grpc.StatusCode, details: str, name: str, address: str, 
             return _unreachable(details, name, address, caller)
         case grpc.StatusCode.CANCELLED:  # what a call meets that is under way when the node stops
             return _unreachable("Socket closed", name, address, caller)
+        case grpc.StatusCode.INTERNAL if "deserializing response" in details:
+            return MalformedMessage(
+                f"{name} at {address} answered with what cannot be read; check its version", party=name
+            )
+        case grpc.StatusCode.UNKNOWN | grpc.StatusCode.INTERNAL | grpc.StatusCode.DATA_LOSS if not _raised(details):
+            return ConnectionBroken(
+                f"the connection to {name} at {address} broke in the midst of a call; check the network between",
+                party=name,
+            )
         case _:
             return InternalError(f"{name} at {address} failed with {status.name}; see its log", party=name)
+
+
+def _raised(details: str) -> bool:
+    """Whether a call failed by what the other end raised, which gRPC tells; else its stream was spoilt on the way."""
+    return details.startswith("Unexpected <class")
 
 
 def _unreachable(details: str, name: str, address: str, caller: str) -> PeerError:

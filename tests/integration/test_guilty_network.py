@@ -1,0 +1,184 @@
+"""Who is at fault on the wire: bytes that are spoilt between two members cost a connection, not the job, and nobody is
+accused of them; what cannot be healed names the one that cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import pytest
+
+from coordinator.runner import run_job
+from jobs.federation import Federation
+from jobs.findings import Result
+from link.authority import Authority
+from link.errors import ComineError
+from tests.unit.party.files import free_ports
+from tests.unit.party.nodes import Nodes, hold, running, weekly
+
+pytestmark = pytest.mark.slow
+
+Way = Literal["up", "down"]
+KINDS: Final[dict[str, Callable[[bytes, int], bytes | None]]] = {
+    "a bit": lambda data, at: data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :],
+    "twice": lambda data, at: data + data,
+    "garbage": lambda data, at: bytes(byte * 77 + 13 & 255 for byte in data),
+    "reset": lambda data, at: None,
+}
+
+
+class Wire:
+    """A line to one address, which spoils what passes once, at a byte of its own choosing.
+
+    Attributes:
+        passed: Bytes so far, up from the one who dials and down to it.
+        fault: The way, the byte and the kind of the fault to come.
+        spoilt: Whether it has come.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._host, self._port = host, int(port)
+        self.passed: dict[Way, int] = {"up": 0, "down": 0}
+        self.fault: tuple[Way, int, str] | None = None
+        self.spoilt = False
+
+    async def open(self, port: int = 0) -> str:
+        """Begins to listen; where."""
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", port)
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def close(self) -> None:
+        self._server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
+        except OSError:
+            writer.transport.abort()
+            return
+        try:
+            ways = (self._pump(reader, far_writer, "up"), self._pump(far_reader, writer, "down"))
+            await asyncio.gather(*ways)
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            far_writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way) -> None:
+        while data := await reader.read(1 << 16):
+            before = self.passed[way]
+            self.passed[way] += len(data)
+            if self.fault is not None and self.fault[0] == way and self.fault[1] < self.passed[way]:
+                spoilt = KINDS[self.fault[2]](data, max(0, self.fault[1] - before))
+                self.fault, self.spoilt = None, True
+                if spoilt is None:
+                    raise ConnectionResetError
+                data = spoilt
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+
+async def all_running(nodes: Nodes) -> None:
+    while any(node.host.running == 0 for node in nodes.nodes.values()):  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(tmp_path: Path, way: Way, kind: str) -> None:
+    """Whenever it happens while the job runs."""
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hub = nodes.authority.issue("analyst", "coordinator")
+            wire = Wire(nodes.addresses["south"])
+            addresses = {**nodes.addresses, "south": await wire.open()}
+            release = [hold(node) for node in nodes.nodes.values()]
+            job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, addresses))
+            await all_running(nodes)
+            await asyncio.sleep(0.2)  # the coordinator watches by then; earlier faults are those of the next test
+            wire.fault = (way, wire.passed[way], kind)
+            for each in release:
+                each.set()
+            assert isinstance(await job, Result)
+            wire.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subtests: pytest.Subtests, way: Way) -> None:
+    """From the first handshake to the result."""
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hub = nodes.authority.issue("analyst", "coordinator")
+
+            async def job(fault: tuple[Way, int, str] | None) -> tuple[Result | ComineError, Wire]:
+                wire = Wire(nodes.addresses["south"])
+                wire.fault = fault
+                try:
+                    addresses = {**nodes.addresses, "south": await wire.open()}
+                    return await run_job(weekly(deadline="60s"), hub, addresses), wire
+                except ComineError as error:
+                    return error, wire
+                finally:
+                    wire.close()
+
+            found, wire = await job(None)
+            assert isinstance(found, Result)
+            for part in range(20):
+                for kind in ("a bit", "reset"):
+                    with subtests.test(kind=kind, part=part):
+                        found, spoilt = await job((way, wire.passed[way] * part // 20, kind))
+                        assert spoilt.spoilt
+                        if isinstance(found, ComineError):
+                            assert (found.exit_code, found.party) == (20, "south"), found
+
+    asyncio.run(test())
+
+
+PAIRS = (("east", "south"), ("north", "south"), ("east", "north"))  # who dials, and whom
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
+    tmp_path: Path, subtests: pytest.Subtests, pair: tuple[str, str]
+) -> None:
+    dialling, dialled = pair
+    (port,) = free_ports(1)
+
+    def prepare(authority: Authority) -> None:
+        address = Federation.load(tmp_path / "federation.toml").addresses[dialled]
+        text = (tmp_path / "federation.toml").read_text()
+        (tmp_path / "by-wire.toml").write_text(text.replace(address, f"127.0.0.1:{port}"))
+        file = tmp_path / f"{dialling}.toml"
+        file.write_text(file.read_text().replace('"federation.toml"', '"by-wire.toml"'))
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=prepare) as nodes:
+            hub = nodes.authority.issue("analyst", "coordinator")
+            wire = Wire(nodes.addresses[dialled])
+            await wire.open(port)
+            for _ in range(2):  # the second is like all that follow: its parties have met, and have lists in stock
+                before = dict(wire.passed)
+                expected = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
+            one_job = {way: wire.passed[way] - before[way] for way in wire.passed}
+            for way in one_job:
+                for kind in KINDS:
+                    for part in (0, 3, 7, 9):
+                        with subtests.test(way=way, kind=kind, part=part):
+                            wire.spoilt, wire.fault = False, (way, wire.passed[way] + one_job[way] * part // 12, kind)
+                            found = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
+                            assert wire.spoilt
+                            assert found.found is not None
+                            assert expected.found is not None
+                            assert sorted(found.found, key=str) == sorted(expected.found, key=str)
+            wire.close()
+
+    asyncio.run(test())
