@@ -11,7 +11,8 @@
 There is one indicator for each *affected non-sensitive frequent itemset*, not for each border itemset: two solutions
 that lose the same number of border itemsets may lose different numbers of itemsets. The search starts from a heuristic
 solution, whose objective is an upper bound, and the better of the two is taken, so that no time limit makes exact
-hiding worse than the heuristic.
+hiding worse than the heuristic. The program is made and solved in a process of its own, which ends with the time limit:
+the solver looks at its clock too seldom for that.
 
 Source: Gkoulalas-Divanis and Verykios, "An integer programming approach for frequent itemset hiding", CIKM 2006;
 Menon, Sarkar and Mukherjee, "Maximizing accuracy of shared databases when concealing sensitive patterns", ISR 2005.
@@ -20,19 +21,28 @@ Solver: HiGHS, through `scipy.optimize.milp`.
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from link.errors import InternalError
 from mining.hiding.sensitive import Items
 from mining.hiding.workspace import Workspace
+from mining.transactions import Transactions
 
 Status = Literal["optimal", "time limit", "heuristic"]
 Cells = list[tuple[int, int]]
+
+SEARCH: Final = (sys.executable, "-P", "-m", "mining.hiding.search_process")
+GRACE_S: Final = 0.5  # in which a solution that was found in time may still arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class Solved:
         deleted: Cells that are deleted.
         bound: No solution has a lower objective w · lost + deleted.
         gap: By how much the objective may be above the best possible, as a share of it; 0 where it is optimal.
-        seconds: Of the solver.
+        seconds: Of the search, from making the program to its end.
     """
 
     status: Status
@@ -55,6 +65,40 @@ class Solved:
     bound: float
     gap: float
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a search is about.
+
+    Attributes:
+        data: The rows, unchanged.
+        sensitive: The itemsets that are to be infrequent.
+        kept: All frequent itemsets without a sensitive part.
+        min_count: The least count of a frequent itemset.
+        known: The cells of a solution that is known.
+    """
+
+    data: Transactions
+    sensitive: Sequence[Items]
+    kept: Sequence[Items]
+    min_count: int
+    known: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search has found.
+
+    Attributes:
+        cells: Of the best solution; None where it has none that is at least as good as the known one.
+        is_optimal: Whether no solution is better.
+        bound: No solution has a lower objective.
+    """
+
+    cells: Cells | None
+    is_optimal: bool
+    bound: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +112,66 @@ class _Program:
     n_lost: int
 
 
-def hide_exactly(
-    work: Workspace, sensitive: Sequence[Items], kept: Sequence[Items], min_count: int, known: Cells, time_limit: float
-) -> Solved:
+def hide_exactly(work: Workspace, task: Task, time_limit: float, search: Sequence[str] = SEARCH) -> Solved:
     """Makes itemsets infrequent with the least loss.
 
     Args:
         work: The rows, unchanged so far; the cells of the solution are deleted.
-        sensitive: The itemsets.
-        kept: All frequent itemsets without a sensitive part.
-        min_count: The least count of a frequent itemset.
-        known: The cells of a solution that is known.
-        time_limit: Seconds for the solver.
-    """
-    import time
+        task: What is asked.
+        time_limit: Seconds for the search; it is over `GRACE_S` later at the latest.
+        search: The command of its process.
 
+    Raises:
+        InternalError: The search broke off by a fault of its own.
+    """
+    began = time.monotonic()
+    found = _searched(task, began + time_limit, search)
+    seconds = time.monotonic() - began
+    status: Status = "heuristic"
+    chosen = task.known
+    if found.cells is not None:
+        chosen, status = found.cells, "optimal" if found.is_optimal else "time limit"
+    lost, weight = _lost(work, task, chosen), _weight(_cells(work, task.sensitive))
+    work.delete_all(chosen)
+    value = weight * lost + len(chosen)
+    gap = 0.0 if status == "optimal" else max(0.0, value - found.bound) / max(value, 1.0)
+    return Solved(status, lost, len(chosen), found.bound, gap, seconds)
+
+
+def _searched(task: Task, deadline: float, search: Sequence[str]) -> Found:
+    """Searches in a process of its own."""
+    try:
+        ran = subprocess.run(
+            search,
+            input=pickle.dumps((task, deadline)),
+            capture_output=True,
+            timeout=max(0.0, deadline + GRACE_S - time.monotonic()),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Found(None, False, 0.0)
+    if ran.returncode < 0:  # by its own clock, or by the kernel for want of memory
+        return Found(None, False, 0.0)
+    if ran.returncode:
+        last = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise InternalError(f"the search for an exact solution broke off ({' '.join(last)})")
+    found: Found = pickle.loads(ran.stdout)  # noqa: S301 - of our own process
+    return found
+
+
+def searched(task: Task, deadline: float) -> Found:
+    """Makes the program and solves it, here: the solver may run on beyond the deadline.
+
+    Args:
+        task: What is asked.
+        deadline: As of `time.monotonic`.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    program = _program(work, sensitive, kept, min_count)
-    first = _objective(work, program, kept, min_count, known)
+    work = Workspace(task.data)
+    program = _program(work, task.sensitive, task.kept, task.min_count)
+    first = program.weight * _lost(work, task, task.known) + len(task.known)
     sizes = (len(program.cells), program.n_products, program.n_lost)
     n = sum(sizes)
     cost = np.concatenate([np.full(sizes[0], -1.0), np.zeros(sizes[1]), np.full(sizes[2], program.weight)])
@@ -98,37 +182,29 @@ def hide_exactly(
     limits = LinearConstraint(matrix, [low for *_, low, _ in program.rows], [high for *_, high in program.rows])
     no_worse = LinearConstraint(cost[None, :], -np.inf, first - sizes[0] + 0.5)
     integral = np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1]), np.ones(sizes[2])])
-    began = time.monotonic()
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return Found(None, False, 0.0)
     found = milp(
         cost,
         integrality=integral,
         bounds=Bounds(0, 1),
         constraints=[limits, no_worse],
-        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+        options={"time_limit": left, "mip_rel_gap": 0.0},
     )
-    seconds = time.monotonic() - began
     bound = max(0.0, sizes[0] + found.mip_dual_bound) if found.mip_dual_bound is not None else 0.0
-    status: Status = "heuristic"
-    chosen = known
     if found.x is not None:
         deleted = [cell for cell, stays in zip(program.cells, found.x, strict=False) if stays < 0.5]
-        if _hides(work, sensitive, min_count, deleted) and _objective(work, program, kept, min_count, deleted) <= first:
-            chosen, status = deleted, "optimal" if found.status == 0 else "time limit"
-    value = _objective(work, program, kept, min_count, chosen)
-    lost = round((value - len(chosen)) / program.weight)
-    work.delete_all(chosen)
-    gap = 0.0 if status == "optimal" else max(0.0, value - bound) / max(value, 1.0)
-    return Solved(status, lost, len(chosen), bound, gap, seconds)
+        value = program.weight * _lost(work, task, deleted) + len(deleted)
+        if _hides(work, task.sensitive, task.min_count, deleted) and value <= first:
+            return Found(deleted, found.status == 0, bound)
+    return Found(None, False, bound)
 
 
 def _program(work: Workspace, sensitive: Sequence[Items], kept: Sequence[Items], min_count: int) -> _Program:
-    number: dict[tuple[int, int], int] = {}
     holding = [(items, np.flatnonzero(work.holding(items))) for items in sensitive]
-    for items, rows in holding:
-        for row in rows.tolist():
-            for item in items:
-                number.setdefault((row, item), len(number))
-    cells, weight = list(number), float(len(number) + 1)
+    cells = _cells(work, sensitive)
+    number, weight = {cell: place for place, cell in enumerate(cells)}, _weight(cells)
     by_item: dict[int, NDArray[np.bool_]] = {}
     for row, item in cells:
         by_item.setdefault(item, np.zeros(work.data.n_rows, bool))[row] = True
@@ -179,20 +255,31 @@ def _program(work: Workspace, sensitive: Sequence[Items], kept: Sequence[Items],
     return _Program(cells, weight, rows_, products, len(endangered))
 
 
-def _objective(work: Workspace, program: _Program, kept: Sequence[Items], min_count: int, deleted: Cells) -> float:
-    """W · lost + deletions, counted from the rows and not from the program."""
+def _cells(work: Workspace, sensitive: Sequence[Items]) -> Cells:
+    """The cells inside sensitive itemsets: all that may be deleted."""
+    holding = ((items, np.flatnonzero(work.holding(items)).tolist()) for items in sensitive)
+    return list(dict.fromkeys((row, item) for items, rows in holding for row in rows for item in items))
+
+
+def _weight(cells: Cells) -> float:
+    """Of a lost itemset, so that losses come first."""
+    return float(len(cells) + 1)
+
+
+def _lost(work: Workspace, task: Task, deleted: Cells) -> int:
+    """How many itemsets deletions cost, counted from the rows and not from the program."""
     gone: dict[int, NDArray[np.bool_]] = {}
     for row, item in deleted:
         gone.setdefault(item, np.zeros(work.data.n_rows, bool))[row] = True
     lost = 0
-    for items in kept:
+    for items in task.kept:
         if any(item in gone for item in items):
             here = work.holding(items)
             for item in items:
                 if item in gone:
                     here &= ~gone[item]
-            lost += int(np.count_nonzero(here)) < min_count
-    return program.weight * lost + len(deleted)
+            lost += int(np.count_nonzero(here)) < task.min_count
+    return lost
 
 
 def _hides(work: Workspace, sensitive: Sequence[Items], min_count: int, deleted: Cells) -> bool:

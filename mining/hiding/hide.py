@@ -9,7 +9,7 @@ from typing import Literal, cast, get_args
 from link.errors import ConfigurationError, InternalError
 from mining.hiding.border import Border
 from mining.hiding.effects import Effects, Mined, effects_on_itemsets, effects_on_rules, is_sensitive, named
-from mining.hiding.exact import Cells, Solved, hide_exactly
+from mining.hiding.exact import Cells, Solved, Task, hide_exactly
 from mining.hiding.heuristics import reduce_confidence, reduce_support, remove_rows
 from mining.hiding.sensitive import Items, Scope, SensitiveRule, Thresholds, numbered, wholes, without
 from mining.hiding.workspace import Workspace
@@ -83,7 +83,7 @@ def hide(
             `rows` by taking whole rows out; `confidence` and `confidence-by-adding` make rules uncertain.
         scope: Whether a sensitive rule X → Y stands for itself, or also for every rule with X on its left and Y on its
             right side (`supersets`).
-        time_limit: Exact: seconds for the solver.
+        time_limit: Exact: seconds for the search that begins where the heuristics end.
 
     Raises:
         ConfigurationError: A parameter is wrong, or hiding an itemset by confidence is asked for.
@@ -154,9 +154,8 @@ def _by_support(
     elif method == "rows":
         remove_rows(work, targets, thresholds, Border(work, kept, min_count))
     elif method == "exact":
-        return hide_exactly(
-            work, targets, _numbers(kept, data), min_count, _warm_start(data, targets, kept, min_count), time_limit
-        )
+        known = _warm_start(data, targets, kept, min_count)
+        return hide_exactly(work, Task(data, targets, _numbers(kept, data), min_count, known), time_limit)
     else:
         Border(work, kept, min_count).reduce_support(targets, "bba" if method == "bba" else "maxmin")
     return None
