@@ -173,7 +173,7 @@ class Releases:
             )
 
     def admit(self, dataset: str, release: bytes, request: bytes, coordinator: str, most: int) -> None:
-        """Writes down that a release leaves; it is on disk when this returns.
+        """Writes down that a release leaves, and that its request has not failed; it is on disk when this returns.
 
         Args:
             dataset: Of which dataset.
@@ -186,6 +186,7 @@ class Releases:
             PolicyDenied: As many have left, and this is none of them.
         """
         with self._using() as connection, alone(connection):
+            connection.execute("DELETE FROM failures WHERE dataset = ? AND request = ?", (dataset, request))
             known = "SELECT 1 FROM releases WHERE dataset = ? AND release = ?"
             if connection.execute(known, (dataset, release)).fetchone() is not None:
                 return
@@ -195,7 +196,7 @@ class Releases:
             connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
 
     def fail(self, dataset: str, request: bytes, coordinator: str) -> None:
-        """Writes down that a request came to nothing on the data; it is on disk when this returns.
+        """Writes down that a request comes to nothing on the data, unless it is admitted; on disk when this returns.
 
         Args:
             dataset: Of which dataset.

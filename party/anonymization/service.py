@@ -99,9 +99,11 @@ class ReleaseService:
                     async with found.lock:
                         # Others have come to an end while this one waited.
                         releases.check(request.dataset, asked, found.rules.max_releases, found.rules.max_failures)
+                        # Counted before it runs, until it succeeds: else who hangs up once a run has lasted longer
+                        # than a failing one learns for nothing that the rows suffice.
+                        await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
                         made = await runs.make(place, as_json(spec), request.dataset, found.rules)
                         if isinstance(made, Unmet):
-                            await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
                             raise made.error
                     most = found.rules.max_releases
                     await asyncio.to_thread(releases.admit, request.dataset, made.rows, asked, coordinator, most)

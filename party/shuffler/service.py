@@ -28,6 +28,7 @@ from link.errors import (
 )
 from link.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
+from mining.public_sizes import coarse
 from party.interceptors import coordinator_of
 from party.limits import Room, Streams
 from party.logs import Log
@@ -121,8 +122,8 @@ class ShufflerService(ShufflerServicer):
         self._check_first(pool)
         if not await pool.depart():
             raise PolicyDenied(
-                f"{pool.waiting:,} reports wait for the route '{pool.route.name}' at {self._me}, and a batch has "
-                f"{pool.route.minimum:,} at least",
+                f"fewer than {pool.route.minimum:,} reports wait for the route '{pool.route.name}' at {self._me}, and a "
+                "batch has as many at least",
                 party=self._me,
             )
         return await self._told(pool, creator=True)
@@ -242,7 +243,7 @@ class ShufflerService(ShufflerServicer):
             document=pool.stored.document,
             key=None if pool.retired else pool.signed_key(),
             next_batch=pool.batch,
-            waiting=pool.waiting if creator else 0,
+            waiting=coarse(pool.waiting) if creator else 0,  # exact ones would tell when each report came
             unsent=len(await pool.unsent()),
             retired=pool.retired,
         )

@@ -397,6 +397,38 @@ def test_requests_that_come_to_nothing_are_counted(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_who_hangs_up_on_a_run_has_used_it_up(tmp_path: Path) -> None:
+    """Else whoever sees that a run lasts longer than failing ones would learn for nothing that the rows suffice."""
+
+    async def test() -> None:
+        dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 2")
+        async with running(tmp_path, dataset) as world:
+            analyst = world.stub("analyst")
+            runs = world.node._anonymization._releases._runs
+            assert runs is not None
+            for k in (20, 21):
+                asking = analyst.Anonymize(world.request(model={"k": k}))
+                await until(lambda: runs._processes)
+                asking.cancel()
+                await until(lambda: not runs._processes)
+            found = await refused(ended(analyst.Anonymize(world.request(model={"k": 22}))))
+            assert (found.code, "rule max_failures" in found.sentence) == ("E300", True)
+
+    asyncio.run(test())
+
+
+def test_a_run_that_succeeds_is_no_failure(tmp_path: Path) -> None:
+    async def test() -> None:
+        dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 1")
+        async with running(tmp_path, dataset) as world:
+            hub = world.stub("hub")
+            for k in (10, 5, 10, 5):
+                await ended(hub.Anonymize(world.request(model={"k": k})))
+            assert (await refused(ended(hub.Anonymize(world.request(model={"k": 400}))))).code == "E100"
+
+    asyncio.run(test())
+
+
 def test_requests_at_once_do_not_fail_more_often_than_they_may(tmp_path: Path) -> None:
     async def test() -> None:
         dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 1")

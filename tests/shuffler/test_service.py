@@ -22,6 +22,7 @@ from party.shuffler.policy import ShufflerSection, check_route
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2 import BatchStatement
 from tests.shuffler.nodes import COLLECTOR_KEY, Caller, World, numbers, route_for, running
+from tests.shuffler.test_store import store_of
 from tests.unit.party.nodes import refused
 
 
@@ -100,7 +101,7 @@ def test_a_client_has_one_report_in_a_batch_and_a_gateway_its_clients(tmp_path: 
             assert await phone.submit(sealed[:3]) == [pb.TAKEN, pb.OVER_SHARE, pb.OVER_SHARE]
             assert await phone.submit(sealed[1:2]) == [pb.OVER_SHARE]
             assert (await refused(world.analyst().flush())).sentence == (
-                "1 reports wait for the route 'weekly' at north, and a batch has 5 at least"
+                "fewer than 5 reports wait for the route 'weekly' at north, and a batch has as many at least"
             )
             assert await fleet.submit(sealed[3:9]) == [pb.TAKEN] * 4 + [pb.OVER_SHARE] * 2
             await world.restart("north")
@@ -157,6 +158,30 @@ def test_a_batch_has_a_maximum(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_who_asks_after_each_report_does_not_see_it_come(tmp_path: Path) -> None:
+    """Only the first shuffler knows when a report came; its creator is told of hundreds, and nothing else of fewer."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(minimum=400)
+            sealed = await world.sealed(route, range(330))
+            fleet, analyst = world.caller("fleet"), world.analyst()
+            stands, refusals, sent = list[tuple[int, pb.ShuffleRoute]](), set[str](), 0
+            for step in (*[1] * 12, 85, *[1] * 6, 27, 60, *[1] * 4, 120, *[1] * 8):
+                await fleet.submit(sealed[sent : (sent := sent + step)])
+                stands.append((sent, await analyst.describe()))
+                refusals.add((await refused(analyst.flush())).sentence)
+            assert len(refusals) == 1
+            assert {each.waiting for _, each in stands} == {0, 100, 200, 500}
+            assert {each.waiting for n, each in stands if n < 100} == {0}
+            for _, each in stands:
+                each.ClearField("waiting")
+                each.ClearField("key")  # signed anew each time
+            assert len({each.SerializeToString() for _, each in stands}) == 1
+
+    asyncio.run(test())
+
+
 def test_batches_leave_at_their_time_when_they_have_enough(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as world:
@@ -166,7 +191,7 @@ def test_batches_leave_at_their_time_when_they_have_enough(tmp_path: Path) -> No
             await fleet.submit(sealed[:4])
             await asyncio.sleep(1.2)
             stands = await analyst.describe()
-            assert (stands.waiting, stands.next_batch) == (4, 1)
+            assert (store_of(world).waiting(1).senders.total(), stands.next_batch) == (4, 1)
             await fleet.submit(sealed[4:])
             (found,) = await world.opened(route, 1)
             assert sorted(numbers(found.reports)) == list(range(11))
