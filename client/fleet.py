@@ -1,15 +1,16 @@
 """Many clients at once: behind a gateway that collects what devices cannot send themselves, or simulated.
 
 All clients of a fleet are in the hands of whoever runs it, who sees their values and secrets; the service does not.
-What a fleet knows is in memory only: a process that is started again begins new clients, with new pseudonyms, unless
-they are known by ids (`Fleet.of`), whose coins are the same in every process. Which answers were charged, ledgers and
-budgets end with the process in any case.
+What a fleet knows is in memory only: a process that is started again begins new clients, with new pseudonyms. Clients
+that are known by ids (`Fleet.of`) have the same pseudonyms and coins in every process, and a record on the disk of what
+they have reported and spent.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Self
@@ -23,6 +24,8 @@ from client.description import Description, Round, outruns
 from client.fleet_coins import Clients, FleetCoins, digests
 from client.fleet_ledger import FleetLedger, unit_of
 from client.fleet_memo import FleetMemo, keeps_answers
+from client.fleet_past import Before, FleetPast
+from client.fleet_record import Leaving
 from client.fleet_sliding import FleetSliding
 from client.gateway import GatewaySecret
 from client.joining import first_steps
@@ -57,6 +60,7 @@ class FleetDelivery:
         refused: Those that it does not take for another reason.
         not_selected: Clients who took no part by their own coin, or wait since they have just joined a stream.
         already: Clients who had reported in the period.
+        changed: Clients who had reported something else in the period, in this round or another; nothing was sent.
         over_budget: Clients whose budget or ledger did not allow a report.
         sentences: Why the service does not take reports.
     """
@@ -69,6 +73,7 @@ class FleetDelivery:
     refused: int = 0
     not_selected: int = 0
     already: int = 0
+    changed: int = 0
     over_budget: int = 0
     sentences: tuple[str, ...] = ()
 
@@ -116,6 +121,7 @@ class Fleet:
         self._drawn: dict[tuple[bytes, int], NDArray[np.int64]] = {}
         self._domains: dict[bytes, Domain] = {}
         self._outbox: list[ReportBatch] = []
+        self._past: FleetPast | None = None
 
     @classmethod
     def of(
@@ -129,12 +135,13 @@ class Fleet:
         """The clients of a gateway that it knows by ids: in every process, an id has the same pseudonyms.
 
         Where a client's value is reported again in a round, the very same report is sent, in whatever batch and by
-        whichever process. Another value of the client in the round gives another report, of which the node counts the
-        first; but who sees both learns up to twice ε.
+        whichever process. Another value of the client in the period, or by another mechanism, would tell more of it,
+        and is not sent. What clients have reported and spent is in the secret's record before it leaves.
 
         Args:
             ids: Of clients 0 … n − 1, none twice.
-            gateway: The gateway's secret.
+            gateway: The gateway's secret. One from no file has no record, and is for simulations ONLY: what clients
+                have reported is forgotten with the fleet.
             budget: The limits of each client.
             clock: The time in Unix seconds.
 
@@ -144,6 +151,8 @@ class Fleet:
         fleet = cls(len(ids), budget=budget, clock=clock)
         fleet._secrets = gateway.clients(ids)
         fleet._coins = FleetCoins(gateway.secret, fleet._secrets)
+        if gateway.record is not None:
+            fleet._past = FleetPast(gateway.record, fleet._secrets)
         return fleet
 
     def report(
@@ -174,8 +183,22 @@ class Fleet:
         Raises:
             InputDataError: There is not one value for each client, or one is outside the domain.
             MalformedMessage: The node claims a step of continual release before its time.
+            ConfigurationError: The record of clients with ids is gone or damaged.
             ComineError: The node cannot be reached, or broke the rules.
         """
+        with self._recalled():
+            return self._report(connection, name, values, who, batch, in_flight, tell)
+
+    def _report(
+        self,
+        connection: Connection,
+        name: str,
+        values: ArrayLike,
+        who: Clients | None,
+        batch: int,
+        in_flight: int,
+        tell: Callable[[int], None] | None,
+    ) -> FleetDelivery:
         clients = np.arange(self.clients) if who is None else np.asarray(who, dtype=np.int64)
         given = _array(values)
         if len(np.unique(clients)) != len(clients) or (
@@ -196,14 +219,20 @@ class Fleet:
         selected = fresh[self._selected(found, asked)[clients[fresh]] & joined]
         memo = self._memo(found, mechanism)
         task = _Task(found, asked, mechanism, memo, self._slides(found, memo), reported)
-        allowed = selected[self._allowed(task, clients[selected], given[selected])]
-        batches = self._batches(task, clients[allowed], given[allowed], batch)
+        before = self._before(task, clients[selected], given[selected])
+        new = selected[~(before.again | before.changed)]
+        allowed = new[self._allowed(task, clients[new], given[new])]
+        # What a client with answers that wait has reported depends on what it had to report then: it is not made again.
+        again = selected[before.again] if task.sliding is None else selected[:0]
+        going = np.union1d(allowed, again)
+        batches = self._batches(task, clients[going], given[going], np.isin(going, allowed), batch)
         return replace(
             self._send(connection, batches, in_flight, tell),
             round=asked.number,
-            already=len(clients) - len(fresh),
+            already=len(clients) - len(fresh) + int(np.count_nonzero(before.again)) - len(again),
+            changed=int(np.count_nonzero(before.changed)),
             not_selected=len(fresh) - len(selected),
-            over_budget=len(selected) - len(allowed),
+            over_budget=len(new) - len(allowed),
         )
 
     def deliver(self, connection: Connection, in_flight: int = IN_FLIGHT) -> FleetDelivery:
@@ -220,13 +249,19 @@ class Fleet:
         """Reports that have no receipt."""
         return sum(len(each.pseudonyms) for each in self._outbox) // PSEUDONYM_BYTES
 
-    def _batches(self, task: _Task, clients: Clients, values: NDArray[Any], size: int) -> Iterator[ReportBatch]:
-        """Perturbs batch by batch, each when there is room for it on the way."""
+    def _batches(
+        self, task: _Task, clients: Clients, values: NDArray[Any], new: NDArray[np.bool_], size: int
+    ) -> Iterator[ReportBatch]:
+        """Perturbs batch by batch, each when there is room for it on the way; what is not new spends nothing."""
         size = min(size, max(1, MAX_BATCH_BYTES // (task.mechanism.report_bytes + PSEUDONYM_BYTES)))
         for start in range(0, len(clients), size):
             those = clients[start : start + size]
             reports, charged = self._perturbed(task, those, values[start : start + size])
-            charge = task.charge
+            charge, fresh = task.charge, those[new[start : start + size]]
+            charged = np.intersect1d(charged, fresh)
+            if self._past is not None:
+                leaving = Leaving(task.found.id, task.asked.period, task.asked.step, self._latest)
+                self._past.put(leaving, charge, charged, np.setdiff1d(fresh, charged))
             if task.found.ledger is not None:
                 self._steps[task.found.id].spend(charged, charge)
             if self._spent is not None:
@@ -283,6 +318,29 @@ class Fleet:
         refused = int(counts.sum()) - counted - duplicate - late - early
         return FleetDelivery(None, counted, duplicate, late, early, refused, sentences=tuple(sentences))
 
+    # -- what was before ----------------------------------------------------------------------------------------------
+    @contextmanager
+    def _recalled(self) -> Generator[None]:
+        """With the record of clients that have one, and ledgers that know what other processes have written there."""
+        if self._past is None:
+            yield
+            return
+        with self._past.held() as others_have_reported:
+            if others_have_reported:
+                self._steps.clear()
+                self._sliding.clear()
+                if self._budget is not None:
+                    budget = self._budget
+                    empty = FleetLedger(self.clients, budget.span_s, budget.epsilon, unit_of(budget.epsilon))
+                    self._spent = self._past.recall(empty, after=self._now() - budget.span_s)
+            yield
+
+    def _before(self, task: _Task, clients: Clients, values: NDArray[Any]) -> Before:
+        if self._past is None:
+            return Before(*np.zeros((2, len(clients)), np.bool_))
+        terms = task.asked.number.to_bytes(8, "big") + task.mechanism.fingerprint
+        return self._past.compare(task.found.id, task.asked.period, terms, clients, values)
+
     # -- who takes part -----------------------------------------------------------------------------------------------
     def _now(self) -> float:
         """Never back, so that budgets are not forgotten."""
@@ -295,6 +353,8 @@ class Fleet:
         if ahead is None:
             return
         least = self._ahead[found.id] = min(ahead, self._ahead.get(found.id, ahead))
+        if self._past is not None:
+            least = self._past.record.ahead(found.id, least)
         if found.too_early(asked) or outruns(ahead, least):
             raise MalformedMessage(
                 f"{found.node} claims a step of '{found.name}' that has not begun yet", party=found.node
@@ -303,6 +363,9 @@ class Fleet:
     def _reported_in(self, found: Description, asked: Round) -> NDArray[np.bool_]:
         key = (found.id, asked.period)
         latest = max((period for which, period in self._reported if which == found.id), default=asked.period)
+        if self._past is not None:
+            latest = max(latest, self._past.record.latest(found.id) or 0)
+            self._past.record.forget(found.id, latest - _KEPT_PERIODS, self._latest)
         if asked.period <= latest - _KEPT_PERIODS:
             return np.ones(self.clients, dtype=np.bool_)  # nobody remembers, so nobody reports
         for old in [each for each in self._reported if each[0] == found.id and each[1] <= latest - _KEPT_PERIODS]:
@@ -340,7 +403,7 @@ class Fleet:
         allowed = np.ones(len(clients), dtype=np.bool_)
         if found.ledger is not None:
             if found.id not in self._steps:
-                self._steps[found.id] = FleetLedger(self.clients, *found.ledger)
+                self._steps[found.id] = self._with_steps(found, FleetLedger(self.clients, *found.ledger))
             allowed &= self._steps[found.id].allows(asked.step, clients, charge)
         within = self._within_budget(task, clients)
         if task.memo is not None:
@@ -350,6 +413,10 @@ class Fleet:
             else:
                 within |= ~task.memo.is_new(keys)
         return allowed & within
+
+    def _with_steps(self, found: Description, empty: FleetLedger) -> FleetLedger:
+        """A ledger of steps with what its clients have spent in other processes."""
+        return empty if self._past is None else self._past.recall(empty, collection=found.id)
 
     def _within_budget(self, task: _Task, clients: Clients) -> NDArray[np.bool_]:
         """Whose budget leaves room for a report that is charged; shape of `clients`."""
@@ -372,6 +439,7 @@ class Fleet:
             return None
         if found.id not in self._sliding:
             self._sliding[found.id] = FleetSliding(self.clients, memo, found.memo)
+            self._with_steps(found, self._sliding[found.id].ledger)
         return self._sliding[found.id]
 
     def _domain(self, connection: Connection, found: Description) -> Domain | None:

@@ -65,5 +65,10 @@ class FleetLedger:
             self._spent[clients] += amount
             self._entries.append((self._latest, clients, amount))
 
+    def recall(self, position: float, clients: NDArray[np.int64], epsilon: Fraction) -> None:
+        """Notes what clients have spent earlier; positions must not go back."""
+        self._latest = max(self._latest, position)
+        self.spend(clients, epsilon)
+
     def _units(self, epsilon: Fraction) -> int:
         return math.ceil(epsilon / self._unit)

@@ -21,11 +21,14 @@ class FleetSliding:
         clients: How many.
         memo: Their kept answers.
         span: What answers to new values may spend.
+
+    Attributes:
+        ledger: What they have spent on such.
     """
 
     def __init__(self, clients: int, memo: FleetMemo, span: Span) -> None:
         self._memo = memo
-        self._ledger = FleetLedger(clients, span.steps, span.epsilon, unit_of(span.epsilon))
+        self.ledger = FleetLedger(clients, span.steps, span.epsilon, unit_of(span.epsilon))
         self._last = np.full(clients, _NONE)
 
     def may_report(
@@ -33,7 +36,7 @@ class FleetSliding:
     ) -> NDArray[np.bool_]:
         """Which clients have something to report, be it the last answer once more; see `turn`."""
         kept = ~self._memo.is_new(keys) | (self._last[clients] != _NONE)
-        return np.asarray(kept | (anew & self._ledger.allows(step, clients, self._memo.charge)))
+        return np.asarray(kept | (anew & self.ledger.allows(step, clients, self._memo.charge)))
 
     def turn(
         self, step: int, clients: NDArray[np.int64], keys: NDArray[np.int64], anew: NDArray[np.bool_]
@@ -47,7 +50,7 @@ class FleetSliding:
             anew: Whose own budget allows a new answer.
         """
         new = self._memo.is_new(keys)
-        drawn = new & anew & self._ledger.allows(step, clients, self._memo.charge)
-        self._ledger.spend(clients[drawn], self._memo.charge)
+        drawn = new & anew & self.ledger.allows(step, clients, self._memo.charge)
+        self.ledger.spend(clients[drawn], self._memo.charge)
         self._last[clients] = np.where(new & ~drawn, self._last[clients], keys)
         return self._last[clients]

@@ -2,7 +2,8 @@
 
 A client's secret is HMAC-SHA-256(gateway's secret, id). So a client has the same pseudonym in a period whichever
 process of the gateway reports for it, and is counted once; and its coins are the same (`client.fleet_coins`), so a
-value that is reported again is the same bits.
+value that is reported again is the same bits. What was reported by a secret from a file stands in a record beside it
+(`client.fleet_record`), so that nothing else is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from client.fleet_record import FleetRecord
 from client.pseudonym import SECRET_BYTES
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError, InputDataError, ResourceError
@@ -31,18 +33,23 @@ class GatewaySecret:
 
     Attributes:
         secret: The bytes.
+        record: Of what was reported by it; None of a secret from no file, for simulations.
     """
 
     secret: bytes
+    record: Path | None = None
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads the file of a secret, and makes it where there is none; only its owner may read it.
+        """Reads the file of a secret; makes it and its record where there is none. Only its owner may read them.
 
         Raises:
             ConfigurationError: The file is no secret, or others can read it.
             ResourceError: It cannot be read or made.
         """
+        record = path.with_name(f"{path.name}.db")
+        if not path.exists() and path.parent.is_dir():
+            FleetRecord.open_file(record).close()  # first: a secret without it would look as if it had lost it
         try:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
                 file.write(f"{Randomness.from_os().bytes(SECRET_BYTES).hex()}\n")
@@ -62,7 +69,7 @@ class GatewaySecret:
             secret = b""
         if len(secret) != SECRET_BYTES:
             raise ConfigurationError(f"{path} is not a gateway's secret, 64 hexadecimal digits; name another file")
-        return cls(secret)
+        return cls(secret, record)
 
     def clients(self, ids: Sequence[str]) -> NDArray[np.uint8]:
         """The secrets of clients, shape (n, 32).

@@ -7,27 +7,21 @@ or nothing. Two processes may use one folder: whoever comes second waits.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from client.budget import DAY_S, KEPT_DAYS
+from client.database import Database
 from client.pseudonym import SECRET_BYTES
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ConfigurationError
 
 FILE: Final = "client.db"
 VERSION: Final = 1
-BUSY_S: Final = 10.0  # for which another process may hold the database
 KEPT_ROUNDS: Final = 10_000  # of a collection; who remembers no more takes part in no earlier ones
 
-SYNCHRONOUS: Final = "FULL"  # a loss of power takes nothing back that a call has returned from
 _APPLICATION: Final = 0x636F6D63  # "comc"
 _SCHEMA: Final = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -110,17 +104,11 @@ class Waiting:
     report: bytes
 
 
-class ClientStore:
-    """The file of one device. Calls are short, and may be made from any thread.
+class ClientStore(Database):
+    """The file of one device. Calls are short, and may be made from any thread."""
 
-    Args:
-        path: The database.
-        connection: To it.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
-        self._lock = threading.RLock()
+    WHOSE, PLACE = "a client", "the client's folder"
+    VERSION, APPLICATION, SCHEMA = VERSION, _APPLICATION, _SCHEMA
 
     @classmethod
     def open(cls, folder: Path) -> ClientStore:
@@ -130,38 +118,7 @@ class ClientStore:
             ConfigurationError: The file is no such database, damaged, or of another version.
             ResourceError: It cannot be read or written.
         """
-        path = folder / FILE
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            path.chmod(0o600)
-        except OSError as error:
-            raise ResourceError(f"{path} cannot be opened ({error.strerror}); check the client's folder") from None
-        connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        store = cls(path, connection)
-        try:
-            store._prepare()
-        except BaseException:
-            connection.close()
-            raise
-        return store
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """What is done inside is kept whole, and on the disk when this ends; or not at all, where it raises."""
-        with self._lock:
-            self._execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._commit()
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
+        return cls.open_file(folder / FILE)
 
     # -- the device ---------------------------------------------------------------------------------------------------
     @property
@@ -297,39 +254,9 @@ class ClientStore:
         return self._execute("DELETE FROM outbox WHERE made < ?", before).rowcount
 
     # -- SQLite -------------------------------------------------------------------------------------------------------
-    def _prepare(self) -> None:
-        self._execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        self._execute("PRAGMA secure_delete = ON")
-        with self.transaction():
-            (application,) = self._execute("PRAGMA application_id").fetchone()
-            (version,) = self._execute("PRAGMA user_version").fetchone()
-            (tables,) = self._execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if not application and not tables:
-                for statement in _SCHEMA.split(";\n"):
-                    self._execute(statement)
-                self.put_fact("secret", Randomness.from_os().bytes(SECRET_BYTES))
-            elif application != _APPLICATION:
-                raise ConfigurationError(f"{self._path} is no database of a client; choose another folder")
-            elif version != VERSION:
-                raise ConfigurationError(
-                    f"{self._path} has version {version}, and this version of comine knows version {VERSION}; use the "
-                    "one that wrote it"
-                )
-
-    def _commit(self) -> None:
-        self._execute("COMMIT")
+    def _begin(self) -> None:
+        self.put_fact("secret", Randomness.from_os().bytes(SECRET_BYTES))
 
     def _one(self, statement: str, *values: Any) -> bytes | None:
         found = self._execute(statement, *values).fetchone()
         return None if found is None else bytes(found[0])
-
-    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        try:
-            with self._lock:
-                return self._connection.execute(statement, values)
-        except sqlite3.OperationalError as error:
-            raise ResourceError(
-                f"{self._path} cannot be used ({error}); check the disk, and whether another process holds the file"
-            ) from None
-        except sqlite3.DatabaseError as error:
-            raise ConfigurationError(f"{self._path} is damaged ({error}); restore the client's folder") from None

@@ -161,6 +161,22 @@ def submit_as_device(
         return outcome, device.deliver(connection), standing
 
 
+def check_unchanged(changed: int) -> None:
+    """Refuses to call it a success where clients were to report something else than before.
+
+    Args:
+        changed: Of how many clients nothing was sent for that.
+
+    Raises:
+        InputDataError: Of some.
+    """
+    if changed:
+        raise InputDataError(
+            f"{changed:,} clients have reported another value in this period already, or by another mechanism; nothing "
+            "was sent of them, since two reports would tell more than one: send their new values in the next period"
+        )
+
+
 def ledger_sentence(standing: Standing) -> str:
     """What a collection's ledger says, for a person."""
     return (

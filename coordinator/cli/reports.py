@@ -64,6 +64,7 @@ def submit(
     from coordinator.cli.console import note, write_json
     from coordinator.frequency_submit import (
         check_taken,
+        check_unchanged,
         connection_to,
         files_of,
         ledger_as_data,
@@ -89,7 +90,7 @@ def submit(
                 sent = submit_as_gateway(connection, name, given, secret, tell)
             contents, acknowledged = asdict(sent), sent.acknowledged
             note(f"{sent.acknowledged:,} of {len(given):,} reports were counted{_others(sent)}")
-            refused, of, sentences = sent.refused, len(given), sent.sentences
+            refused, of, sentences, changed = sent.refused, len(given), sent.sentences, sent.changed
         else:
             if len(given) != 1:
                 raise InputDataError(
@@ -104,7 +105,7 @@ def submit(
             if standing is not None:
                 note(ledger_sentence(standing))
             note(f"{acknowledged} of the reports in its outbox are counted, {delivery.waiting} wait")
-            refused, sentences = delivery.refused, delivery.sentences
+            refused, sentences, changed = delivery.refused, delivery.sentences, 0
             of = refused + acknowledged + delivery.late + delivery.waiting
         party = connection.party
     if as_json:
@@ -112,6 +113,7 @@ def submit(
     check_taken(party, refused, of, sentences)
     for sentence in sentences:
         note(sentence)
+    check_unchanged(changed)
 
 
 def loadtest(

@@ -235,6 +235,13 @@ def test_clients_with_ids_are_counted_once_however_often_they_are_sent(node: Dep
     assert [each["counted"] for each in (first, again, more)] == [1000, 0, 1]
     assert [each["acknowledged"] for each in (first, again, more)] == [1000, 1000, 1001]
     assert (node.folder / "pki/fleet.secret").stat().st_mode & 0o777 == 0o600
+    node.write("corrected.tsv", "user-0\tjam\n" + "".join(lines[1:]))
+    corrected = node.comine(*words, "corrected.tsv", "--json")
+    assert (corrected.code, "1 clients have reported another value in this period already" in corrected.err) == (
+        10,
+        True,
+    )
+    assert [js(corrected.out)[key] for key in ("changed", "acknowledged", "counted")] == [1, 999, 0]
     other = js(node.comine(*words, "known.tsv", "--secret", "other.secret", "--json").out)
     assert other["counted"] == 1000
     wrong = node.comine(*words, "values.txt")

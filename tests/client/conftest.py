@@ -6,5 +6,5 @@ import pytest
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test cuts the power, so none waits for the disk; nor longer than needed for the next try of a call."""
-    monkeypatch.setattr("client.store.SYNCHRONOUS", "OFF")
+    monkeypatch.setattr("client.database.SYNCHRONOUS", "OFF")
     monkeypatch.setattr("client.connection._BACKOFF_S", 0.001)
