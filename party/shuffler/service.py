@@ -122,8 +122,8 @@ class ShufflerService(ShufflerServicer):
         self._check_first(pool)
         if not await pool.depart():
             raise PolicyDenied(
-                f"fewer than {pool.route.minimum:,} reports wait for the route '{pool.route.name}' at {self._me}, and a "
-                "batch has as many at least",
+                f"fewer than {pool.route.minimum:,} reports wait for the route '{pool.route.name}' at {self._me}, "
+                "and a batch has as many at least",
                 party=self._me,
             )
         return await self._told(pool, creator=True)
