@@ -23,7 +23,8 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
     But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. Where
     each has lost another, the one that most have lost: who cannot be reached often reaches nobody either. And of
-    deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs.
+    deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs. Where
+    all have reported, one that blames whom most wait for.
 
     Raises:
         ValueError: There is no failure.
@@ -37,11 +38,16 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
         if isinstance(f.error, PeerError) and f.error.party not in (None, f.reporter)
     ]
     losers, lost = {loser for loser, _ in losses}, Counter(party for _, party in losses)
-    return min(failures, key=lambda failure: _distance(failure, reporters, losers, lost)).error
+    awaited = Counter(f.error.party for f in failures if isinstance(f.error, DeadlineExceeded))
+    return min(failures, key=lambda failure: _distance(failure, reporters, losers, lost, awaited)).error
 
 
 def _distance(
-    failure: Failure, reporters: Collection[str], losers: Collection[str], lost: Mapping[str, int]
+    failure: Failure,
+    reporters: Collection[str],
+    losers: Collection[str],
+    lost: Mapping[str, int],
+    awaited: Mapping[str | None, int],
 ) -> tuple[int, bool, int, bool]:
     error = failure.error
     if not isinstance(error, ComineError):
@@ -51,7 +57,7 @@ def _distance(
         if isinstance(error, kind):
             rank = later
     if isinstance(error, DeadlineExceeded):
-        return rank, error.party is None or error.party in reporters, 0, False
+        return rank, error.party is None or error.party in reporters, -awaited[error.party], False
     foreign = error.party not in (None, failure.reporter)
     if isinstance(error, PeerError):
         return rank, error.party in losers, -lost.get(error.party or "", 0), foreign

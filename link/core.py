@@ -30,7 +30,7 @@ from link.errors import (
 )
 from link.executor import Executor
 from link.randomness import RandomStream
-from link.transcript import Transcript
+from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from protos.v1.link_pb2 import Abort, Frame
 
 CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
@@ -43,7 +43,7 @@ MAX_ROUND = 1 << 30
 MAX_REASON = 1000  # characters of a peer's reason to end the job
 ABORT_S = 2.0  # for telling a peer that the job has ended
 
-FRAME_OVERHEAD_BYTES = 24  # tags, lengths and numbers of a frame
+FRAME_OVERHEAD_BYTES = 26 + MARK_BYTES  # tags, lengths, numbers and mark of a frame
 HELLO_LANE = "hello"
 ABORT_LANE = "abort"
 
@@ -98,10 +98,11 @@ class Terms:
 
 
 class _Arrived(NamedTuple):
-    """A frame and its body, which protobuf copies each time it is asked for."""
+    """A frame, its body, which protobuf copies each time it is asked for, and the hash of its header."""
 
     frame: Frame
     body: bytes
+    header: bytes
 
 
 @dataclass(slots=True)
@@ -175,6 +176,7 @@ class SessionCore:
             raise ended_by(peer, self.terms.parties, body)
         if frame.lane != HELLO_LANE:
             if not self.session_id:
+                _check_mark(peer, frame)
                 self.early(peer, frame, _size(frame, body))
                 return
             if frame.session != self.session_id:
@@ -201,10 +203,11 @@ class SessionCore:
     def _order(self, peer: str, frame: Frame, body: bytes) -> None:
         lanes, lane = self.unread[peer], frame.lane
         unread, due = lanes.get(lane), self.transcript.frames(peer, "received", lane)
-        if frame.seq < due or (unread is not None and frame.seq in unread.ahead):
-            return  # a transport may deliver twice; the first copy counts
         if frame.seq - due > MAX_AHEAD:
             raise LimitExceeded(f"{peer} skipped {frame.seq - due} frames", party=peer)
+        header = _check_mark(peer, frame)
+        if frame.seq < due or (unread is not None and frame.seq in unread.ahead):
+            return  # a transport may deliver twice; the first copy counts
         self.buffered += _size(frame, body)
         if self.buffered > MAX_BUFFERED_BYTES:
             raise LimitExceeded(f"{peer} sent more than {MAX_BUFFERED_BYTES} bytes ahead of the protocol", party=peer)
@@ -212,11 +215,11 @@ class SessionCore:
             if len(lanes) >= MAX_LANES:
                 raise LimitExceeded(f"{peer} opened more than {MAX_LANES} lanes", party=peer)
             unread = lanes[lane] = _Unread()
-        unread.ahead[frame.seq] = _Arrived(frame, body)
+        unread.ahead[frame.seq] = _Arrived(frame, body, header)
         while (following := unread.ahead.pop(due, None)) is not None:
             due += 1
-            self.bytes_received += _size(*following)
-            self.transcript.add(peer, "received", *following)
+            self.bytes_received += _size(following.frame, following.body)
+            self.transcript.add(peer, "received", lane, following.header, following.body)
             unread.ready.append(following)
         if unread.ready and (waiter := self.waiters.get((peer, lane))) is not None:
             _wake(waiter)
@@ -227,7 +230,7 @@ class SessionCore:
         if unread is None or not unread.ready:
             return None
         arrived = unread.ready.popleft()
-        self.buffered -= _size(*arrived)
+        self.buffered -= _size(arrived.frame, arrived.body)
         if not unread.ready and not unread.ahead:
             del self.unread[peer][lane]
         return arrived
@@ -260,8 +263,10 @@ class SessionCore:
             last=last,
             round=round_,
         )
+        header = header_of(frame)
+        frame.mark = mark_of(header)
         self.bytes_sent += _size(frame, body)
-        self.transcript.add(to, "sent", frame, body)
+        self.transcript.add(to, "sent", lane, header, body)
         await self.transport.send(to, frame)
 
     async def take(self, frm: str, lane: str, kind: type[Message]) -> _Arrived:
@@ -282,13 +287,25 @@ class SessionCore:
             finally:
                 if self.waiters.get((frm, lane)) is waiter:
                     del self.waiters[frm, lane]
-        frame, _ = arrived
+        frame = arrived.frame
         if frame.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
                 f"{frm} sent {frame.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
                 party=frm,
             )
         return arrived
+
+
+def _check_mark(peer: str, frame: Frame) -> bytes:
+    """The hash of a frame's header, if it is as its sender made it."""
+    header = header_of(frame)
+    if frame.mark not in (b"", mark_of(header)):  # earlier versions send none
+        raise MalformedMessage(
+            f"{peer} sent a frame on lane '{printable(frame.lane[:80])}' that is not as it was made; its node must be "
+            "checked",
+            party=peer,
+        )
+    return header
 
 
 def _size(frame: Frame, body: bytes) -> int:

@@ -367,7 +367,7 @@ class Session:
 
     async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool, int]:
         """The next message, whether it ends its stream, and its size in bytes."""
-        frame, body = await self._core.take(frm, self.path, kind)
+        frame, body, _ = await self._core.take(frm, self.path, kind)
         lane: Session | None = self
         while lane is not None:
             lane._round = max(lane._round, frame.round)

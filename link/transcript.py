@@ -16,6 +16,7 @@ from protos.v1.link_pb2 import ChainHead, Frame
 
 Direction = Literal["sent", "received"]
 
+MARK_BYTES: Final = 8
 MAX_HEADS_BYTES: Final = 1 << 20  # of one direction: a receipt of both, with its certificate, fits into a frame
 _DEEPEST: Final = 16  # parts of a path that are told apart where lanes are taken together
 
@@ -27,24 +28,38 @@ class Chain:
     frames: int = 0
     head: bytes = bytes(32)
 
-    def add(self, frame: Frame, body: bytes) -> None:
-        """Extends the chain by one frame, whose body the caller has at hand; the rest of the frame is its header."""
-        header = "\0".join(
-            (
-                frame.sender,
-                frame.receiver,
-                frame.lane,
-                str(frame.seq),
-                frame.type,
-                str(frame.last),
-                str(frame.round),
-            )
-        )
+    def add(self, header: bytes, body: bytes) -> None:
+        """Extends the chain by one frame, of which the caller has the hash of the header and the body at hand."""
         digest = hashlib.sha256(self.head)
-        digest.update(hashlib.sha256(frame.session + header.encode()).digest())
+        digest.update(header)
         digest.update(hashlib.sha256(body).digest())
         self.frames += 1
         self.head = digest.digest()
+
+
+def header_of(frame: Frame) -> bytes:
+    """SHA-256 of a frame's header: of all but its body and its mark."""
+    header = "\0".join(
+        (
+            frame.sender,
+            frame.receiver,
+            frame.lane,
+            str(frame.seq),
+            frame.type,
+            str(frame.last),
+            str(frame.round),
+        )
+    )
+    return hashlib.sha256(frame.session + header.encode()).digest()
+
+
+def mark_of(header: bytes) -> bytes:
+    """What a frame carries of the hash of its header, so that one that was changed on its way is known at once.
+
+    A change of the body shows where it is read, at the latest in the receipts. One of the header may not: a frame on a
+    lane that nobody reads, or a stream without its end, would be waited for in vain.
+    """
+    return header[:MARK_BYTES]
 
 
 @dataclass(slots=True)
@@ -53,9 +68,9 @@ class Transcript:
 
     _chains: dict[tuple[str, Direction], dict[str, Chain]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, peer: str, direction: Direction, frame: Frame, body: bytes) -> None:
-        """Records a frame that left for, or arrived from, `peer`."""
-        self._chains[peer, direction].setdefault(frame.lane, Chain()).add(frame, body)
+    def add(self, peer: str, direction: Direction, lane: str, header: bytes, body: bytes) -> None:
+        """Records a frame that left for, or arrived from, `peer`, by the hash of its header and its body."""
+        self._chains[peer, direction].setdefault(lane, Chain()).add(header, body)
 
     def frames(self, peer: str, direction: Direction, lane: str) -> int:
         """How many frames of a lane have been recorded, which is the number of the next one."""

@@ -25,7 +25,7 @@ from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, 
 from crypto.protocols.layers import KERNEL_POINTS
 from crypto.protocols.ot_extension import BATCH
 from link.executor import Executor
-from link.transcript import Chain
+from link.transcript import Chain, header_of
 from mining.bitmaps import pack, words
 from mining.pairs import count_along_columns, count_along_rows, n_pairs
 from mining.transactions import Transactions
@@ -134,8 +134,8 @@ def _transfer_s() -> float:
 def _carry(body: bytes) -> None:
     """A frame from its sender to its receiver, but for the network."""
     frame = Frame(session=bytes(32), sender="party", receiver="other", lane="/task/level-1", type="Opening", body=body)
-    Chain().add(frame, body)
-    Chain().add(Frame.FromString(frame.SerializeToString()), body)
+    for each in (frame, Frame.FromString(frame.SerializeToString())):
+        Chain().add(header_of(each), body)
 
 
 def _made_up(rows: int) -> Transactions:

@@ -33,6 +33,7 @@ class Frame(_message.Message):
     BODY_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
+    MARK_FIELD_NUMBER: _builtins.int
     session: _builtins.bytes
     sender: _builtins.str
     receiver: _builtins.str
@@ -47,6 +48,8 @@ class Frame(_message.Message):
     """ends a bulk stream"""
     round: _builtins.int
     """length of the longest chain of messages that this one depends on, itself included"""
+    mark: _builtins.bytes
+    """first 8 bytes of what the transcript hashes of all this but the body; see link/transcript.py"""
     def __init__(
         self,
         *,
@@ -59,10 +62,11 @@ class Frame(_message.Message):
         body: _builtins.bytes = ...,
         last: _builtins.bool = ...,
         round: _builtins.int = ...,
+        mark: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "lane", b"lane", "last", b"last", "receiver", b"receiver", "round", b"round", "sender", b"sender", "seq", b"seq", "session", b"session", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "lane", b"lane", "last", b"last", "mark", b"mark", "receiver", b"receiver", "round", b"round", "sender", b"sender", "seq", b"seq", "session", b"session", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -98,14 +98,18 @@ def wire(frames: list[Frame], runs: dict[str, PartyRun | BaseException]) -> Wire
 
 
 def _without(frame: Frame, *fields: str) -> Frame:
-    """The frame as it would be under any certificates or specification: a new setting of jobs changes no protocol."""
+    """The frame as it would be under any certificates or specification: a new setting of jobs changes no protocol.
+
+    Its mark follows from the rest.
+    """
+    plain = Frame()
+    plain.CopyFrom(frame)
+    plain.ClearField("mark")
     if frame.lane != HELLO_LANE:
-        return frame
+        return plain
     hello = Hello.FromString(frame.body)
     for name in fields:
         hello.ClearField(name)
-    plain = Frame()
-    plain.CopyFrom(frame)
     plain.body = hello.SerializeToString(deterministic=True)
     return plain
 

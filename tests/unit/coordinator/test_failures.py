@@ -39,6 +39,11 @@ ORDERS: list[list[Failure]] = [
         Failure("east", DeadlineExceeded("waited for south", party="south")),
         Failure("north", DeadlineExceeded("waited for east", party="east")),
     ],
+    [
+        Failure("north", DeadlineExceeded("waited for east", party="east")),
+        Failure("east", DeadlineExceeded("waited for north", party="north")),
+        Failure("south", DeadlineExceeded("waited for east, too", party="east")),
+    ],
     [Failure("north", KeyError("fault")), Failure("south", InputDataError("told", party="north"))],
 ]
 
