@@ -35,12 +35,23 @@ from coordinator.loading import loading
 from coordinator.meeting import meet
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
-from coordinator.talks import AWAITS, agrees_still, ask, decision, each, follow, lost_dealer
+from coordinator.talks import (
+    AWAITS,
+    AWAY,
+    agrees_still,
+    ask,
+    begin,
+    decision,
+    each,
+    follow,
+    lost_dealer,
+    reaching,
+)
 from coordinator.turns import turns
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
 from link.identity import Identity
-from protos.v1.control_pb2 import DealRequest, ResultHeader
+from protos.v1.control_pb2 import DealRequest, ResultHeader, SignedApproval
 
 if TYPE_CHECKING:
     from coordinator.dealing import JobDealer
@@ -49,6 +60,7 @@ GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
 _MET_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
+_LATE_S: Final = 5.0  # after its time this process looks at the clock only where it was stopped itself
 
 Tell = Callable[[Job], None]
 
@@ -138,12 +150,13 @@ class Driver:
         stack.push_async_callback(self._end_tasks)
 
     async def _next(self) -> Event:
-        left = self._record.job.until - time.time()
+        now = time.time()
+        due = min(self._record.job.until, now + _NAP_S)
         try:
-            async with asyncio.timeout(max(0.0, min(left, _NAP_S))):
+            async with asyncio.timeout(max(0.0, due - now)):
                 return await self._events.get()
         except TimeoutError:
-            return Signal.CLOCK
+            return Signal.CLOCK if time.time() < due + _LATE_S else Signal.WOKEN
 
     async def _apply(self, event: Event, until: Callable[[Job], bool] = lambda job: job.over) -> None:
         self._record.job, effects = step(self._record.job, event, time.time())
@@ -217,26 +230,33 @@ class Driver:
     # -- effects ------------------------------------------------------------------------------------------------------
     def _away(self, party: str, away: bool) -> None:
         if away:
-            self._watcher(party, "cannot be reached", 0, 0, 0, 0)
+            self._watcher(party, AWAY, 0, 0, 0, 0)
         self._events.put_nowait(Away(party, away))
 
     async def _propose(self, parties: Collection[str], *, again: bool) -> None:
         record, trust, me = self._record, self._identity.trust, self._identity.name
         asked = {party: self._clients[party] for party in parties}
-        await self._meet(asked)
+        await self._meet(asked, patient=again)
 
         async def one(client: PartyClient) -> None:
-            approval = await ask(client, record.id, record.proposal, trust, me, again=again)
+            approval = await reaching(client, self._away, lambda: put(client))
             if approval is not None:
                 record.approvals[client.party] = approval
             else:
                 self._watcher(client.party, AWAITS, 0, 0, 0, 0)
             self._events.put_nowait(Decided(client.party, approval is not None))
 
+        maybe_asked = set(parties) if again else set[str]()
+
+        async def put(client: PartyClient) -> SignedApproval | None:
+            before = client.party in maybe_asked
+            maybe_asked.add(client.party)
+            return await ask(client, record.id, record.proposal, trust, me, again=before)
+
         await each(asked, one)
 
-    async def _meet(self, clients: Mapping[str, PartyClient]) -> None:
-        await meet(clients, self._identity, self._record.spec.job.deadline_s)
+    async def _meet(self, clients: Mapping[str, PartyClient], *, patient: bool) -> None:
+        await meet(clients, self._identity, self._record.spec.job.deadline_s, self._away if patient else None)
         self._met = time.monotonic()
 
     async def _attend(self, client: PartyClient) -> None:
@@ -254,12 +274,15 @@ class Driver:
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
         if any(waiting.values()) and time.monotonic() > self._met + _MET_S:
-            await self._meet(self._clients)
+            await self._meet(self._clients, patient=True)
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()
         async with turns(ready, record.id, self._away, self._watcher):
-            await each(ready, lambda client: client.start(record.id, attempt, approvals, seeds.get(client.party, b"")))
+            await each(
+                ready,
+                lambda client: begin(client, record.id, attempt, approvals, seeds.get(client.party, b""), self._away),
+            )
         self._events.put_nowait(Signal.STARTED)
 
     def _draw_seeds(self) -> Mapping[str, bytes]:
@@ -297,7 +320,7 @@ class Driver:
         source = spec.learners[0] if spec.table_to_coordinator else None
 
         async def one(client: PartyClient) -> tuple[ResultHeader, bytes]:
-            fetched = await client.result(record.id, table=client.party == source)
+            fetched = await reaching(client, self._away, lambda: client.result(record.id, table=client.party == source))
             self._events.put_nowait(Reported(client.party, Stand.RELEASED))
             return fetched
 

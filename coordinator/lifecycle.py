@@ -17,7 +17,7 @@ from link.errors import DeadlineExceeded, JobCancelled, PolicyDenied
 
 PROPOSE_S: Final = 120.0  # for all parties to answer a proposal
 MARGIN_S: Final = 15.0  # beyond a job's deadline, for the parties' own words about it
-LOOK_S: Final = 20.0  # for what the parties have to say, where a driver takes up a job whose time has passed
+LOOK_S: Final = 20.0  # for what the parties have to say, where a driver finds that a job's time has passed
 RELEASE_S: Final = 900.0  # for fetching the result
 
 
@@ -156,6 +156,7 @@ class Signal(Enum):
     STARTED = "all parties have begun"
     RELEASED = "what all parties released agrees, and is kept"
     CLOCK = "time has passed"
+    WOKEN = "time has passed in which the driver stood still, and heard nothing of what the parties said"
     RESUMED = "somebody at the coordinator wants the job to go on in another attempt"
 
 
@@ -265,7 +266,9 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
             told = f": {reason}" if reason else ""
             problem = Problem(JobCancelled.code, f"the job was cancelled at the coordinator{told}")
             return _ended(job, State.CANCELLED, problem)
-        case Signal.CLOCK if now >= job.until:
+        case Signal.WOKEN if now >= job.until and job.state in (State.RUNNING, State.RELEASING):
+            return job._replace(until=now + LOOK_S), ()
+        case Signal.CLOCK | Signal.WOKEN if now >= job.until:
             return _late(job, now)
         case _:
             return job, ()

@@ -5,24 +5,30 @@ Clocks come first, since by a wrong one a good certificate looks bad.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from coordinator.client import PartyClient, check_versions
-from coordinator.talks import each
+from coordinator.talks import each, reaching
 from link.clocks import check_clocks
 from link.identity import Identity, check_span
 
 HERE: Final = "the coordinator"
 
 
-async def meet(clients: Mapping[str, PartyClient], identity: Identity, lasts_s: float) -> None:
+async def meet(
+    clients: Mapping[str, PartyClient],
+    identity: Identity,
+    lasts_s: float,
+    away: Callable[[str, bool], None] | None = None,
+) -> None:
     """Makes sure that all parties can be reached, are who they should be, and can go through with a job.
 
     Args:
         clients: The parties.
         identity: The coordinator.
         lasts_s: Seconds for which the job may run.
+        away: Told of parties that cannot be reached, which are waited for; absent, they are an error.
 
     Raises:
         VersionMismatch: A party speaks another version.
@@ -30,7 +36,9 @@ async def meet(clients: Mapping[str, PartyClient], identity: Identity, lasts_s: 
         IdentityError: A certificate is not good, or not for as long as the job may run.
         ComineError: A party cannot be reached.
     """
-    met = await each(clients, lambda client: client.describe())
+    met = await each(
+        clients, lambda client: client.describe() if away is None else reaching(client, away, client.describe)
+    )
     for party, introduction in met.items():
         check_versions(party, introduction.description)
     check_clocks({party: introduction.ahead_s for party, introduction in met.items()}, HERE)

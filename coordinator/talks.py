@@ -1,14 +1,14 @@
 """What a coordinator says to one party about one job, and what it makes of the answers.
 
-A connection that breaks is made anew: while people decide, until the job expires; while the job runs, for a moment.
+A connection that breaks is made anew, for as long as the job may stay in its state: the parties need no coordinator to
+go on, so a gap between the two must not end what all of them have begun.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
@@ -16,8 +16,8 @@ from coordinator.client import PartyClient, check_versions
 from coordinator.failures import Failure, root_cause
 from coordinator.progress import Watcher
 from jobs.consent import read_approval
-from link.errors import ComineError, PeerError, ProtocolViolation, UnexpectedMessage, from_code
-from link.grpc_errors import ConnectionBroken
+from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_code
+from link.grpc_errors import UNREACHED
 from link.identity import check_span
 from link.printable import one_line
 from link.trust import Trust
@@ -39,10 +39,10 @@ from protos.v1.control_pb2 import (
 
 T = TypeVar("T")
 
-RETURN_S: Final = 5.0  # for which a party may be away while the job runs
 RETRY_S: Final = 0.25
 MAX_RETRY_S: Final = 5.0
 AWAITS: Final = "awaits approval"
+AWAY: Final = "cannot be reached"
 _BAD_ENDS: Final = (FAILED, CANCELLED, DENIED, EXPIRED)
 
 
@@ -77,6 +77,28 @@ async def each(
     if failures:
         raise root_cause(failures)
     return {party: task.result() for party, task in tasks.items()}
+
+
+async def reaching(client: PartyClient, away: Callable[[str, bool], None], call: Callable[[], Awaitable[T]]) -> T:
+    """What a call comes to that may be made twice: it is made until the party is reached, and others watch the clock.
+
+    Args:
+        client: The party.
+        away: Told when it is lost, and when it is back.
+        call: Makes the call.
+    """
+    wait = RETRY_S
+    while True:
+        try:
+            answer = await call()
+        except UNREACHED:
+            away(client.party, True)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, MAX_RETRY_S)
+        else:
+            if wait > RETRY_S:
+                away(client.party, False)
+            return answer
 
 
 async def introduce(client: PartyClient) -> None:
@@ -134,7 +156,7 @@ async def decision(
     Raises:
         ComineError: They denied it, or it ended otherwise.
     """
-    async with aclosing(_events(client, job_id, away, patience_s=None)) as events:
+    async with aclosing(_events(client, job_id, away)) as events:
         async for event in events:
             watcher(client.party, AWAITS, 0, 0, 0, 0)
             approval = _decision(event, client.party, job_id, trust, coordinator)
@@ -151,7 +173,7 @@ async def agrees_still(client: PartyClient, job_id: bytes, attempt: int, away: C
     Raises:
         ComineError: The job has ended at the party.
     """
-    async with aclosing(_events(client, job_id, away, patience_s=None, greet=True)) as events:
+    async with aclosing(_events(client, job_id, away, greet=True)) as events:
         async for event in events:
             if event.attempt < attempt and attempt > 1:
                 if event.state in (RUNNING, RELEASING):
@@ -164,6 +186,37 @@ async def agrees_still(client: PartyClient, job_id: bytes, attempt: int, away: C
     raise AssertionError("events end by an error only")
 
 
+async def begin(
+    client: PartyClient,
+    job_id: bytes,
+    attempt: int,
+    approvals: Sequence[SignedApproval],
+    seed: bytes,
+    away: Callable[[str, bool], None],
+) -> None:
+    """Starts the job at a party once; where the connection breaks, nobody knows whether it has, so the party is asked.
+
+    Raises:
+        ComineError: The party refuses, or the job has ended there.
+    """
+    again = False
+    while not again or await agrees_still(client, job_id, attempt, away):
+        try:
+            await client.start(job_id, attempt, approvals, seed)
+        except UNREACHED:
+            away(client.party, True)
+        except UnexpectedMessage:  # the call before has arrived after all, later than it was asked for
+            if not again or await agrees_still(client, job_id, attempt, away):
+                raise
+        except ResourceError:  # with the connection the job has lost its turn
+            if not again:
+                raise
+        else:
+            return
+        again = True
+        await asyncio.sleep(RETRY_S)
+
+
 async def follow(
     client: PartyClient,
     job_id: bytes,
@@ -174,17 +227,17 @@ async def follow(
     """Watches the job at one party to its good end, and answers what the party asks its dealer for.
 
     Raises:
-        PeerError: The party was lost for longer than `RETURN_S`, or restarted.
+        PeerError: The party was restarted, and does not know the job any more.
         ComineError: What ended the job there.
     """
-    async with aclosing(_events(client, job_id, away, patience_s=RETURN_S)) as events:
+    async with aclosing(_events(client, job_id, away, running=True)) as events:
         async for event in events:
             watcher(client.party, one_line(event.step), event.done, event.total, event.bytes_sent, event.bytes_received)
             _check_end(event, client.party)
             if event.state == SUCCEEDED:
                 return
             if event.HasField("deal"):
-                with contextlib.suppress(ConnectionBroken):  # the request is among the events of the next connection
+                with contextlib.suppress(*UNREACHED):  # the request is among the events of the next connection
                     await deal(client, event.deal)
 
 
@@ -200,50 +253,43 @@ async def _events(
     job_id: bytes,
     away: Callable[[str, bool], None],
     *,
-    patience_s: float | None,
+    running: bool = False,
     greet: bool = False,
 ) -> AsyncGenerator[JobEvent]:
-    """The events of a job at a party over as many connections as it takes.
+    """The events of a job at a party over as many connections as it takes; others watch the clock.
 
     Args:
         client: The party.
         job_id: The job.
         away: Told when the party is lost, and when it is back.
-        patience_s: Seconds for which it may be lost; None for ever, since somebody else watches the clock.
+        running: Whether the party has begun the job, so that it must know it.
         greet: Whether to check identity and version on each connection.
     """
-    lost_at: float | None = None
-    wait = RETRY_S
+    lost, wait = False, RETRY_S
     while True:
         try:
             if greet:
                 await introduce(client)
             async with aclosing(client.watch(job_id)) as events:
                 async for event in events:
-                    if lost_at is not None:
-                        lost_at, wait = None, RETRY_S
+                    if lost:
+                        lost, wait = False, RETRY_S
                         away(client.party, False)
                     yield event
-        except ConnectionBroken:
+        except UNREACHED:
             pass
         except UnexpectedMessage:
-            if lost_at is None or patience_s is None:
+            if not lost or not running:
                 raise
             raise PeerError(
                 f"{client.party} at {client.address} was restarted while the job ran; start the job again",
                 party=client.party,
             ) from None
-        if lost_at is None:
-            lost_at = time.monotonic()
+        if not lost:
+            lost = True
             away(client.party, True)
-        if patience_s is not None and time.monotonic() - lost_at > patience_s:
-            raise PeerError(
-                f"{client.party} at {client.address} was lost while the job ran; look at its node's log and start the "
-                "job again",
-                party=client.party,
-            )
         await asyncio.sleep(wait)
-        wait = RETRY_S if patience_s is not None else min(2 * wait, MAX_RETRY_S)
+        wait = min(2 * wait, MAX_RETRY_S)
 
 
 def _decision(event: JobEvent, party: str, job_id: bytes, trust: Trust, coordinator: str) -> SignedApproval | None:

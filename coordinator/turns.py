@@ -15,7 +15,7 @@ from typing import Final
 
 from coordinator.client import PartyClient
 from coordinator.progress import Watcher
-from link.grpc_errors import ConnectionBroken
+from link.grpc_errors import UNREACHED
 
 RETRY_S: Final = 1.0
 
@@ -69,9 +69,7 @@ class _Turn:
                 if await self._ask(wait=wait):
                     self._holding = asyncio.ensure_future(self._hold())
                     return True
-            except ConnectionBroken:
-                if not wait:
-                    raise
+            except UNREACHED:
                 await self.give_back()
                 self._away(self.party, True)
             if not wait:

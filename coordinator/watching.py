@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +14,9 @@ from coordinator.client import PartyClient
 from coordinator.driver import Tell, silent
 from coordinator.progress import Watcher
 from coordinator.store import JobFolder, Record
-from coordinator.talks import AWAITS
+from coordinator.talks import AWAITS, AWAY
 from link.errors import ComineError, DeadlineExceeded, InternalError
+from link.grpc_errors import UNREACHED
 from link.identity import Identity
 from link.printable import one_line
 from protos.v1.control_pb2 import AWAITING_APPROVAL
@@ -63,11 +64,15 @@ async def show_progress(record: Record, identity: Identity, addresses: Mapping[s
         client = PartyClient(identity, party, addresses[party])
         try:
             while True:
-                with suppress(ComineError):
+                try:
                     async with aclosing(client.watch(record.id)) as events:
                         async for event in events:
                             step = AWAITS if event.state == AWAITING_APPROVAL else one_line(event.step)
                             watcher(party, step, event.done, event.total, event.bytes_sent, event.bytes_received)
+                except UNREACHED:
+                    watcher(party, AWAY, 0, 0, 0, 0)
+                except ComineError:
+                    pass
                 await asyncio.sleep(_RETURN_S)
         finally:
             await client.close()

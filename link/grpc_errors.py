@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import grpc
 
 from link.errors import ComineError, IdentityError, InternalError, MalformedMessage, PeerError, from_code
@@ -10,6 +12,14 @@ from link.printable import one_line
 
 class ConnectionBroken(PeerError):
     """A connection could not be made or broke, as this end sees it; not a party's own word about a peer."""
+
+
+class NotTheParty(IdentityError):
+    """What answers at a party's address cannot prove to be the party, as this end sees it."""
+
+
+# What a call meets that has not reached the party: it may, at another time.
+UNREACHED: Final = (ConnectionBroken, NotTheParty)
 
 
 def explained(error: grpc.RpcError, party: str, address: str, caller: str) -> ComineError:
@@ -69,18 +79,18 @@ def _raised(details: str) -> bool:
 def _unreachable(details: str, name: str, address: str, caller: str) -> PeerError:
     if "CERTIFICATE_VERIFY_FAILED" in details:
         reason = details.rpartition("CERTIFICATE_VERIFY_FAILED: ")[2].partition(":")[0] or "not trusted"
-        return IdentityError(
+        return NotTheParty(
             f"the certificate shown at {address} is not good for {name} ({reason}); check that its node and the "
             f"{caller} use the same ca.crt and that it has not expired",
             party=name,
         )
     if "Hostname Verification" in details or "is not in peer certificate" in details:
-        return IdentityError(
+        return NotTheParty(
             f"what answers at {address} is not {name}: its certificate names another party; check the federation file",
             party=name,
         )
     if "WRONG_VERSION_NUMBER" in details or "Ssl handshake failed" in details:
-        return IdentityError(f"what answers at {address} does not speak TLS as {name} should", party=name)
+        return NotTheParty(f"what answers at {address} does not speak TLS as {name} should", party=name)
     for words, what in (
         ("Connection refused", "nothing listens there; is its node running?"),
         ("DNS resolution failed", "its host name is not known"),

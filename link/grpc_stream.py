@@ -75,6 +75,11 @@ class Conversation:
         self._wait_for_stream()
 
     @property
+    def reached(self) -> bool:
+        """Whether there has been a stream."""
+        return self._reached
+
+    @property
     def over(self) -> bool:
         """Whether nothing more will be said: the peer left or was lost, or this party has ended."""
         return self._over.is_set()
@@ -183,6 +188,13 @@ class Conversation:
         self._moved.set()
         self._more.set()
         self.cut()
+
+    def there(self) -> None:
+        """Of a peer that has not begun the job: its node answers, so it is waited for until somebody starts it."""
+        if not self._reached and self._patience_timer is not None:
+            self._patience_timer.cancel()
+            self._patience_timer = None
+            self._wait_for_stream()
 
     async def wait_until_over(self, timeout_s: float) -> None:
         """Waits until the conversation is over, for a while."""

@@ -204,6 +204,8 @@ class GrpcTransport:
         for peer, conversation in self.conversations.items():
             if self._link.identity.name < peer:
                 self._dialling.append(asyncio.create_task(self._dial(peer, conversation)))
+            else:
+                self._dialling.append(asyncio.create_task(self._look_for(peer, conversation)))
 
     async def send(self, to: str, frame: Frame) -> None:
         """Accepts a frame; waits only while too much is under way to `to`."""
@@ -249,6 +251,17 @@ class GrpcTransport:
             await conversation.wait_until_over(backoff_s)
             backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
 
+    async def _look_for(self, peer: str, conversation: Conversation) -> None:
+        """Looks whether the node of a peer that does not dial is there; who has to start the job there may be late."""
+        while True:
+            await conversation.wait_until_over(self._link.patience_s / 2)
+            if conversation.over or conversation.reached or conversation.trouble:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._link.patience_s / 2):
+                    await self._link.channel(peer).channel_ready()
+                    conversation.there()
+
     async def _explain(self, conversation: Conversation, call: grpc.aio.Call) -> None:
         """Notes why a stream broke, and ends the session where dialling again cannot help."""
         me, peer, address = self._link.identity.name, conversation.peer, self._link.addresses[conversation.peer]
@@ -274,6 +287,7 @@ class GrpcTransport:
             conversation.fail(too_long(me if "SERVER: Received" in details else peer))  # else it is this end's limit
         elif code is grpc.StatusCode.NOT_FOUND:
             conversation.trouble = f"its node at {address} does not have the job"
+            conversation.there()
         elif "Connection refused" in details:
             conversation.trouble = f"nothing answers at {address}"
         elif "Socket closed" in details:

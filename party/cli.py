@@ -24,7 +24,9 @@ def serve(
 ) -> None:
     """Serve one party's data to joint jobs, within its policy, until SIGTERM or Ctrl-C."""
     import asyncio
+    import os
 
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines would wait for whoever reads them
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))

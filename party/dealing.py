@@ -1,7 +1,7 @@
 """What the coordinator deals to this party in one job: a seed at the start, products when they are asked for.
 
 Parties do not call coordinators: a request stands in the events of the job until the coordinator, who watches it, has
-answered.
+answered. One that has gone may come back, so it is waited for as long as the job may take.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ import numpy as np
 from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES
 from crypto.protocols.outside_dealer import Wanted
-from link.errors import MalformedMessage, PeerError, UnexpectedMessage
+from link.errors import DeadlineExceeded, MalformedMessage, UnexpectedMessage
 from protos.v1.control_pb2 import DealRequest, DealtPart
 
-PATIENCE_S: Final = 15.0  # for which nobody may watch the job while an answer is awaited
-_LOOK_S: Final = 1.0
 _WORD: Final = np.dtype("<u4")
 
 
@@ -31,14 +29,14 @@ class CoordinatorDealings:
         seed: What this party and the dealer have in common.
     """
 
-    def __init__(self, seed: bytes, me: str, ask: Callable[[DealRequest | None], None], watched: Callable[[], bool]):
+    def __init__(self, seed: bytes, me: str, ask: Callable[[DealRequest | None], None], deadline_s: int):
         """Asks for nothing yet.
 
         Args:
             seed: As the coordinator has sent it.
             me: This party.
             ask: Puts a request into the events of the job, or takes it out again.
-            watched: Whether anybody watches the job.
+            deadline_s: Seconds from now that the job may take.
 
         Raises:
             MalformedMessage: It is no seed.
@@ -49,7 +47,8 @@ class CoordinatorDealings:
                 f"version of {me}",
                 party=me,
             )
-        self.seed, self._me, self._ask, self._watched = seed, me, ask, watched
+        self.seed, self._me, self._ask, self._deadline_s = seed, me, ask, deadline_s
+        self._until = asyncio.get_running_loop().time() + deadline_s
         self._turn = asyncio.Lock()
         self._label, self._size, self._data = b"", 0, bytearray()
         self._came = asyncio.Event()
@@ -58,7 +57,7 @@ class CoordinatorDealings:
         """The dealer's answer.
 
         Raises:
-            PeerError: The coordinator has gone.
+            DeadlineExceeded: The coordinator does not answer.
         """
         async with self._turn:
             first, second = wanted.columns
@@ -66,7 +65,14 @@ class CoordinatorDealings:
             self._came.clear()
             self._ask(DealRequest(label=wanted.label, rows=wanted.rows, first=first, second=second))
             try:
-                await self._answered()
+                async with asyncio.timeout_at(self._until):
+                    await self._came.wait()
+            except TimeoutError:
+                raise DeadlineExceeded(
+                    "the coordinator deals randomness in this job and did not answer before the job's deadline of "
+                    f"{self._deadline_s} s; run the job again, and let its command run to the end",
+                    party=self._me,
+                ) from None
             finally:
                 self._label = b""
                 self._ask(None)
@@ -88,18 +94,3 @@ class CoordinatorDealings:
         self._data += part.data
         if len(self._data) == self._size:
             self._came.set()
-
-    async def _answered(self) -> None:
-        alone_s = 0.0
-        while not self._came.is_set():
-            try:
-                async with asyncio.timeout(_LOOK_S):
-                    await self._came.wait()
-            except TimeoutError:
-                alone_s = 0.0 if self._watched() else alone_s + _LOOK_S
-            if alone_s > PATIENCE_S:
-                raise PeerError(
-                    "the coordinator deals randomness in this job and does not watch it any more; run the job again, "
-                    "and let its command run to the end",
-                    party=self._me,
-                ) from None

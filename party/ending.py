@@ -44,7 +44,7 @@ async def end_record(
     """Ends a job that is not in memory, once `before` is told."""
     await room.audit.record(*before, Ended.by(record.job_id, WORDS[state], told))
     room.store.move(record.job_id, record.state, state, ended(now, told, room.identity.name))
-    room.log.warning(f"job {WORDS[state]}", job=record.job_id.hex(), error=told)
+    room.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=told)
 
 
 def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Endings:
         try:
             return await self._write(end, now)
         except ComineError as error:
-            self._room.log.error("end not written", job=end.job.id.hex(), error=error)
+            self._room.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
             self._unwritten[end.job.id] = end
             if self._trying is None or self._trying.done():
                 self._trying = asyncio.create_task(self._try_again(now))

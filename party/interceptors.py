@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -78,11 +79,11 @@ def coordinator_of(context: Context, me: str) -> str:
 
 
 def _named(context: Context) -> dict[str, str]:
-    """The caller for the log, where its certificate names one."""
+    """The caller for the log: by its certificate, or by its address where that names nobody."""
     try:
         return {"caller": peer_of(context.auth_context())[1]}
     except IdentityError:
-        return {}
+        return {"address": unquote(context.peer()).partition(":")[2].rpartition(":")[0] or "unknown"}
 
 
 def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> None:

@@ -155,11 +155,6 @@ class Job:
         else:
             self._held = asyncio.get_running_loop().call_later(wait, self._tell)
 
-    @property
-    def watched(self) -> bool:
-        """Whether anybody watches."""
-        return bool(self._watchers)
-
     def ask(self, request: DealRequest | None) -> None:
         """Puts a request to the coordinator into all events from now on; None takes it out again."""
         self._wanted = request

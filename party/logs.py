@@ -21,6 +21,8 @@ import structlog
 
 from crypto.protocols.ot_stock import Reason
 from link.errors import ComineError
+from party.log_limits import LineLimits
+from party.log_lines import LogLines
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _./-]{0,99}")
 _ADDRESS = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,270}")
@@ -60,6 +62,8 @@ EVENTS: Final = frozenset(
         "jobs unwritable",
         "history restored",
         "upkeep failed",
+        "lines lost",
+        "lines withheld",
         "disk unwell",
         "disk well",
         "stock set aside",
@@ -96,6 +100,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "task": _matches(_NAME),
     "call": _matches(_NAME),
     "library": _matches(_NAME),
+    "about": _matches(_NAME),
     "software": _matches(_NAME),
     "address": _matches(_ADDRESS),
     "job": _matches(_HEX),
@@ -107,6 +112,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "batch": _is_number,
     "too_few": _is_number,
     "jobs": _is_number,
+    "lines": _is_number,
     "starts": _is_number,
     "bytes_sent": _is_number,
     "bytes_received": _is_number,
@@ -165,11 +171,18 @@ class _Lossy(io.TextIOBase):
             self._stream.flush()
 
 
-def open_log(party: str, stream: TextIO = sys.stderr) -> Log:
-    """A node's log: one JSON object a line on `stream`."""
+def open_log(party: str, stream: TextIO = sys.stderr, limits: LineLimits | None = None) -> Log:
+    """A node's log: one JSON object a line on `stream`.
+
+    Args:
+        party: Whose node it is.
+        stream: Where the lines go.
+        limits: What one caller may cause; everything, where absent.
+    """
     bound: Log = structlog.wrap_logger(
-        structlog.PrintLogger(cast(TextIO, _Lossy(stream))),
+        structlog.WriteLogger(cast(TextIO, _Lossy(stream))),
         processors=[
+            *([] if limits is None else [limits]),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             only_allowed,
@@ -179,6 +192,20 @@ def open_log(party: str, stream: TextIO = sys.stderr) -> Log:
         party=party,
     )
     return bound
+
+
+def open_node_log(party: str, lines: LogLines) -> Log:
+    """The log of a node's process, which says how many lines were lost because nobody read, or withheld by limits."""
+    limits = LineLimits()
+    log = open_log(party, cast(TextIO, lines), limits)
+
+    def withheld(key: str, value: str, number: int) -> None:
+        log.warning("lines withheld", lines=number, **{"about" if key == "event" else key: value})
+
+    limits.tell = withheld
+    lines.tick = limits.summarise
+    lines.lost = lambda number: log.warning("lines lost", lines=number)
+    return log
 
 
 class LibraryLines(logging.Handler):

@@ -65,7 +65,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     if alignment is not None:
         with _hushed(room, job):
             await _aside(room, lambda: room.alignments.write(job.id, alignment))
-        room.log.info("alignment written", job=job.id.hex())
+        room.log.info("alignment written", caller=job.coordinator, job=job.id.hex())
     learns = bool(table) or spec.job.task == "align"
     if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
@@ -87,7 +87,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
         )
         with _hushed(room, job):
             await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))
-        room.log.info("result written", job=job.id.hex())
+        room.log.info("result written", caller=job.coordinator, job=job.id.hex())
         events.append(ReleasedEvent.of(header, to=me, key=room.audit_key))
     if not spec.to_coordinator and signed:
         header = _signed(room, job, run, b"")
@@ -138,7 +138,7 @@ def _hushed(room: Room, job: Job) -> Iterator[None]:
         yield
     except ComineError as error:
         me = room.identity.name
-        room.log.error("result not written", job=job.id.hex(), error=error)
+        room.log.error("result not written", caller=job.coordinator, job=job.id.hex(), error=error)
         unwritten = ResourceError(f"{me} cannot write its result; the log of {me} has the reason", party=me)
         raise tellable(unwritten) from error
 

@@ -43,7 +43,8 @@ from party.identity import check_identity
 from party.interceptors import Gate
 from party.judge import Judge
 from party.ledger import Ledger
-from party.logs import LibraryLines, Log, open_log
+from party.log_lines import LogLines
+from party.logs import LibraryLines, Log, open_node_log
 from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
 from party.node_database import FILE
@@ -258,20 +259,25 @@ async def serve(path: Path) -> None:
     return_freed_arrays()
     take_all_descriptors()
     config = PartyConfig.load(path)
-    log = open_log(config.party.name)
+    lines = LogLines(sys.stderr.fileno())
+    log = open_node_log(config.party.name, lines)
     logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
-    node = Node(config, log)
-    try:
-        address = await node.start()
-        print(f"{node.name} is ready at {address}", file=sys.stderr, flush=True)  # noqa: T201
-        await stop.wait()
-    finally:
-        await node.stop()
+    with contextlib.redirect_stderr(lines):  # nothing that Python says may wait for who reads
+        try:
+            node = Node(config, log)
+            try:
+                address = await node.start()
+                lines.write(f"{node.name} is ready at {address}\n")
+                await stop.wait()
+            finally:
+                await node.stop()
+        finally:
+            lines.finish()
 
 
 def _writable(folder: Path) -> Path:

@@ -253,7 +253,7 @@ class SessionHost:
         judge = room.consent.judge
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
         if coordinator_deals(job.spec):
-            job.dealings = CoordinatorDealings(seed, self._me, job.ask, lambda: job.watched)
+            job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
         await asyncio.to_thread(charge_start, room, job, attempt, now)
         before, job.attempt = job.attempt, attempt
         changes: dict[str, Any] = {"started": now, "attempt": attempt}
@@ -349,11 +349,11 @@ class SessionHost:
             return  # noticed meanwhile
         if record.state == APPROVED:
             job.move(APPROVED, SignedApproval.FromString(record.approval))
-            self._room.log.info("job approved", job=job.id.hex())
+            self._room.log.info("job approved", caller=job.coordinator, job=job.id.hex())
         elif record.state == DENIED:
             job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
             self._jobs.leave(job)
-            self._room.log.info("job denied", job=job.id.hex())
+            self._room.log.info("job denied", caller=job.coordinator, job=job.id.hex())
 
     async def _expire(self, job: Job) -> None:
         await self._forget_stale()
@@ -433,14 +433,14 @@ class SessionHost:
     async def _finish(self, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
         header = await release(self._room, job, run)
-        changes = {"ended": self._now(), "release": header.SerializeToString()}
-        await self._settle(job, SUCCEEDED, changes, None)
+        await self._settle(job, SUCCEEDED, {"ended": self._now(), "release": header.SerializeToString()}, None)
         job.move(SUCCEEDED)
         if self._endings.of(job.id) is None:
             self._jobs.leave(job)
         self._turns.end(job.id)
         self._room.log.info(
             "job succeeded",
+            caller=job.coordinator,
             job=job.id.hex(),
             session=run.session_id.hex(),
             opened=len(run.opened),
@@ -490,7 +490,7 @@ class SessionHost:
         if self._endings.of(job.id) is None:
             self._jobs.leave(job)
         cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
-        self._room.log.warning(f"job {WORDS[state]}", job=job.id.hex(), error=cause)
+        self._room.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
 
     async def _settle(
         self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""

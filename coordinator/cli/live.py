@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -49,17 +49,36 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
 
 
 def notes() -> Callable[[Job], None]:
-    """Tells, once each time, for whom a job waits."""
+    """Tells, once each time, for whom a job waits, and who is back."""
     told = ""
+    since: dict[str, datetime] = {}
 
     def tell(job: Job) -> None:
         nonlocal told
-        sentence = standing(job)
+        for party in job.away:
+            since.setdefault(party, datetime.now().astimezone())
+        if back := tuple(sorted(since.keys() - job.away)):
+            note(f"{enumeration(back)} can be reached again")
+            for party in back:
+                del since[party]
+        sentence = standing(job) or _missing(job, since)
         if sentence and sentence != told:
             note(sentence)
         told = sentence
 
     return tell
+
+
+def _missing(job: Job, since: Mapping[str, datetime]) -> str:
+    """Who cannot be reached and does its part all the same; empty where nobody is."""
+    if not since or job.over:
+        return ""
+    names, first = enumeration(tuple(sorted(since))), min(since.values())
+    what = {
+        State.RUNNING: "; the job goes on there",
+        State.RELEASING: "; the result is kept there",
+    }.get(job.state, "")
+    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again"
 
 
 def standing(job: Job) -> str:

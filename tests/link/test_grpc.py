@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from link import grpc_channel, grpc_stream, grpc_transport
 from link.authority import Authority
-from link.errors import IdentityError, LimitExceeded, PeerError, ProtocolViolation
+from link.errors import DeadlineExceeded, IdentityError, LimitExceeded, PeerError, ProtocolViolation
 from link.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
 from link.grpc_stream import Conversation, enclose
 from link.grpc_transport import NodeLink
@@ -198,12 +198,15 @@ def test_a_peer_that_never_dials_is_named():
     run(main())
 
 
-def test_a_node_without_the_job_is_told_apart():
+@pytest.mark.parametrize("waiting", AB)
+def test_a_node_that_answers_and_has_no_job_yet_is_waited_for(waiting, monkeypatch):
+    """Who has to start the job there may be late; so the wait ends by the job's deadline and not by patience."""
+    monkeypatch.setattr(grpc_transport, "GRACE_S", 0.2)
+
     async def main():
-        async with nodes(_identities(*AB), patience_s=0.4) as links:
-            links["b"].patience_s = 0.05
-            with pytest.raises(PeerError, match="does not have the job"):
-                await greet("a", links["a"].open(TERMS.job_id, AB), TERMS)
+        async with nodes(_identities(*AB), patience_s=1.5) as links:
+            with pytest.raises(DeadlineExceeded):
+                await greet(waiting, links[waiting].open(TERMS.job_id, AB), TERMS, deadline_s=4)
 
     run(main())
 

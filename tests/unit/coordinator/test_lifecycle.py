@@ -175,6 +175,19 @@ def test_a_coordinator_that_comes_back_late_asks_before_it_gives_up() -> None:
         assert step(job, Signal.TAKEN_UP, EXPIRES)[0].state is State.EXPIRED
 
 
+@pytest.mark.parametrize("state", PATHS)
+def test_a_driver_that_stood_still_asks_before_it_gives_up(state: State) -> None:
+    job, _ = after(*PATHS[state])
+    assert step(job, Signal.WOKEN, job.until - 1) == (job, ())
+    woken, effects = step(job, Signal.WOKEN, job.until + 1000)
+    if state in (State.RUNNING, State.RELEASING):
+        assert (woken.state, effects) == (state, ())
+        assert woken.until > job.until + 1000
+        assert step(woken, Signal.CLOCK, woken.until)[0].state is State.FAILED
+    else:
+        assert woken.over
+
+
 @pytest.mark.parametrize(
     ("code", "state", "end"),
     [

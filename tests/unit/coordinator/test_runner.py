@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator import lifecycle, talks
+from coordinator import lifecycle
 from coordinator.runner import run_job
 from jobs.findings import Result
 from jobs.result import digest, pack
@@ -156,15 +156,18 @@ def test_a_party_that_is_down_is_named_with_its_address() -> None:
     assert asyncio.run(test()).party == "south"
 
 
-def test_a_party_that_is_lost_while_the_job_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talks, "RETURN_S", 0.2)
+def test_a_party_that_is_lost_while_the_job_runs_is_waited_for_until_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lifecycle, "MARGIN_S", 0.0)
+    spec = SPEC.model_copy(update={"job": SPEC.job.model_copy(update={"deadline": "2s"})})
 
     async def test() -> None:
-        async with world(north={"hold": True}, south={"hold": True}) as made:
-            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses))
+        async with world(south={"hold": True}) as made:
+            job = asyncio.ensure_future(run_job(spec, made.coordinator, made.addresses))
             await made.nodes["south"].watched.wait()
             await made.servers["south"].stop(0)
-            with pytest.raises(PeerError, match=r"south at .* was lost while the job ran"):
+            with pytest.raises(DeadlineExceeded, match=r"did not end within its deadline of 2 s; it waited for south"):
                 await job
             assert "Cancel" in made.nodes["north"].calls
 

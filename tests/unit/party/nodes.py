@@ -192,6 +192,7 @@ async def running(
     party: str = "",
     data: Mapping[str, Rows] = DATA,
     prepare: Callable[[Authority], None] = lambda authority: None,
+    patience_s: float = 60.0,
 ) -> AsyncIterator[Nodes]:
     """A node for each party of `data`, stopped at the end; `prepare` may change the files before they are read.
 
@@ -203,7 +204,7 @@ async def running(
     coordinator = authority.issue("analyst", "coordinator")
     logs = {name: io.StringIO() for name in data}
     nodes = {
-        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=60.0)
+        name: Node(PartyConfig.load(folder / f"{name}.toml"), open_log(name, logs[name]), patience_s=patience_s)
         for name in data
     }
     clients = {name: Client(coordinator, name, addresses[name]) for name in data}

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import party.dealing
 from crypto.protocols.outside_dealer import Wanted
-from link.errors import MalformedMessage, PeerError, UnexpectedMessage
+from link.errors import DeadlineExceeded, MalformedMessage, UnexpectedMessage
 from party.dealing import CoordinatorDealings
 from protos.v1.control_pb2 import DealRequest, DealtPart
 
@@ -19,9 +18,9 @@ ANSWER = np.arange(6, dtype="<u4").reshape(2, 3)
 class Party:
     """Keeps the request that stands in the job's events."""
 
-    def __init__(self, *, watched: bool = True) -> None:
+    def __init__(self, *, deadline_s: int = 600) -> None:
         self.asked: DealRequest | None = None
-        self.dealings = CoordinatorDealings(bytes(32), "south", self._ask, lambda: watched)
+        self.dealings = CoordinatorDealings(bytes(32), "south", self._ask, deadline_s)
 
     def _ask(self, request: DealRequest | None) -> None:
         self.asked = request
@@ -67,15 +66,16 @@ def test_pieces_that_do_not_fit_are_refused_and_the_answer_still_awaited() -> No
     asyncio.run(test())
 
 
-def test_a_coordinator_that_does_not_watch_any_more_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party.dealing, "_LOOK_S", 0.01)
-    monkeypatch.setattr(party.dealing, "PATIENCE_S", 0.03)
-    south = Party(watched=False)
-    with pytest.raises(PeerError, match="does not watch it any more"):
-        asyncio.run(south.dealings.products(WANTED))
-    assert south.asked is None
+def test_a_coordinator_is_waited_for_until_the_deadline() -> None:
+    async def test() -> None:
+        south = Party(deadline_s=1)
+        with pytest.raises(DeadlineExceeded, match="did not answer before the job's deadline of 1 s"):
+            await south.dealings.products(WANTED)
+        assert south.asked is None
+
+    asyncio.run(test())
 
 
 def test_a_start_without_a_seed_is_refused() -> None:
     with pytest.raises(MalformedMessage, match="has sent no seed"):
-        CoordinatorDealings(b"", "south", lambda request: None, lambda: True)
+        CoordinatorDealings(b"", "south", lambda request: None, 600)

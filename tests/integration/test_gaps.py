@@ -1,0 +1,179 @@
+"""Gaps between a coordinator and a node: whatever breaks, and when, the job goes on, and its result is fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from coordinator import talks
+from coordinator.cli.live import notes
+from coordinator.client import PartyClient
+from coordinator.driver import Driver
+from coordinator.lifecycle import Job, State
+from coordinator.runner import draft, run_job
+from link import grpc_transport
+from link.grpc_errors import silent
+from mining.reference.pooled import brute_force
+from tests.integration.processes import Organisations
+from tests.proxy import Proxy
+from tests.unit.party.nodes import DATA, hold, running, weekly
+
+How = Literal["cut", "swallow"]
+LONGER_S = 6.5  # than the five seconds for which a party once might be away
+SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talks, "MAX_RETRY_S", 0.5)
+
+
+def _breaking(
+    monkeypatch: pytest.MonkeyPatch, method: str, paths: dict[str, Proxy], *, answered: bool, seconds: float
+) -> list[str]:
+    """Cuts the path to a party when `method` is first called there: before, or after the party has heard it."""
+    broken: list[str] = []
+    real = getattr(PartyClient, method)
+
+    async def call(client: PartyClient, *arguments: Any, **named: Any) -> Any:
+        if client.party not in paths or client.party in broken:
+            return await real(client, *arguments, **named)
+        broken.append(client.party)
+        if answered:
+            await real(client, *arguments, **named)
+        paths[client.party].breaks("cut", seconds)
+        if answered:
+            raise silent(client.party, client.address)
+        return await real(client, *arguments, **named)
+
+    monkeypatch.setattr(PartyClient, method, call)
+    return broken
+
+
+@pytest.mark.parametrize("parties", [("north",), ("south",), ("north", "south", "east")], ids="-".join)
+@pytest.mark.parametrize("answered", [False, True], ids=["unheard", "unanswered"])
+@pytest.mark.parametrize("method", ["propose", "start", "result"])
+def test_a_call_that_breaks_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answered: bool, parties: tuple[str, ...]
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes, AsyncExitStack() as stack:
+            paths = {name: await stack.enter_async_context(Proxy(nodes.addresses[name])) for name in parties}
+            broken = _breaking(monkeypatch, method, paths, answered=answered, seconds=1.0)
+            addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
+            result = await run_job(weekly(), nodes.authority.issue("analyst", "coordinator"), addresses)
+            assert set(broken) == set(parties)
+            assert result.found is not None
+            assert {frozenset(itemset): count for itemset, count in result.found.rows()} == SUPPORTS
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("seconds", [LONGER_S, pytest.param(40.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", ["cut", "swallow"])
+@pytest.mark.parametrize("parties", [("south",), ("north", "south", "east")], ids="-".join)
+def test_a_gap_while_the_job_runs(
+    tmp_path: Path, parties: tuple[str, ...], how: How, seconds: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes, AsyncExitStack() as stack:
+            paths = {name: await stack.enter_async_context(Proxy(nodes.addresses[name])) for name in parties}
+            go = [hold(node) for node in nodes.nodes.values()]
+            started, tell_notes = asyncio.Event(), notes()
+
+            def tell(job: Job) -> None:
+                tell_notes(job)
+                if job.state is State.RUNNING:
+                    started.set()
+
+            addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
+            record = draft(weekly(), nodes.authority.issue("analyst", "coordinator"), 600)
+            driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, tell=tell)
+            driven = asyncio.ensure_future(driver.drive())
+            await started.wait()
+            for path in paths.values():
+                path.breaks(how, seconds)
+            await asyncio.sleep(seconds / 2)  # the nodes end amid the gap, or after it
+            for event in go[: 1 + len(go) // 2]:
+                event.set()
+            await asyncio.sleep(seconds / 2)
+            for event in go:
+                event.set()
+            assert (await driven).state is State.SUCCEEDED, driver.error
+            assert driver.result is not None
+            assert driver.result.found is not None
+            assert {frozenset(itemset): count for itemset, count in driver.result.found.rows()} == SUPPORTS
+
+    asyncio.run(test())
+    told = capsys.readouterr().err
+    if how == "cut":
+        assert "cannot be reached since" in told
+        assert "; the job goes on there; trying again\n" in told
+        assert "can be reached again\n" in told
+
+
+def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes, Proxy(nodes.addresses["south"]) as path:
+            for node in nodes.nodes.values():
+                hold(node)
+            away = asyncio.Event()
+
+            def tell(job: Job) -> None:
+                if job.state is State.RUNNING and not job.away:
+                    path.cut()
+                if job.away:
+                    away.set()
+
+            addresses = nodes.addresses | {"south": path.address}
+            identity = nodes.authority.issue("analyst", "coordinator")
+            run = asyncio.ensure_future(run_job(weekly(), identity, addresses, tell=tell))
+            await away.wait()
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+            while any(node.host.running for node in nodes.nodes.values()):  # noqa: ASYNC110 - peers tell south
+                await asyncio.sleep(0.05)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("late", ["north", "east"], ids=["who accepts streams", "who dials"])
+def test_a_peer_that_is_started_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str) -> None:
+    """The coordinator reaches two parties, and the third only when their patience has passed."""
+    monkeypatch.setattr(grpc_transport, "GRACE_S", 0.2)
+
+    async def test() -> None:
+        async with running(tmp_path, patience_s=2.0) as nodes:
+            job_id, approvals = await nodes.agree(weekly())
+            for name, client in nodes.clients.items():
+                if name != late:
+                    await client.start(job_id, approvals)
+            await asyncio.sleep(5.0)
+            await nodes.clients[late].start(job_id, approvals)
+            assert {event.error_message for event in (await nodes.ends(job_id)).values()} == {""}
+
+    asyncio.run(test())
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_stood_still_beyond_the_deadline_still_fetches_the_result(tmp_path: Path) -> None:
+    world = Organisations.create(tmp_path, DATA)
+    try:
+        world.start()
+        run = world.begin(world.job(deadline="8s"))
+        world.nodes["north"].until('"job started"')
+        run.send(signal.SIGSTOP)
+        for node in world.nodes.values():
+            node.until('"job succeeded"')
+        time.sleep(30)  # beyond the deadline, the time for the parties' own words, and what keeps connections alive
+        run.send(signal.SIGCONT)
+        ran = run.end()
+        assert ran.code == 0, ran.err
+    finally:
+        world.stop()
