@@ -19,16 +19,21 @@ WINDOW_BYTES: Final = 64 << 10
 
 HANDSHAKE_S: Final = 10  # within which whoever connects has to show a certificate
 
+# A connection on which nothing comes is tried, and given up where the other end does not answer. gRPC answers by
+# itself, however busy the node is: only a process or machine that stands still, or a path that is cut, does not.
+SILENCE_S: Final = 5
+ANSWER_S: Final = 5
+
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_time_ms", SILENCE_S * 1000),
+    ("grpc.keepalive_timeout_ms", ANSWER_S * 1000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
 )
 SERVER_OPTIONS: Final = (
     *OPTIONS,
-    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 1000),
     ("grpc.so_reuseport", 0),
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
     ("grpc.http2.bdp_probe", 0),

@@ -25,6 +25,7 @@ WINDOW_BYTES: Final = 64 << 20  # sent to a peer and not acknowledged: senders w
 ACKNOWLEDGE_FRAMES: Final = 256
 ACKNOWLEDGE_BYTES: Final = 4 << 20
 ACKNOWLEDGE_S: Final = 0.05  # of silence on this side, after which the rest is acknowledged
+HEARTBEAT_S: Final = 3.0  # of silence on this side, after which the peer is told what it knows already
 FLUSH_S: Final = 2.0  # without progress, after which a party that leaves waits no longer
 
 
@@ -41,7 +42,9 @@ class Duplex(Protocol):
 class Conversation:
     """Both directions between this party and one peer for one job; outlives its streams.
 
-    At any moment it is served by one stream or none. Without one for `patience_s` the peer counts as lost.
+    At any moment it is served by one stream or none. The peer counts as lost when it has not been heard for
+    `patience_s`, and there has been no stream for half of that at least: a peer so busy that it says nothing keeps its
+    stream all the same, as gRPC answers for it, and that of a peer which stands still breaks within the other half.
 
     Args:
         job_id: The job.
@@ -63,6 +66,7 @@ class Conversation:
         self._unsent: deque[bytes] = deque()
         self._unacknowledged: deque[bytes] = deque()
         self.acknowledged = self._pending_bytes = 0
+        self._heard = 0.0  # when the last message came
         self._received = self._quiet_frames = self._quiet_bytes = 0
         self._acknowledge = self._leaving = self._left = self._reached = self.at_peace = False
         self._generation = 0
@@ -237,12 +241,14 @@ class Conversation:
         self._unsent.extendleft(reversed(self._unacknowledged))
         self._unacknowledged.clear()
         self._reached, self._acknowledge = True, False
+        self._heard = self._loop.time()
         if self._patience_timer is not None:
             self._patience_timer.cancel()
             self._patience_timer = None
 
     async def _read(self, duplex: Duplex, generation: int) -> None:
         while (message := await duplex.read()) is not grpc.aio.EOF and generation == self._generation:
+            self._heard = self._loop.time()
             envelope = parse(message, self.peer)
             match envelope.WhichOneof("content"):
                 case "frame":
@@ -271,7 +277,11 @@ class Conversation:
                 return
             else:
                 self._more.clear()
-                await self._more.wait()
+                try:
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await self._more.wait()
+                except TimeoutError:
+                    self._acknowledge = True
 
     # -- cursors -----------------------------------------------------------------------------------------------------
     def _settle(self, received: int) -> None:
@@ -301,11 +311,13 @@ class Conversation:
 
     def _wait_for_stream(self) -> None:
         if self._patience_timer is None and not self.over:
-            self._patience_timer = self._loop.call_later(self._patience_s, self._give_up)
+            heard = self._heard if self._reached else self._loop.time()
+            until = max(heard + self._patience_s, self._loop.time() + self._patience_s / 2)
+            self._patience_timer = self._loop.call_at(until, self._give_up)
 
     def _give_up(self) -> None:
         if self._reached:
-            what = f"{self.peer} was lost: the connection broke and did not come back within {self._patience_s:g} s"
+            what = f"{self.peer} was lost: the connection broke, and nothing came from it for {self._patience_s:g} s"
         else:
             what = f"{self.peer} was not there within {self._patience_s:g} s"
         why = f" ({self.trouble})" if self.trouble else ""

@@ -162,6 +162,23 @@ def test_a_party_that_stands_still_is_named_at_the_deadline(world: Organisations
     assert len(told(world, job_id, "north", "south", "east")) == 3
 
 
+def test_a_party_that_stands_still_is_noticed_before_the_deadline(world: Organisations) -> None:
+    """By both of its peers, who name it and not each other."""
+    seen = {name: len(node.lines) for name, node in world.nodes.items()}
+    process, job_id = under_way(world)
+    world.nodes["east"].send(signal.SIGSTOP)
+    try:
+        ended = [world.nodes[n].until('"error_party"', after=seen[n]) for n in ("north", "south")]
+        assert [json.loads(line)["error_party"] for line in ended] == ["east", "east"]
+        assert all("for 20 s" in line for line in ended)
+    finally:
+        world.nodes["east"].send(signal.SIGCONT)
+    ran = process.end()
+    assert ran.code == 20
+    assert "east was lost" in ran.sentence
+    assert len(told(world, job_id, *DATA)) == 3
+
+
 def test_a_party_told_to_stop_ends_in_order_and_is_named(world: Organisations) -> None:
     process, job_id = under_way(world)
     world.nodes["north"].send(signal.SIGTERM)

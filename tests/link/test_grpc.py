@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import dataclasses
 import hashlib
 from contextlib import asynccontextmanager
@@ -233,6 +234,64 @@ def test_a_peer_that_dies_is_missed(dying):
             with pytest.raises(PeerError, match=f"{dying} was lost") as lost:
                 await waiting
             assert lost.value.party == dying
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("heard_before_s", "lost_after_s"),
+    [(0, 20), (3, 17), (10, 10), (60, 10)],  # cut; cut amid silence; frozen; busy for a minute, and then cut
+)
+def test_patience_counts_from_what_was_heard_last(heard_before_s, lost_after_s):
+    async def main():
+        conversation = Conversation(TERMS.job_id, "b", "a", 20.0, _Failed())
+        now = asyncio.get_running_loop().time()
+
+        async def ends():
+            conversation._heard = asyncio.get_running_loop().time() - heard_before_s
+            return grpc.aio.EOF
+
+        stream = _Ending()
+        stream.read = ends
+        await conversation.serve(stream, None, HELLO)
+        assert conversation._patience_timer is not None
+        assert now + lost_after_s <= conversation._patience_timer.when() <= now + lost_after_s + 5
+        conversation.end()
+
+    run(main())
+
+
+def test_peers_that_are_silent_tell_each_other_what_they_know(monkeypatch):
+    monkeypatch.setattr(grpc_stream, "HEARTBEAT_S", 0.05)
+
+    async def main():
+        async with _pair() as (_, opened, a, b):
+            await a.send("b", Note(number=7))
+            assert (await b.recv("a", Note)).number == 7
+            for one, other in (("a", "b"), ("b", "a")):
+                talk = opened[one].conversations[other]
+                before = talk._heard
+                while talk._heard == before:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await b.send("a", Note(number=8))
+            assert (await a.recv("b", Note)).number == 8
+
+    run(main())
+
+
+def test_who_is_busy_is_not_taken_for_dead():
+    """Nobody runs any Python for longer than a connection may be silent, and the streams stay the same."""
+
+    async def main():
+        async with _pair(patience_s=1.0) as (_, opened, a, b):
+            await a.send("b", Note(number=7))
+            assert (await b.recv("a", Note)).number == 7
+            streams = [opened[p].conversations[q]._generation for p, q in (AB, AB[::-1])]
+            ctypes.PyDLL(None).usleep((grpc_channel.SILENCE_S + grpc_channel.ANSWER_S + 3) * 1_000_000)
+            await asyncio.sleep(0.5)
+            assert [opened[p].conversations[q]._generation for p, q in (AB, AB[::-1])] == streams
+            await b.send("a", Note(number=8))
+            assert (await a.recv("b", Note)).number == 8
 
     run(main())
 
