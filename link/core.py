@@ -300,11 +300,7 @@ def _check_mark(peer: str, frame: Frame) -> bytes:
     """The hash of a frame's header, if it is as its sender made it."""
     header = header_of(frame)
     if frame.mark not in (b"", mark_of(header)):  # earlier versions send none
-        raise MalformedMessage(
-            f"{peer} sent a frame on lane '{printable(frame.lane[:80])}' that is not as it was made; its node must be "
-            "checked",
-            party=peer,
-        )
+        raise MalformedMessage(f"{peer} sent a frame that is not as it was made; its node must be checked", party=peer)
     return header
 
 
