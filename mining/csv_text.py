@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,12 @@ import pyarrow.csv as pa_csv
 
 from link.errors import InputDataError
 
+T = TypeVar("T")
+
 _QUOTE, _LINE_FEED, _RETURN = b'"'[0], b"\n"[0], b"\r"[0]
-_BLOCK_BYTES = 1 << 24  # of text whose quotes are looked at together
-_MOST_BLOCK_BYTES = 1 << 28  # of text that Arrow takes apart at once: no cell may be longer
+_BLOCK_BYTES = 1 << 21  # of text whose quotes are looked at together
+_PARSED_BYTES = 1 << 21  # of text that Arrow takes apart at once
+_MOST_PARSED_BYTES = 1 << 28  # the same where a record is longer: no cell may be longer than this
 
 
 def read_header(data: bytes, separator: str, path: Path) -> tuple[list[str], memoryview]:
@@ -28,7 +32,7 @@ def read_header(data: bytes, separator: str, path: Path) -> tuple[list[str], mem
     Raises:
         InputDataError: There is no record, or it is not proper CSV.
     """
-    reader = csv.reader(_lines(data), delimiter=separator, strict=True)
+    reader = csv.reader(lines_of(data), delimiter=separator, strict=True)
     try:
         for record in reader:
             if record:
@@ -42,9 +46,14 @@ def read_header(data: bytes, separator: str, path: Path) -> tuple[list[str], mem
 
 
 def read_cells(
-    body: memoryview, columns: list[pa.DataType | None], separator: str, data: bytes, path: Path
-) -> list[pa.ChunkedArray]:
-    """The cells of some columns.
+    body: memoryview,
+    columns: list[pa.DataType | None],
+    separator: str,
+    data: bytes,
+    path: Path,
+    gathered: Callable[[Iterator[pa.RecordBatch]], T],
+) -> T:
+    """What is made of the cells of some columns, which come in batches.
 
     Args:
         body: What follows the header.
@@ -52,9 +61,8 @@ def read_cells(
         separator: What separates cells.
         data: The whole text, of which errors give the line.
         path: The file, which errors name.
-
-    Returns:
-        The columns that are not left out, in order, without nulls.
+        gathered: Takes the batches, with the columns that are not left out, in order, without nulls. It is called
+            again, with all of them, where a record is longer than the text that is first taken apart at once.
 
     Raises:
         InputDataError: A line has more or fewer cells than there are columns, or its quotes are not proper CSV.
@@ -62,28 +70,30 @@ def read_cells(
     names = [str(place) for place in range(len(columns))]
     kinds = {name: kind for name, kind in zip(names, columns, strict=True) if kind is not None}
     if not bytes(body[:4096]).strip(b"\r\n") and not bytes(body).strip(b"\r\n"):
-        return [pa.chunked_array([pa.array([], kind)]) for kind in kinds.values()]
+        return gathered(iter(()))
     if not _has_plain_quotes(data, separator):
         _check_strictly(data, separator, path)
-    try:
-        table = pa_csv.read_csv(
-            pa.BufferReader(pa.py_buffer(body)),
-            pa_csv.ReadOptions(column_names=names, block_size=min(max(len(body) + 1, 1 << 20), _MOST_BLOCK_BYTES)),
-            pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            pa_csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid:
-        # Arrow's own message quotes the row, which must not travel.
-        where = _first_ragged_line(data, separator, len(columns))
-        raise InputDataError(
-            f"{path} is not proper CSV{where}: every line must have the {len(columns)} cells of the first one."
-        ) from None
-    return list(table.columns)
+    for at_once in (_PARSED_BYTES, min(max(len(body) + 1, 1 << 20), _MOST_PARSED_BYTES)):
+        try:
+            batches = pa_csv.open_csv(
+                pa.BufferReader(pa.py_buffer(body)),
+                pa_csv.ReadOptions(column_names=names, block_size=at_once),
+                pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                pa_csv.ConvertOptions(column_types=kinds, include_columns=list(kinds), strings_can_be_null=False),
+            )
+            return gathered(batches)
+        except pa.ArrowInvalid:
+            continue
+    # Arrow's own message quotes the row, which must not travel.
+    where = _first_ragged_line(data, separator, len(columns))
+    raise InputDataError(
+        f"{path} is not proper CSV{where}: every line must have the {len(columns)} cells of the first one."
+    )
 
 
 def line_of_record(data: bytes, separator: str, record: int) -> int:
     """The line on which the record of this number after the header ends."""
-    reader = csv.reader(_lines(data), delimiter=separator)
+    reader = csv.reader(lines_of(data), delimiter=separator)
     seen = -1
     for cells in reader:
         if cells:
@@ -93,12 +103,13 @@ def line_of_record(data: bytes, separator: str, record: int) -> int:
     return reader.line_num
 
 
-def _lines(data: bytes) -> Iterator[str]:
+def lines_of(data: bytes) -> Iterator[str]:
+    """The lines of text, with their ends; one at a time is text."""
     return (line.decode() for line in io.BytesIO(data))
 
 
 def _first_ragged_line(data: bytes, separator: str, n_columns: int) -> str:
-    reader = csv.reader(_lines(data), delimiter=separator)
+    reader = csv.reader(lines_of(data), delimiter=separator)
     try:
         for record in reader:
             if record and len(record) != n_columns:
@@ -134,7 +145,7 @@ def _has_plain_quotes(data: bytes, separator: str) -> bool:
 
 def _check_strictly(data: bytes, separator: str, path: Path) -> None:
     """Reads all records by the letter."""
-    reader = csv.reader(_lines(data), delimiter=separator, strict=True)
+    reader = csv.reader(lines_of(data), delimiter=separator, strict=True)
     try:
         for _ in reader:
             pass

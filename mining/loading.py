@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
+import re
+import shutil
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +20,7 @@ FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
 TABLE_FORMATS = ("csv", "parquet", "sql")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_AT_ONCE = 1 << 20  # bytes
 
 
 def load_transactions(
@@ -32,7 +36,7 @@ def load_transactions(
 
     Items are text, byte for byte: `007` stays `007`, nothing is trimmed, an empty cell gives no item, and an item
     repeated in a transaction counts once. Text files are UTF-8, with or without byte order mark, lines ending in
-    LF or CR LF, and may be compressed with gzip.
+    LF, CR LF or all of them in CR, and may be compressed with gzip.
 
     Args:
         source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
@@ -76,9 +80,9 @@ def load_transactions(
     if format == "basket":
         if separator is not None and (not separator or "\n" in separator or "\r" in separator):
             raise ConfigurationError("The separator of a basket file must be text without line ends.")
-        return text_sources.from_baskets(read_text(path), separator)
+        return text_sources.from_baskets(read_text(path), separator, path)
     separator = _csv_separator(separator)
-    data = read_text(path)
+    data = read_text(path, quotes=True)
     if format == "csv":
         return text_sources.from_records(data, separator, path)
     if format == "long":
@@ -125,7 +129,7 @@ def load_table(
     if format == "parquet":
         _check_no_separator(separator, format)
         return table_readers.table_from_parquet(existing(path), id_columns)
-    return table_readers.table_from_csv(read_text(path), _csv_separator(separator), id_columns, path)
+    return table_readers.table_from_csv(read_text(path, quotes=True), _csv_separator(separator), id_columns, path)
 
 
 def _check_no_query(query: str | None, data_format: str) -> None:
@@ -158,32 +162,67 @@ def existing(path: Path) -> Path:
     return path
 
 
-def read_text(path: Path) -> bytes:
+def read_text(path: Path, *, quotes: bool = False) -> bytes:
     """The bytes of a text file, decompressed, checked to be UTF-8 and without a byte order mark.
+
+    Where no line feed is in them, carriage returns end lines, as programs for old Macs write them, and become line
+    feeds.
+
+    Args:
+        path: The file.
+        quotes: Whether a cell in quotes may hold a carriage return, which stays as it is.
 
     Raises:
         InputDataError: The file is missing, unreadable, damaged or not UTF-8 text.
     """
-    try:
-        data = existing(path).read_bytes()
-    except OSError as error:
-        raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
-    if data.startswith(_GZIP_MAGIC) or path.suffix == ".gz":
-        try:
-            if not data:
-                raise EOFError
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
-    if data.startswith(_BYTE_ORDER_MARK):
-        data = data[len(_BYTE_ORDER_MARK) :]
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.") from None
+    data = _whole(existing(path))
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8.")
+    fault = _first_fault(data)
+    if fault >= 0:
+        line = data.count(b"\n", 0, fault) + 1
+        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.")
     zero = data.find(b"\0")
     if zero >= 0:
         line = data.count(b"\n", 0, zero) + 1
         raise InputDataError(f"{path} is not text: line {line} holds a zero byte; check the format and encoding.")
-    return data
+    if b"\r" not in data or b"\n" in data:
+        return data
+    if quotes and b'"' in data:
+        return re.sub(rb'("[^"]*"?)|\r', lambda found: found[1] or b"\n", data)
+    return data.replace(b"\r", b"\n")
+
+
+def _whole(path: Path) -> bytes:
+    """What is in a file, decompressed and without a byte order mark; it is never in memory twice."""
+    text = io.BytesIO()
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC or path.suffix == ".gz"
+            file.seek(0)
+            if packed and not file.read(1):
+                raise EOFError
+            file.seek(0)
+            with gzip.GzipFile(fileobj=file) if packed else file as stream:
+                begin = stream.read(len(codecs.BOM_UTF8))
+                text.write(b"" if begin == codecs.BOM_UTF8 else begin)
+                shutil.copyfileobj(stream, text, _AT_ONCE)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
+    except OSError as error:
+        raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
+    return text.getvalue()
+
+
+def _first_fault(data: bytes) -> int:
+    """Where the first byte is that is no UTF-8; -1 if there is none."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    whole = memoryview(data)
+    for start in range(0, len(data), _AT_ONCE):
+        part = whole[start : start + _AT_ONCE]
+        end = start + len(part)
+        try:
+            decoder.decode(part, final=end == len(data))
+        except UnicodeDecodeError as error:
+            return end - len(error.object) + error.start
+    return -1

@@ -21,8 +21,17 @@ def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path:
     """CSV with a header and a line per row, from checked UTF-8 bytes."""
     header, body = read_header(data, separator, path)
     check_names(header, id_columns, str(path))
-    kinds = [pa.string() if name in id_columns else _CELLS for name in header]
-    return Table.of(header, read_cells(body, kinds, separator, data, path), id_columns, str(path))
+    kinds: list[pa.DataType | None] = [pa.string() if name in id_columns else _CELLS for name in header]
+
+    def gathered(batches: Iterator[pa.RecordBatch]) -> Table:
+        chunks: list[list[pa.Array]] = [[] for _ in header]
+        for batch in batches:
+            for column, chunk in zip(batch.columns, chunks, strict=True):
+                chunk.append(column)
+        cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
+        return Table.of(header, cells, id_columns, str(path))
+
+    return read_cells(body, kinds, separator, data, path, gathered)
 
 
 def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
@@ -51,8 +60,7 @@ def table_from_sql(url: str, query: str, id_columns: Sequence[str]) -> Table:
     database = Database.at(url)
     if database.kind == "sqlite":
         return _from_sqlite(database, query, id_columns)
-    with duckdb_query(database, query) as relation:
-        batches = pa.RecordBatchReader.from_stream(relation)
+    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
         names = batches.schema.names
         check_names(names, id_columns, database.where)
         for field in batches.schema:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +15,10 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from mining.databases import FETCH, Database, duckdb_query, sqlite_query
+from mining.gathering import LongPieces, RowPieces
 from mining.transactions import Transactions
+
+_BATCH_ROWS: Final = 1 << 16
 
 
 def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
@@ -21,11 +27,15 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
         schema = pq.read_schema(path)
         lists = [field.name for field in schema if _is_list(field.type)]
         names = schema.names
-        if {id_column, item_column} <= set(names) and item_column not in lists:
-            return _from_long(pq.read_table(path, columns=[id_column, item_column]), id_column, item_column, str(path))
-        if len(lists) == 1:
-            return _from_lists(pq.read_table(path, columns=lists).column(0), lists[0], str(path))
-        return _from_wide(pq.read_table(path, columns=[name for name in names if name != id_column]), str(path))
+        where = str(path)
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            if {id_column, item_column} <= set(names) and item_column not in lists:
+                batches = file.iter_batches(_BATCH_ROWS, columns=[id_column, item_column])
+                return _from_long(batches, id_column, item_column, where)
+            if len(lists) == 1:
+                return _from_lists(file.iter_batches(_BATCH_ROWS, columns=lists), lists[0], where)
+            items = [name for name in names if name != id_column]
+            return _from_wide(file.iter_batches(_BATCH_ROWS, columns=items), items, where)
     except (pa.ArrowException, OSError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
 
@@ -35,18 +45,16 @@ def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transact
     database = Database.at(url)
     if database.kind == "sqlite":
         return _from_sqlite(database, query, id_column, item_column)
-    with duckdb_query(database, query) as relation:
-        table: pa.Table = relation.to_arrow_table()
-    for name in (id_column, item_column):
-        _place(table.column_names, name, database.where)
-    return _from_long(table, id_column, item_column, database.where)
+    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+        for name in (id_column, item_column):
+            _place(batches.schema.names, name, database.where)
+        return _from_long(batches, id_column, item_column, database.where)
 
 
 def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
     numbers: dict[object, int] = {}
     codes: dict[str, int] = {}
-    rows: list[int] = []
-    indices: list[int] = []
+    rows, indices = array("i"), array("i")  # which take far less than lists
     where = database.where
     with sqlite_query(database, query) as cursor:
         names = [entry[0] for entry in cursor.description or ()]
@@ -63,8 +71,7 @@ def _from_sqlite(database: Database, query: str, id_column: str, item_column: st
                     raise InputDataError(neither_text_nor_number(where, item_column))
                 rows.append(row)
                 indices.append(codes.setdefault(str(item), len(codes)))
-    occurrences = np.array(rows, np.int64), np.array(indices, np.int64)
-    return Transactions.from_occurrences(list(codes), *occurrences, len(numbers))
+    return Transactions.from_occurrences(list(codes), np.asarray(rows), np.asarray(indices), len(numbers))
 
 
 def _place(names: list[str], wanted: str, where: str) -> int:
@@ -85,7 +92,11 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _texts(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     if not (textual or pa.types.is_integer(kind) or pa.types.is_null(kind)):
@@ -93,55 +104,49 @@ def _texts(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     return column.cast(kind).cast(pa.large_string())
 
 
-def _from_long(table: pa.Table, id_column: str, item_column: str, where: str) -> Transactions:
-    ids = table.column(id_column)
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)
-    unnamed = ids.null_count
-    if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        unnamed += pc.sum(pc.equal(ids, "")).as_py() or 0
+def _from_long(batches: Iterable[pa.RecordBatch], id_column: str, item_column: str, where: str) -> Transactions:
+    pairs, unnamed = LongPieces(), 0
+    for batch in batches:
+        ids = _plain(batch.column(id_column))
+        unnamed += ids.null_count
+        if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+            unnamed += pc.sum(pc.equal(ids, "")).as_py() or 0
+        if not unnamed:
+            pairs.add(ids, _texts(batch.column(item_column), item_column, where))
     if unnamed:
         raise InputDataError(f'{where}: column "{id_column}" has {unnamed} empty ids; every row needs one.')
-    if not len(ids):
-        return Transactions.empty()
-    encoded = ids.dictionary_encode().combine_chunks()
-    rows = encoded.indices.to_numpy().astype(np.int64)
-    return _encode(rows, _texts(table.column(item_column), item_column, where), len(encoded.dictionary))
+    return pairs.transactions()
 
 
-def _from_lists(column: pa.ChunkedArray, name: str, where: str) -> Transactions:
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return _encode(rows, _texts(pc.list_flatten(column), name, where), len(lengths))
+def _from_lists(batches: Iterable[pa.RecordBatch], name: str, where: str) -> Transactions:
+    rows = RowPieces()
+    for batch in batches:
+        column = batch.column(0)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        items = _texts(pc.list_flatten(column), name, where)
+        held = pc.fill_null(pc.not_equal(items, ""), False)
+        if not pc.all(held).as_py():
+            owner = np.repeat(np.arange(len(lengths)), lengths)[held.to_numpy(zero_copy_only=False)]
+            lengths, items = np.bincount(owner, minlength=len(lengths)), items.filter(held)
+        rows.add(lengths, items)
+    return rows.transactions()
 
 
-def _encode(rows: NDArray[np.int64], texts: pa.ChunkedArray, n_rows: int) -> Transactions:
-    held = pc.fill_null(pc.not_equal(texts, ""), False)
-    texts = texts.filter(held)
-    rows = rows[held.to_numpy()]
-    if not len(texts):
-        return Transactions.from_occurrences([], rows, np.empty(0, np.int64), n_rows)
-    encoded = texts.dictionary_encode().combine_chunks()
-    return Transactions.from_occurrences(encoded.dictionary.to_pylist(), rows, encoded.indices.to_numpy(), n_rows)
+def _from_wide(batches: Iterable[pa.RecordBatch], names: list[str], where: str) -> Transactions:
+    pieces: list[tuple[NDArray[np.integer], NDArray[np.integer]]] = []
+    n_rows = 0
+    for batch in batches:
+        for code, name in enumerate(names):
+            held = np.flatnonzero(_truth(batch.column(name), name, where))
+            pieces.append((held + n_rows, np.full(len(held), code, np.int32)))
+        n_rows += batch.num_rows
+    return Transactions.from_pieces(names, pieces, n_rows)
 
 
-def _from_wide(table: pa.Table, where: str) -> Transactions:
-    empty = np.empty(0, np.int64)
-    rows: list[NDArray[np.int64]] = [empty]
-    codes: list[NDArray[np.int64]] = [empty]
-    for code, name in enumerate(table.column_names):
-        held = np.flatnonzero(_truth(table.column(name), name, where))
-        rows.append(held)
-        codes.append(np.full(len(held), code))
-    return Transactions.from_occurrences(
-        table.column_names, np.concatenate(rows), np.concatenate(codes), table.num_rows
-    )
-
-
-def _truth(column: pa.ChunkedArray, name: str, where: str) -> NDArray[np.bool_]:
+def _truth(column: pa.Array, name: str, where: str) -> NDArray[np.bool_]:
     if not column.null_count:
         if pa.types.is_boolean(column.type):
-            return np.asarray(column.to_numpy(), bool)
+            return np.asarray(column.to_numpy(zero_copy_only=False), bool)
         if pa.types.is_integer(column.type):
             values = column.to_numpy()
             if np.all((values == 0) | (values == 1)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,56 +14,43 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
-from mining.csv_text import improper, line_of_record, read_cells, read_header
+from mining.csv_text import improper, line_of_record, lines_of, read_cells, read_header
+from mining.gathering import LongPieces, RowPieces
 from mining.transactions import Transactions
 
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 21
 _LINE_FEED = 10
 _BLANKS = b" \t\v\f\r"
-_TRUTH = {
-    "0": False,
-    "1": True,
-    "false": False,
-    "true": True,
-    "False": False,
-    "True": True,
-    "FALSE": False,
-    "TRUE": True,
-}
+_RECORDS = 1 << 14  # of CSV taken apart at a time where cells are quoted
+_TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1, "FALSE": 0, "TRUE": 1}
+_NEITHER = 2
 
 
-def from_baskets(data: bytes, separator: str | None) -> Transactions:
+def from_baskets(data: bytes, separator: str | None, path: Path) -> Transactions:
     """One transaction a line, its items between blanks, where blank lines are ignored, or between `separator`."""
-    parts: list[pa.StringArray] = []
-    rows = [np.empty(0, np.int64)]
-    n_rows = 0
+    if data.count(b"\r") != data.count(b"\r\n"):
+        _check_returns(data, path)
+    rows = RowPieces()
     for block in _blocks(data):
-        lengths, items = _split_at_blanks(block) if separator is None else _split_at(block, separator)
-        rows.append(np.repeat(np.arange(n_rows, n_rows + len(lengths)), lengths))
-        parts.append(items)
-        n_rows += len(lengths)
-    return _encode(rows, parts, n_rows)
+        rows.add(*(_split_at_blanks(block) if separator is None else _split_at(block, separator)))
+    return rows.transactions()
 
 
 def from_records(data: bytes, separator: str, path: Path) -> Transactions:
     """One transaction a line as a CSV record; empty lines are ignored, empty cells give no item."""
     if b'"' not in data:
-        return from_baskets(data, separator)
-    lengths: list[int] = []
-    flat: list[str] = []
-    reader = csv.reader(_lines(data), delimiter=separator, strict=True)
+        return from_baskets(data, separator, path)
+    rows = RowPieces()
+    reader = csv.reader(lines_of(data), delimiter=separator, strict=True)
+    records = filter(None, reader)
     try:
-        for record in reader:
-            if not record:
-                continue
-            items = [cell for cell in record if cell]
-            lengths.append(len(items))
-            flat += items
+        while piece := [[cell for cell in record if cell] for record in islice(records, _RECORDS)]:
+            flat = pa.array([item for items in piece for item in items], pa.string())
+            rows.add(np.fromiter(map(len, piece), np.int64, len(piece)), flat)
     except csv.Error as error:
         raise improper(path, reader.line_num, error) from None
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return _encode([rows], [pa.array(flat, pa.string())], len(lengths))
+    return rows.transactions()
 
 
 def from_long(data: bytes, separator: str, id_column: str, item_column: str, path: Path) -> Transactions:
@@ -78,18 +66,23 @@ def from_long(data: bytes, separator: str, id_column: str, item_column: str, pat
             )
         places.append(header.index(column))
     text = [pa.string() if place in places else None for place in range(len(header))]
-    cells = dict(zip(sorted(set(places)), read_cells(body, text, separator, data, path), strict=True))
-    ids, items = (cells[place] for place in places)
-    if not len(ids):
-        return Transactions.empty()
-    unnamed = pc.index(ids, "").as_py()
-    if unnamed >= 0:
-        line = line_of_record(data, separator, unnamed)
-        raise InputDataError(f'{path} has an empty cell in column "{id_column}", line {line}; every line needs an id.')
-    encoded = ids.dictionary_encode().combine_chunks()
-    rows = encoded.indices.to_numpy().astype(np.int64)
-    held = pc.not_equal(items, "")
-    return _encode([rows[held.to_numpy()]], items.filter(held).chunks, len(encoded.dictionary))
+    at = sorted(set(places))
+
+    def gathered(batches: Iterator[pa.RecordBatch]) -> Transactions:
+        pairs, before = LongPieces(), 0
+        for batch in batches:
+            ids, items = (batch.column(at.index(place)) for place in places)
+            unnamed = pc.index(ids, "").as_py()
+            if unnamed >= 0:
+                line = line_of_record(data, separator, before + unnamed)
+                raise InputDataError(
+                    f'{path} has an empty cell in column "{id_column}", line {line}; every line needs an id.'
+                )
+            before += len(ids)
+            pairs.add(ids, items)
+        return pairs.transactions()
+
+    return read_cells(body, text, separator, data, path, gathered)
 
 
 def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transactions:
@@ -106,36 +99,27 @@ def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transa
         twice = next(name for name in names if names.count(name) > 1)
         raise InputDataError(f'{path} has more than one column named "{twice}"; the wide format needs each item once.')
     text = [pa.string() if place in (places or [0]) else None for place in range(len(header))]
-    columns = read_cells(body, text, separator, data, path)
-    rows: list[NDArray[np.int64]] = []
-    codes: list[NDArray[np.int64]] = []
-    for code, name in enumerate(names):
-        cells = columns[code].dictionary_encode().combine_chunks()
-        texts = cells.dictionary.to_pylist()
-        indices = cells.indices.to_numpy()
-        unknown = [text not in _TRUTH for text in texts]
-        if any(unknown):
-            record = int(np.flatnonzero(np.array(unknown)[indices])[0])
-            line = line_of_record(data, separator, record)
-            raise InputDataError(
-                f'{path} has a cell that is neither 0 nor 1 in column "{name}", line {line}; '
-                "the wide format takes 0, 1, false and true."
-            )
-        held = np.flatnonzero(np.array([_TRUTH[text] for text in texts], bool)[indices])
-        rows.append(held)
-        codes.append(np.full(len(held), code))
-    empty = np.empty(0, np.int64)
-    return Transactions.from_occurrences(
-        names, np.concatenate([empty, *rows]), np.concatenate([empty, *codes]), len(columns[0])
-    )
 
+    def gathered(batches: Iterator[pa.RecordBatch]) -> Transactions:
+        pieces: list[tuple[NDArray[np.integer], NDArray[np.integer]]] = []
+        n_rows = 0
+        for batch in batches:
+            for code, name in enumerate(names):
+                cells = batch.column(code).dictionary_encode()
+                known = [_TRUTH.get(text, _NEITHER) for text in cells.dictionary.to_pylist()]
+                values = np.array(known, np.int8)[cells.indices.to_numpy()]
+                if _NEITHER in known:
+                    line = line_of_record(data, separator, n_rows + int(np.argmax(values == _NEITHER)))
+                    raise InputDataError(
+                        f'{path} has a cell that is neither 0 nor 1 in column "{name}", line {line}; '
+                        "the wide format takes 0, 1, false and true."
+                    )
+                held = np.flatnonzero(values)
+                pieces.append((held + n_rows, np.full(len(held), code, np.int32)))
+            n_rows += batch.num_rows
+        return Transactions.from_pieces(names, pieces, n_rows)
 
-def _encode(rows: list[NDArray[np.int64]], items: list[pa.StringArray], n_rows: int) -> Transactions:
-    encoded = pa.chunked_array(items, pa.string()).dictionary_encode().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # what combine_chunks makes of no chunks
-        return Transactions.from_occurrences([], np.empty(0, np.int64), np.empty(0, np.int64), n_rows)
-    dictionary = encoded.dictionary.to_pylist()
-    return Transactions.from_occurrences(dictionary, np.concatenate(rows), encoded.indices.to_numpy(), n_rows)
+    return read_cells(body, text, separator, data, path, gathered)
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
@@ -181,5 +165,11 @@ def _split_at(block: bytes, separator: str) -> tuple[NDArray[np.int64], pa.Strin
     return np.diff(before[cells.offsets.to_numpy()]), items.filter(held)
 
 
-def _lines(data: bytes) -> io.StringIO:
-    return io.StringIO(data.decode("utf-8"), newline="\n")
+def _check_returns(data: bytes, path: Path) -> None:
+    """Refuses a carriage return within a line, which some programs end lines with and others do not."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        if b"\r" in line.rstrip(b"\r\n"):
+            raise InputDataError(
+                f"{path}, line {number}: a carriage return stands alone, where lines end in LF or CR LF; write the "
+                "file with one kind of line ends."
+            )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAX_ITEMS = 2**31 - 1
+_AT_ONCE = 1 << 20  # occurrences
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +44,7 @@ class Transactions:
         number = {item: index for index, item in enumerate(items)}
         lengths = np.fromiter((len(row) for row in distinct), np.int64, len(distinct))
         flat = (index for row in distinct for index in sorted(number[item] for item in row))
-        return cls(items, _offsets(lengths), np.fromiter(flat, np.int32, int(lengths.sum())))
+        return cls(items, offsets_of(lengths), np.fromiter(flat, np.int32, int(lengths.sum())))
 
     @classmethod
     def from_occurrences(
@@ -60,20 +61,29 @@ class Transactions:
         Returns:
             The transactions, their dictionary in ascending order of UTF-8 bytes.
         """
-        n_items = len(items)
-        if n_items > _MAX_ITEMS:
-            raise ValueError(f"{n_items} distinct items do not fit 32-bit item numbers")
-        order = sorted(range(n_items), key=items.__getitem__)
-        rank = np.empty(n_items, np.int64)
-        rank[order] = np.arange(n_items)
-        keys = rows.astype(np.int64) * n_items + rank[codes]
-        if not np.all(keys[1:] > keys[:-1]):
-            keys.sort()
-            keys = keys[np.concatenate([np.ones(min(1, len(keys)), bool), keys[1:] != keys[:-1]])]
-        owner = keys // max(n_items, 1)
-        lengths = np.bincount(owner, minlength=n_rows)
-        indices = (keys - owner * n_items).astype(np.int32)
-        return cls(tuple(items[index] for index in order), _offsets(lengths), indices)
+        return cls.from_pieces(items, [(rows, codes)], n_rows)
+
+    @classmethod
+    def from_pieces(
+        cls, items: Sequence[str], pieces: list[tuple[NDArray[np.integer], NDArray[np.integer]]], n_rows: int
+    ) -> Transactions:
+        """`from_occurrences` of many; the list is emptied on the way, so that little lies in memory twice.
+
+        Args:
+            items: Distinct item strings in any order; those that never occur are kept.
+            pieces: Row numbers and positions in `items` of occurrences.
+            n_rows: Number of rows, empty ones included.
+        """
+        ordered, rank = ranked(items)
+        keys = np.empty(sum(len(rows) for rows, _ in pieces), np.int64)
+        end = len(keys)
+        while pieces:
+            rows, codes = pieces.pop()
+            np.multiply(rows, len(items), out=keys[end - len(rows) : end], dtype=np.int64)
+            keys[end - len(rows) : end] += rank[codes]
+            end -= len(rows)
+        lengths, indices = rows_of_keys(_distinct(keys), len(items), n_rows)
+        return cls(ordered, offsets_of(lengths), indices)
 
     @property
     def n_rows(self) -> int:
@@ -165,7 +175,7 @@ class Transactions:
         Args:
             rows: Shape (n_rows,): which.
         """
-        return Transactions(self.items, _offsets(self.lengths[rows]), self.indices[np.repeat(rows, self.lengths)])
+        return Transactions(self.items, offsets_of(self.lengths[rows]), self.indices[np.repeat(rows, self.lengths)])
 
     def __repr__(self) -> str:
         return f"Transactions(rows={self.n_rows}, items={self.n_items}, occurrences={self.n_occurrences})"
@@ -179,7 +189,46 @@ def matching(items: Iterable[str], patterns: Sequence[str]) -> frozenset[str]:
     return frozenset(item for item in items if fits(item))
 
 
-def _offsets(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranked(items: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Distinct items in ascending order of UTF-8 bytes, and for each of the given ones its place there."""
+    if len(items) > _MAX_ITEMS:
+        raise ValueError(f"{len(items)} distinct items do not fit 32-bit item numbers")
+    order = sorted(range(len(items)), key=items.__getitem__)
+    rank = np.empty(len(items), np.int32)
+    rank[order] = np.arange(len(items), dtype=np.int32)
+    return tuple(items[index] for index in order), rank
+
+
+def occurrence_keys(rows: NDArray[np.integer], ranks: NDArray[np.integer], n_items: int) -> NDArray[np.int64]:
+    """One ascending number for each distinct (row, item)."""
+    return _distinct(rows.astype(np.int64) * n_items + ranks)
+
+
+def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    if _ascend(keys):
+        return keys
+    keys.sort()
+    return keys if _ascend(keys) else keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+
+
+def _ascend(keys: NDArray[np.int64]) -> bool:
+    starts = range(0, len(keys), _AT_ONCE)
+    return all(bool(np.all(np.diff(keys[start : start + _AT_ONCE + 1]) > 0)) for start in starts)
+
+
+def rows_of_keys(keys: NDArray[np.int64], n_items: int, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Items of each row, and the items of all rows, of what `occurrence_keys` gave."""
+    lengths, indices = np.zeros(n_rows, np.int64), np.empty(len(keys), np.int32)
+    for start in range(0, len(keys), _AT_ONCE):
+        part = keys[start : start + _AT_ONCE]
+        owner = part // n_items
+        indices[start : start + len(part)] = part - owner * n_items
+        lengths[owner[0] : owner[-1] + 1] += np.bincount(owner - owner[0])
+    return lengths, indices
+
+
+def offsets_of(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where each row starts, from the items of each row."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

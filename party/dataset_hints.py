@@ -10,13 +10,11 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from link.errors import InputDataError
-from mining.loading import read_text
 from mining.transactions import Transactions
 from party.config import DatasetSection
 from party.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format, quoted
@@ -72,16 +70,6 @@ def _emptiness(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     if not data.n_occurrences:
         return Hint("empty", "no transaction has an item; check the column of items, or that cells are 0 and 1")
     return None
-
-
-def _line_ends(data: Transactions, dataset: DatasetSection) -> Hint | None:
-    """Lines that end with CR alone are one line to a reader of LF and CR LF."""
-    if not _is_list(dataset) or data.n_rows != 1:
-        return None
-    text = read_text(Path(dataset.source))
-    if text.count(b"\r") == text.count(b"\r\n"):
-        return None
-    return Hint("line-ends", "the whole file is one line, since its lines end with CR alone; write it anew with LF")
 
 
 def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
@@ -231,4 +219,4 @@ def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
 
 
 _Look = Callable[[Transactions, DatasetSection], Hint | None]
-_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _line_ends, _header, _separator, _ids, _alike, _edges, _invisible)
+_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids, _alike, _edges, _invisible)

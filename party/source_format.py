@@ -85,7 +85,7 @@ def guess_format(source: str, kind: Kind = "transactions") -> Guess:
     if head.startswith(_PARQUET_MAGIC):
         return Guess("parquet", "it begins as Parquet files do")
     text = head.decode("utf-8", "ignore").removeprefix(_BYTE_ORDER_MARK)
-    lines = text.split("\n")
+    lines = text.replace("\r", "\n").split("\n") if "\n" not in text else text.split("\n")
     if not whole and len(lines) > 1:
         lines.pop()  # cut off in its middle
     lines = [line.removesuffix("\r") for line in lines if line.strip()]

@@ -183,8 +183,9 @@ def test_characters_that_nobody_sees(tmp_path: Path, item: str, format_: str) ->
 
 def test_lines_that_end_with_cr_alone(tmp_path: Path) -> None:
     for format_ in ("basket", "csv"):
-        found = check_dataset(dataset(tmp_path / "data", lines(baskets()).replace("\n", "\r"), format_))
-        assert "line-ends" in kinds(found)
+        text = lines(baskets(), " " if format_ == "basket" else ",")
+        found = check_dataset(dataset(tmp_path / "data", text.replace("\n", "\r"), format_))
+        assert found == check_dataset(dataset(tmp_path / "data", text, format_))
 
 
 def test_no_rows_and_no_items(tmp_path: Path) -> None:
