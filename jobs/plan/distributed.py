@@ -19,14 +19,17 @@ from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
-from mining.joint.distributed.budget import contributions, length_noise, spent
+from mining.joint.distributed.budget import given_contributions, length_noise, spent
 from mining.joint.distributed.parameters import DistributedMining
+from mining.joint.distributed.row_sizes import USUAL_SHARE, largest_contributions, size_classes
 from mining.joint.distributed.sizes import NamedItems, NoisySizes, noisy_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes
 from mining.thresholds import minimum_count
 
 _NAME_BYTES: Final = 12  # of an item's name in a list, about
+_MANY: Final = 1_000_000  # candidates, where nothing is known of them
+_UNKNOWN: Final = 30  # contributions, where no least support is known
 _NO_SIZES: Final = (
     "No party publishes how many itemsets are frequent: the figures are of single items alone, and longer itemsets "
     "come on top."
@@ -127,7 +130,12 @@ def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, Answ
         usual = round(sum(held.values()) / len(held))
         named = {name: NamedItems(n, n * _NAME_BYTES) for name in answers for n in [held.get(name, usual)]}
     candidates = (found.sizes.universe, *found.sizes.candidates[: task.max_length - 1])
-    return _Expectation(NoisySizes(candidates, named), found.n_rows, found.sizes, known=True)
+    least = _least(task, found.n_rows)
+    classes = []
+    for length, number in enumerate(candidates, 1):
+        ends = () if least is None else _classes(task, len(answers), length, least, number)
+        classes.append(len(ends) + 1 if ends else 0)
+    return _Expectation(NoisySizes(candidates, named, tuple(classes)), found.n_rows, found.sizes, known=True)
 
 
 def _placeholder(spec: JobSpec, task: DistributedMining) -> HorizontalMining:
@@ -145,18 +153,30 @@ def _placeholder(spec: JobSpec, task: DistributedMining) -> HorizontalMining:
     )
 
 
-def _noise(task: DistributedMining, parties: int, found: _Expectation) -> list[NoisyLevel]:
-    """Of each length that the budget is dealt out to, whether the job comes to it or not."""
-    least: float | None = None
+def _least(task: DistributedMining, rows: int | None) -> float | None:
+    """The least support in rows, so far as it is known beforehand; with k alone what is thought of at first."""
     if isinstance(task.min_support, int):
-        least = float(task.min_support)
-    elif task.min_support is not None and found.rows:
-        least = float(minimum_count(task.min_support, found.rows))
-    levels, candidates = [], found.sizes.candidates
+        return float(task.min_support)
+    if not rows:
+        return None
+    return float(minimum_count(task.min_support, rows)) if task.min_support is not None else rows * USUAL_SHARE
+
+
+def _classes(task: DistributedMining, parties: int, length: int, least: float, candidates: int) -> tuple[int, ...]:
+    of_one = length_noise(task, parties, length, 1).sigma
+    return size_classes(of_one, least, candidates, given_contributions(task, length))
+
+
+def _noise(task: DistributedMining, parties: int, found: _Expectation) -> list[NoisyLevel]:
+    """Of each length that the budget is dealt out to, whether the job comes to it or not: the most that it may be."""
+    least, levels, candidates = _least(task, found.rows), [], found.sizes.candidates
     for length in range(1, task.max_length + 1):
-        most = contributions(task, parties, length, least)
-        if length <= len(candidates):
-            most = max(1, min(most, candidates[length - 1]))
+        number = candidates[length - 1] if length <= len(candidates) and candidates[length - 1] else _MANY
+        most = given_contributions(task, length)
+        if least is not None:
+            ends = _classes(task, parties, length, least, number)
+            most = largest_contributions(ends, number) if most is None else most
+        most = max(1, min(_UNKNOWN if most is None else most, number))
         deviation = length_noise(task, parties, length, most).sigma
         levels.append(NoisyLevel(length=length, contributions=most, deviation=deviation))
     return levels

@@ -29,7 +29,7 @@ class NoisyLevel(_Part):
 
     length: int = Field(ge=1, description="Items of the itemsets.")
     contributions: int = Field(ge=1, description="To how many candidates a record counts at most.")
-    deviation: float = Field(ge=0, description="Standard deviation of a count's noise.")
+    deviation: float = Field(ge=0, description="Standard deviation of a count's noise, with so many contributions.")
 
 
 class Privacy(_Part):
@@ -72,8 +72,8 @@ class Privacy(_Part):
         if self.local_epsilon is not None:
             lines.append(f"Towards whoever sees a report as it leaves its party: epsilon {self.local_epsilon:.4g}.")
         lines += [
-            f"Counts of itemsets of {each.length} carry noise of standard deviation {each.deviation:.4g}; a record "
-            f"counts to at most {each.contributions:,} of them."
+            f"Counts of itemsets of {each.length} carry noise of standard deviation {each.deviation:.4g} at most; a "
+            f"record counts to at most {each.contributions:,} of them."
             for each in self.noise
         ]
         local = "" if self.charge.local_epsilon is None else f", local epsilon {self.charge.local_epsilon}"

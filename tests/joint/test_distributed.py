@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from decimal import Decimal
 from itertools import combinations
@@ -17,7 +18,7 @@ from crypto.protocols.secure_sum import declared, secure_sum
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PolicyDenied, ProtocolViolation
 from mining.joint.distributed import budget, noisy_sum
 from mining.joint.distributed import mine as protocol
-from mining.joint.distributed.budget import contributions, length_noise, rows_noise
+from mining.joint.distributed.budget import given_contributions, length_noise, rows_noise
 from mining.joint.distributed.disclosure import openings
 from mining.joint.distributed.mine import mine
 from mining.joint.distributed.parameters import DistributedMining
@@ -108,21 +109,27 @@ def test_every_sum_is_that_of_truncated_counts_and_all_shares(
 
     monkeypatch.setattr(budget.SumNoise, "share", share)
     monkeypatch.setattr(protocol, "noisy_sum", watched)
-    task = task_for(data, 100, contributions=(5, 9, 4), colluding=1, noise=noise, max_length=3)
+    task = task_for(data, 100, contributions=(5, 9, 1000), colluding=1, noise=noise, max_length=3)
     results = run(data, task, transport=transport)
     levels = [f"/task/level-{length}" for length in (1, 2, 3)]
-    assert list(sent) == ["/task/rows", *levels]
+    sizes = ["/task/sizes-1", "/task/sizes-2"]
+    assert list(sent) == ["/task/rows", sizes[0], levels[0], sizes[1], *levels[1:]]
+    told = dict(zip(sent, sums, strict=True))
     for opened, path in zip(sums, sent, strict=True):
         counts = np.sum(sent[path], axis=0)
         assert (opened - np.sum(shares[len(opened)], axis=0)).tolist() == counts.tolist()
     pooled = [row for party in data.values() for row in party]
+    long = sum(len(row) > 5 for row in pooled)
+    assert np.sum(sent[sizes[0]], axis=0).tolist() == [len(pooled) - long, long]
+    many = sum(math.comb(len(row), 2) > 9 for row in pooled)
+    assert np.sum(sent[sizes[1]], axis=0)[2:].tolist() == [len(pooled) - many, many]
     kept = [truncated_items(row, 5) for row in pooled]
     assert np.sum(sent[levels[0]], axis=0).tolist() == [sum(name in row for row in kept) for name in names]
     assert len(np.sum(sent[levels[1]], axis=0)) == len(list(combinations(names, 2)))  # all items are frequent here
-    order = _expected_order(int(sums[0][0]), sums[1], names)
+    order = _expected_order(int(told["/task/rows"][0]), told[levels[0]], names)
     pairs = np.array(truncated_sets(pooled, order, 9))
-    told = dict(zip(map(frozenset, combinations(names, 2)), np.sum(sent[levels[1]], axis=0).tolist(), strict=True))
-    assert [told[pair] for pair in order] == pairs.tolist()
+    counted = dict(zip(map(frozenset, combinations(names, 2)), np.sum(sent[levels[1]], axis=0).tolist(), strict=True))
+    assert [counted[pair] for pair in order] == pairs.tolist()
     assert {party: supports(result) for party, result in results.items()} == dict.fromkeys(
         data, supports(results["north"])
     )
@@ -346,4 +353,4 @@ def test_contributions_are_no_more_than_candidates() -> None:
     assert [set(deviations.tolist()) for _, _, deviations in found.levels] == [
         {length_noise(task, 2, length, 3).sigma} for length in (1, 2)
     ]
-    assert contributions(task, 2, 1, 200) == 1000
+    assert given_contributions(task, 1) == 1000

@@ -18,17 +18,15 @@ from jobs.spec import JobSpec
 from ldp.accounting.concentrated import discreteness, rdp_epsilon, skellam_rdp, zcdp_epsilon
 from link.errors import ConfigurationError
 from mining.joint.distributed.budget import (
-    LOUD,
-    QUIET,
     ROWS_SHARE,
     SELECTION_SHARE,
-    USUAL_CONTRIBUTIONS,
     SumNoise,
-    contributions,
+    given_contributions,
     length_noise,
     rows_noise,
     selection,
     shares,
+    sizes_noise,
     spent,
 )
 from mining.joint.distributed.parameters import LONGEST, DistributedMining, NoiseLaw
@@ -58,7 +56,8 @@ def hidden(noise: SumNoise, colluding: int) -> Fraction:
 
 def releases(task: DistributedMining, parties: int, most: list[int]) -> list[tuple[SumNoise, int]]:
     lengths = [(length_noise(task, parties, at + 1, m), m) for at, m in enumerate(most)]
-    return [(rows_noise(task, parties), 1), *lengths]
+    sizes = [(sizes_noise(task, parties, at + 1), 1 if at == 0 else 2) for at in range(len(most))]
+    return [(rows_noise(task, parties), 1), *sizes, *lengths]
 
 
 @given(st.integers(1, LONGEST), st.booleans())
@@ -141,21 +140,9 @@ def test_the_variance_of_all_shares_is_as_stated(noise: NoiseLaw) -> None:
     assert abs(float((total**2).sum()) / law.sigma**2 - size) < 6.1 * math.sqrt(2 * size)
 
 
-def test_contributions_follow_the_noise_where_the_job_says_nothing() -> None:
-    def sigma(length: int, most: int) -> float:
-        return length_noise(TASK, 3, length, most).sigma
-
-    few = [contributions(TASK, 3, length, 100) for length in (1, 2)]
-    usual = [contributions(TASK, 3, length, 400) for length in (1, 2)]
-    many = [contributions(TASK, 3, length, 10_000) for length in (1, 2)]
-    assert usual == list(USUAL_CONTRIBUTIONS[:2])
-    for length, (small, large) in enumerate(zip(few, many, strict=True), 1):
-        assert small < USUAL_CONTRIBUTIONS[length - 1] < large
-        assert sigma(length, small) == pytest.approx(100 / LOUD, rel=0.1)
-        assert sigma(length, large) == pytest.approx(10_000 / QUIET, rel=0.01)
-    assert contributions(TASK, 3, 1, 1) == 1
-    assert contributions(TASK, 3, 1, None) == USUAL_CONTRIBUTIONS[0]
-    assert [contributions(replace(TASK, contributions=(7, 3)), 3, length, 9e9) for length in (1, 2, 3)] == [7, 3, 3]
+def test_contributions_that_the_job_says() -> None:
+    assert [given_contributions(replace(TASK, contributions=(7, 3)), length) for length in (1, 2, 3)] == [7, 3, 3]
+    assert given_contributions(TASK, 1) is None
 
 
 def test_skellam_needs_a_delta_that_its_tables_leave() -> None:

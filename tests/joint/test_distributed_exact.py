@@ -17,10 +17,10 @@ from scipy.special import ive
 
 from mining.joint.distributed.budget import (
     SumNoise,
-    contributions,
     length_noise,
     rows_noise,
     selection,
+    sizes_noise,
 )
 from mining.joint.distributed.parameters import DistributedMining, NoiseLaw
 
@@ -59,7 +59,8 @@ def exact_delta(task: DistributedMining, parties: int) -> float:
     honest = parties - task.colluding
     total = transformed(hidden(rows_noise(task, parties), honest))
     for length in range(1, task.max_length + 1):
-        most = contributions(task, parties, length, None)
+        total *= transformed(hidden(sizes_noise(task, parties, length), honest)) ** (1 if length == 1 else 2)
+        most = (30, 40, 30, 15)[length - 1]
         total *= transformed(hidden(length_noise(task, parties, length, most), honest)) ** most
     if (chosen := selection(task, parties)) is not None:  # each party's own noise
         own = SumNoise("discrete-gaussian", chosen.variance, 1)

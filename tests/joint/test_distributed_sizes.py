@@ -40,15 +40,19 @@ def test_bytes_and_rounds(parties: int, items: int, public: bool) -> None:
 
     costs = run_parties(list(data), role, declared=openings(task, tuple(data)), observe=frames.append)
     counted: dict[str, int] = {}
+    classes = [0, 0, 0]
     named: dict[str, NamedItems] = {}
     for frame in frames:
         if frame.type == Opening.DESCRIPTOR.full_name:
             message = Opening.FromString(frame.body)
             if message.label == "items":
                 named[frame.sender] = NamedItems(message.number, len(message.values))
+            elif message.label == "noisy_sizes":
+                length = int(frame.lane[-1])
+                classes[length - 1] = message.number // (1 if length == 1 else 2)
             elif message.label == "noisy_supports":
                 counted[frame.lane] = message.number
     candidates = tuple(counted[lane] for lane in sorted(counted)) if items == 8 else (150, 150 * 149 // 2)
     traffic = Traffic(tuple(data))
-    noisy_traffic(traffic, "/task", NoisySizes(candidates, named))
+    noisy_traffic(traffic, "/task", NoisySizes(candidates, named, tuple(classes)))
     assert {party: (traffic.bytes_sent(party), traffic.rounds) for party in data} == costs

@@ -31,7 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "one learner": {"learners": ("south",)},
     "the k largest": {"top_k": 5, "min_support": None},
 }
-NOISY = {"noisy_rows", "noisy_supports", "items"}
+NOISY = {"noisy_rows", "noisy_sizes", "noisy_supports", "items"}
 
 
 def variant(data: Mapping[str, Rows], name: str) -> DistributedMining:
@@ -67,11 +67,14 @@ def test_only_noisy_labels_are_opened(name: str) -> None:
     assert all(number <= lines[label].maximum for (_, _, label), number in sent.items())
     assert types <= {"Hello", "AgreementKey", "Opening", "OpeningSize"}
     of_levels = {f"/task/level-{length}" for length in (1, 2, 3)}
+    of_sizes = {lane for lane in lanes if lane.startswith("/task/sizes-")}  # where rows may be cut
+    assert "/task/sizes-1" in of_sizes
     assert lanes == {
         "hello",
         "/task/keys/pairwise",
         "/task/rows",
         *of_levels,
+        *of_sizes,
         *(["/task/items"] if "items" in lines else []),
     }
 

@@ -2,7 +2,8 @@
 
 Each release is a vector of sums to which a record adds 1 in at most M places. Gaussian noise of variance σ² in each has
 ρ = M/(2σ²), and ρ adds up over releases: the number of rows, the choice of items where there is no public catalogue,
-and the itemsets of each length. Of n parties t may collude, so each adds a variance of σ²/(n − t).
+and of each length the numbers of rows by size (`row_sizes`) and the itemsets. Of n parties t may collude, so each adds
+a variance of σ²/(n − t).
 
 Without a catalogue δ is halved: one half is the probability that a party names an item that one record alone has.
 
@@ -36,6 +37,7 @@ from ldp.accounting.skellam import Skellam
 from ldp.accounting.solving import crossing
 from link.errors import ConfigurationError
 from mining.joint.distributed.parameters import DistributedMining, NoiseLaw
+from mining.joint.distributed.row_sizes import MOST_CLASSES
 from mining.joint.spent import Spent
 
 ROWS_SHARE: Final = Fraction(1, 100)
@@ -47,10 +49,8 @@ LENGTH_WEIGHTS: Final = (Fraction(25), Fraction(40), Fraction(25), Fraction(10))
 """Of itemsets of 1, 2, 3 and 4 items; longer ones share the fourth: each has half of the one before, the last as much
 as that."""
 
-USUAL_CONTRIBUTIONS: Final = (30, 40, 30, 15)
-QUIET, LOUD = 24, 5
-"""The least support by the noise's standard deviation: from `QUIET` on a record may as well count to more candidates,
-and below `LOUD` it must count to fewer."""
+SIZES_SHARE: Final = Fraction(1, 25)
+"""Of the share of each length, what its numbers of rows by size take."""
 
 _GRID: Final = 1 << 16
 
@@ -109,30 +109,21 @@ def length_noise(task: DistributedMining, parties: int, length: int, most: int) 
         length: Items of each itemset, from 1 to the task's `max_length`.
         most: M, to how many of them a record counts at most.
     """
-    return _noise(task, parties, shares(task)[length - 1], most)
+    return _noise(task, parties, shares(task)[length - 1] * (1 - SIZES_SHARE), most)
 
 
-def contributions(task: DistributedMining, parties: int, length: int, least: float | None) -> int:
-    """M of a length: to how many itemsets a record counts at most, where there are as many candidates.
+def sizes_noise(task: DistributedMining, parties: int, length: int) -> SumNoise:
+    """The noise in numbers of rows by how many candidates of a length they hold; arguments as of `length_noise`.
 
-    What the job says; else what suits baskets, unless the noise would then be far below the least support, where it
-    costs little to count to more, or drown it, where a record must count to fewer.
-
-    Args:
-        task: The public parameters.
-        parties: n.
-        length: Items of each itemset.
-        least: The least support, in rows, so far as it is known.
+    Of longer candidates there are two such histograms, by all of them and by likely ones; of items there is one.
     """
+    return _noise(task, parties, shares(task)[length - 1] * SIZES_SHARE, 1 if length == 1 else 2)
+
+
+def given_contributions(task: DistributedMining, length: int) -> int | None:
+    """M of a length, where the job says it."""
     given = task.contributions
-    if given is not None:
-        return given[min(length, len(given)) - 1]
-    usual = USUAL_CONTRIBUTIONS[min(length, len(USUAL_CONTRIBUTIONS)) - 1]
-    if least is None:
-        return usual
-    of_one = length_noise(task, parties, length, 1).sigma ** 2
-    few, many = ((least / ratio) ** 2 / of_one for ratio in (QUIET, LOUD))
-    return max(1, int(min(max(usual, few), many)))
+    return None if given is None else given[min(length, len(given)) - 1]
 
 
 def selection(task: DistributedMining, parties: int) -> Selection | None:
@@ -211,7 +202,7 @@ def _unit_variance(task: DistributedMining, parties: int) -> Fraction:
         ConfigurationError: That is most of δ.
     """
     epsilon, delta = _budget(task)
-    drawn = (task.max_length * _dimensions(task) + 1) * parties
+    drawn = (task.max_length * (_dimensions(task) + 2 * MOST_CLASSES) + 1) * parties
     inexact = drawn * (1 + math.exp(epsilon)) * Skellam.total_variation
     if inexact > delta / 2:
         raise ConfigurationError(
@@ -219,7 +210,8 @@ def _unit_variance(task: DistributedMining, parties: int) -> Fraction:
             'use "discrete-gaussian"'
         )
     selected = SELECTION_SHARE if task.catalogue is None else Fraction(0)
-    return _variance_for(epsilon, delta - inexact, (ROWS_SHARE, *shares(task)), selected)
+    parts = [part for share in shares(task) for part in (share * SIZES_SHARE, share * (1 - SIZES_SHARE))]
+    return _variance_for(epsilon, delta - inexact, (ROWS_SHARE, *parts), selected)
 
 
 @cache

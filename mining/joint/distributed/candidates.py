@@ -21,26 +21,27 @@ class NoisyLevel:
         sets: Shape (m, k), lexicographically sorted.
         counts: Shape (m,).
         sigma: The standard deviation of the noise in each.
+        lost: Shape (m,), by how much each count may be too low, since records do not count to all that they hold.
     """
 
     sets: Sets
     counts: Counts
     sigma: float
+    lost: NDArray[np.float64]
 
 
-def preference(candidates: Candidates, levels: Sequence[NoisyLevel], n_rows: int) -> NDArray[np.int64]:
-    """The order in which a record that holds too many candidates keeps them: those first that seem most frequent.
+def expected_supports(candidates: Candidates, levels: Sequence[NoisyLevel], n_rows: int) -> NDArray[np.float64]:
+    """In how many records each candidate is expected, by what is public: shape (c,).
 
-    A candidate X ∪ {a, b} is expected in c(X ∪ {a})·c(X ∪ {b})/c(X) records, as if a and b met by chance among those
-    with X. What is frequent so keeps nearly all its records, and what is dropped would hardly have come to be.
+    X ∪ {a, b} is expected in c(X ∪ {a})·c(X ∪ {b})/c(X) records, as if a and b met by chance among those with X. A
+    record that holds too many candidates keeps those first of which most is expected, of equal ones the first. So what
+    is frequent keeps nearly all its records, and what is dropped would hardly have come to be.
 
     Args:
         candidates: Joined from the last of the levels.
         levels: Those of 1, 2, … items so far.
         n_rows: The noisy number of rows, for X = ∅.
 
-    Returns:
-        Shape (c,): numbers of candidates.
     """
     last = levels[-1]
     counts = np.maximum(last.counts, 1).astype(np.float64)
@@ -50,8 +51,8 @@ def preference(candidates: Candidates, levels: Sequence[NoisyLevel], n_rows: int
         keys = SetKeys(before.sets)
         at = find(keys.of(before.sets), keys.of(candidates.sets[:, :-2]))
         common = np.maximum(before.counts[at], 1).astype(np.float64)
-    expected = counts[candidates.left] * counts[candidates.right] / common
-    return np.argsort(-expected, kind="stable")
+    expected: NDArray[np.float64] = counts[candidates.left] * counts[candidates.right] / common
+    return expected
 
 
 def kth_largest(levels: Sequence[NoisyLevel], k: int) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from link.disclosure import Declared, Learned
 from mining.joint.distributed.parameters import DistributedMining
+from mining.joint.distributed.row_sizes import MOST_CLASSES
 
 
 def openings(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
@@ -14,6 +15,8 @@ def openings(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Declare
     if task.catalogue is None:
         what = "names of items that each party has often enough, by noisy counts of its own"
         found.append(Declared("items", everyone, what, task.max_candidates, "before level 1"))
+    what = "how many records hold how many candidates, in classes, with noise of all parties"
+    found.append(Declared("noisy_sizes", everyone, what, 2 * task.max_length * MOST_CLASSES, "once for each length"))
     what = "each candidate's support over all parties, with noise of all of them"
     found.append(Declared("noisy_supports", everyone, what, supports, "once for each length"))
     return tuple(found)
@@ -22,7 +25,7 @@ def openings(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Declare
 def learned(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
     budget = f"ε = {float(task.epsilon):g} and δ = {float(task.delta):g} of a record"
-    seen = "the noisy supports of all candidates"
+    seen = "the noisy supports of all candidates, noisy numbers of records by how many candidates they hold"
     seen += ", which items each party names" if task.catalogue is None else ""
     lines = [
         Learned(parties, "size", "the number N of all transactions, with noise"),

@@ -2,15 +2,22 @@
 
 An itemset is at least as frequent as each that holds it. So it is taken to have at least the noisy supports of those
 that hold it, and all subsets of what is told are told with it. The counts that are told are the raw ones.
+
+A count may be too low by what truncation lost, up to a bound. So the deviation that is told is that of an unbiased
+estimate whose interval would be as wide as it must be whatever was lost (`ldp.bias_aware`). No more can have been lost
+than leaves the support below that of the rarest subset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ldp.bias_aware import deviations_with_bias
 from ldp.sets.rules import fieller
 from link.errors import ConfigurationError, tellable
 from mining.estimated_rules import EstimatedRule, EstimatedRules
@@ -20,6 +27,8 @@ from mining.joint.parameters import RuleParameters
 from mining.joint.tally import Counts
 from mining.lattice import subset_positions
 from mining.rule_growth import MAX_RULES
+
+_ONE_SIDED: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
 
 
 def findings(
@@ -39,13 +48,12 @@ def findings(
     chosen = np.zeros(len(order), bool)
     chosen[order[:top_k]] = True
     told, start = [], 0
-    for level, support in zip(levels, supports, strict=True):
+    for level, support, deviations in zip(levels, supports, _deviations(levels), strict=True):
         mask = chosen[start : start + len(support)]
         start += len(support)
         if least is not None:
             mask = mask & (support >= least)
-        counts = level.counts[mask].astype(np.float64)
-        told.append((level.sets[mask], counts, np.full(len(counts), level.sigma)))
+        told.append((level.sets[mask], level.counts[mask].astype(np.float64), deviations[mask]))
     return EstimatedItemsets(items, told, n_rows).canonical()
 
 
@@ -90,6 +98,20 @@ def _at_least_supersets(levels: Sequence[NoisyLevel]) -> list[Counts]:
         at = subset_positions(levels[length].sets, levels[length - 1].sets)
         np.maximum.at(raised[length - 1], at.ravel(), np.repeat(raised[length], at.shape[1]))
     return raised
+
+
+def _deviations(levels: Sequence[NoisyLevel]) -> list[NDArray[np.float64]]:
+    """By length the deviations that are told, in six digits, which are the same on every machine."""
+    found, above = list[NDArray[np.float64]](), np.empty(0)
+    for at, level in enumerate(levels):
+        lost = level.lost
+        if at:
+            rarest = above[subset_positions(level.sets, levels[at - 1].sets)].min(axis=1)
+            lost = np.clip(rarest - level.counts, 0, lost)
+        above = level.counts + lost + _ONE_SIDED * level.sigma
+        widened = deviations_with_bias(level.sigma, lost)
+        found.append(np.array([float(f"{each:.6g}") for each in widened.tolist()]))
+    return found
 
 
 def _share(ratio: float) -> float:

@@ -4,12 +4,13 @@
     1  the items are those of a public catalogue, or those that parties name by noisy counts of their own     items
     then for itemsets of 1, 2, … items
     2  candidates are all itemsets whose noisy supports one level down nearly reach c; all parties find the same
-    3  each party truncates: a record counts to at most M of them, by what is public and that record alone
-    4  each party adds its share of the noise, and the sums are opened                               noisy_supports
+    3  noisy numbers of rows by how many of them they hold are opened, from which M follows              noisy_sizes
+    4  each party truncates: a record counts to at most M of them, by what is public and that record alone
+    5  each party adds its share of the noise, and the sums are opened                               noisy_supports
     and in the end
-    5  itemsets whose noisy supports reach c, or the k largest, are told with the deviation of the noise
+    6  itemsets whose noisy supports reach c, or the k largest, are told with what noise and step 4 may move them by
 
-Rounds:     1 for keys, 1 for rows, 1 for names, and 1 or 2 for each length.
+Rounds:     1 for keys, 1 for rows, 1 for names, and 2 or 3 for each length.
 Output:     the itemsets with noisy supports, and association rules with intervals.
 Adversary:  semi-honest parties.
 Collusion:  all that is opened, together, has the job's (ε, δ) for each record of the others, against t parties who know
@@ -37,13 +38,22 @@ from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
-from mining.joint.distributed.budget import contributions, length_noise, rows_noise, selection
-from mining.joint.distributed.candidates import NoisyLevel, kth_largest, preference
+from mining.joint.distributed.budget import given_contributions, length_noise, rows_noise, selection, sizes_noise
+from mining.joint.distributed.candidates import NoisyLevel, expected_supports, kth_largest
 from mining.joint.distributed.findings import findings, noisy_rules
 from mining.joint.distributed.noisy_sum import noisy_sum
 from mining.joint.distributed.parameters import DistributedItemsets, DistributedMining
+from mining.joint.distributed.row_sizes import (
+    LIKELY,
+    USUAL_SHARE,
+    Truncation,
+    class_counts,
+    item_truncation,
+    itemset_truncation,
+    size_classes,
+)
 from mining.joint.distributed.selection import named_items
-from mining.joint.distributed.truncation import excess, truncated_item_counts
+from mining.joint.distributed.truncation import candidates_held, excess, truncated_item_counts
 from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
@@ -53,6 +63,7 @@ from mining.transactions import Transactions
 
 SLACK: Final = 0.5
 """How many standard deviations below the least support an itemset may be and still be joined to candidates."""
+
 
 _BETA: Final = 0.05  # with k alone: the probability that some candidate that no record holds goes on
 
@@ -82,19 +93,31 @@ class _Search:
             known.append(largest)
         return max(known, default=None)
 
-    def most(self, levels: Sequence[NoisyLevel], candidates: int) -> int:
-        """M of the length that follows upon these levels."""
-        parties, length = len(self.session.parties), len(levels) + 1
-        return min(contributions(self.task, parties, length, self.bar(levels)), candidates)
+    def least(self, levels: Sequence[NoisyLevel]) -> float:
+        """The same, or a hundredth of all rows while it is not known."""
+        bar = self.bar(levels)
+        return max(1.0, self.n_rows * USUAL_SHARE if bar is None else bar)
+
+    def deviation(self, length: int, most: int) -> float:
+        """That of the noise in counts of one length."""
+        return length_noise(self.task, len(self.session.parties), length, most).sigma
+
+    async def sizes(self, length: int, *held: Counts) -> tuple[list[Counts], float]:
+        """Step 3: noisy numbers of rows by each way to class them, and the deviation of the noise."""
+        noise = sizes_noise(self.task, len(self.session.parties), length)
+        lane = self.session.lane(f"sizes-{length}")
+        opened = await noisy_sum(lane, self.secrets, np.concatenate(held), noise, "noisy_sizes")
+        return np.split(opened, len(held)), noise.sigma
 
     async def open(
-        self, levels: Sequence[NoisyLevel], sets: Sets, counts: Counts, most: int
+        self, levels: Sequence[NoisyLevel], sets: Sets, counts: Counts, most: int, lost: NDArray[np.float64]
     ) -> tuple[NoisyLevel, Mask]:
-        """Step 4: the noisy supports of all candidates, and which of them go on."""
+        """Step 5: the noisy supports of all candidates, and which of them go on."""
         length = sets.shape[1]
         noise = length_noise(self.task, len(self.session.parties), length, most)
         lane = self.session.lane(f"level-{length}")
-        opened = NoisyLevel(sets, await noisy_sum(lane, self.secrets, counts, noise, "noisy_supports"), noise.sigma)
+        noisy = await noisy_sum(lane, self.secrets, counts, noise, "noisy_supports")
+        opened = NoisyLevel(sets, noisy, noise.sigma, lost)
         bar = self.bar([*levels, opened])
         if bar is None:  # fewer than k so far: what cannot be told from nothing stays behind
             bar = confident_threshold(0.0, noise.sigma, len(sets), _BETA)
@@ -151,17 +174,18 @@ async def _universe(search: _Search, data: Transactions) -> tuple[str, ...]:
 
 
 async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...], list[NoisyLevel]]:
-    """Steps 2 to 4: the items that go on, and by length the itemsets of these."""
+    """Steps 2 to 5: the items that go on, and by length the itemsets of these."""
     session, task = search.session, search.task
     if not data.n_items:
         return (), []
-    singles, most = _singles(data.n_items), search.most([], data.n_items)
     session.progress("itemsets of 1", 0, 1)
-    counts = await session.compute(truncated_item_counts, data, most)
-    opened, kept = await search.open([], singles, counts, most)
+    truncation = await _of_items(search, data)
+    counts = await session.compute(truncated_item_counts, data, truncation.most)
+    lost = np.full(data.n_items, truncation.of_any)
+    opened, kept = await search.open([], _singles(data.n_items), counts, truncation.most, lost)
     session.progress("itemsets of 1", 1, 1)
     items = tuple(data.items[at] for at in np.flatnonzero(kept))
-    levels = [NoisyLevel(_singles(len(items)), opened.counts[kept], opened.sigma)]
+    levels = [NoisyLevel(_singles(len(items)), opened.counts[kept], opened.sigma, opened.lost[kept])]
     data = await session.compute(data.onto, items)
     counter = SupportCounter(data)
     while len(levels) < task.max_length:
@@ -170,15 +194,61 @@ async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...],
         if not len(candidates):
             break
         session.progress(f"itemsets of {length}", 0, 1)
-        most = search.most(levels, len(candidates))
-        order = preference(candidates, levels, search.n_rows)
-        counts = await session.compute(_truncated_counts, counter, data, candidates, order, most)
-        opened, kept = await search.open(levels, candidates.sets, counts, most)
+        expected = expected_supports(candidates, levels, search.n_rows)
+        order = np.argsort(-expected, kind="stable")
+        likely = int(np.count_nonzero(expected >= LIKELY * search.least(levels)))
+        truncation = await _of_itemsets(search, data, levels, candidates, order, likely)
+        counts = await session.compute(_truncated_counts, counter, data, candidates, order, truncation.most)
+        lost = _bounds(truncation, order, likely)
+        opened, kept = await search.open(levels, candidates.sets, counts, truncation.most, lost)
         session.progress(f"itemsets of {length}", 1, 1)
         if not kept.any():
             break
-        levels.append(NoisyLevel(counter.keep(kept), opened.counts[kept], opened.sigma))
+        levels.append(NoisyLevel(counter.keep(kept), opened.counts[kept], opened.sigma, opened.lost[kept]))
     return items, levels
+
+
+async def _of_items(search: _Search, data: Transactions) -> Truncation:
+    """M of items."""
+    of_one, least = search.deviation(1, 1), search.least([])
+    ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1))
+    if not ends:
+        return Truncation(data.n_items)
+    (held,), sigma = await search.sizes(1, class_counts(data.lengths, ends))
+    return item_truncation(ends, held, sigma, of_one, least, data.n_items)
+
+
+async def _of_itemsets(
+    search: _Search,
+    data: Transactions,
+    levels: Sequence[NoisyLevel],
+    candidates: Candidates,
+    order: NDArray[np.int64],
+    likely: int,
+) -> Truncation:
+    """M of longer candidates, of which the first so many in the order of preference are likely."""
+    length = candidates.sets.shape[1]
+    of_one, least = search.deviation(length, 1), search.least(levels)
+    ends = size_classes(of_one, least, len(candidates), given_contributions(search.task, length))
+    if not ends:
+        return Truncation(len(candidates))
+    compute = search.session.compute
+    of_likely = await compute(candidates_held, data, candidates.sets, order[:likely])
+    if length == 2:  # all pairs of items that go on
+        of_all = data.lengths * (data.lengths - 1) // 2
+    else:
+        of_all = of_likely + await compute(candidates_held, data, candidates.sets, order[likely:])
+    counts = [class_counts(sizes, ends) for sizes in (of_likely, of_all)]
+    (told_likely, told), sigma = await search.sizes(length, *counts)
+    return itemset_truncation(ends, told_likely, told, sigma, of_one, least, len(candidates))
+
+
+def _bounds(truncation: Truncation, order: NDArray[np.int64], likely: int) -> NDArray[np.float64]:
+    """By how much each count may be too low, by the candidate's place in the order of preference."""
+    lost = np.full(len(order), truncation.of_any)
+    lost[order[:likely]] = truncation.of_likely
+    lost[order[: truncation.most]] = 0.0
+    return lost
 
 
 def _singles(n_items: int) -> Sets:
@@ -203,7 +273,7 @@ def _joined(sets: Sets, limit: int) -> Candidates:
 def _truncated_counts(
     counter: SupportCounter, data: Transactions, candidates: Candidates, order: NDArray[np.int64], most: int
 ) -> Counts:
-    """Step 3."""
+    """Step 4."""
     pairs = candidates.sets.shape[1] == 2
     counts = counter.count_pairs() if pairs else counter.count(candidates)
     return counts - excess(data, candidates.sets, order, most)

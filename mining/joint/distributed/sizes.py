@@ -33,16 +33,19 @@ class NoisySizes:
     Attributes:
         candidates: Of 1, 2, … items: how many are counted; of 1, all items of the universe.
         named: By party; none with a public catalogue.
+        classes: Of 1, 2, … items: into how many classes rows are put by their sizes; 0 where they are not.
     """
 
     candidates: tuple[int, ...]
     named: Mapping[str, NamedItems] = field(default_factory=dict)
+    classes: tuple[int, ...] = ()
 
 
 def noisy_traffic(traffic: Traffic, lane: str, sizes: NoisySizes) -> None:
     """Enters `distributed.mine` on the lane of this path.
 
-    Rounds: 1 for keys, 1 for the rows, 1 for names, and those of a secure sum for each length.
+    Rounds: 1 for keys, 1 for the rows, 1 for names, and those of a secure sum for each length, or of two where rows
+    are classed.
     """
     agreement_traffic(traffic, f"{lane}/keys")
     sum_traffic(traffic, f"{lane}/rows", values=1, word_bytes=_WORD_BYTES, label="noisy_rows")
@@ -50,5 +53,9 @@ def noisy_traffic(traffic: Traffic, lane: str, sizes: NoisySizes) -> None:
         to = traffic.others(party)
         document_traffic(traffic, f"{lane}/items", party, to, "items", named.size_bytes, named.number)
     traffic.rounds += bool(sizes.named)
+    for length, number in enumerate(sizes.classes, 1):
+        if number:
+            values = number if length == 1 else 2 * number
+            sum_traffic(traffic, f"{lane}/sizes-{length}", values=values, word_bytes=_WORD_BYTES, label="noisy_sizes")
     for length, number in enumerate(sizes.candidates, 1):
         sum_traffic(traffic, f"{lane}/level-{length}", values=number, word_bytes=_WORD_BYTES, label="noisy_supports")

@@ -86,6 +86,26 @@ def excess(data: Transactions, candidates: Sets, preference: Order, most: int) -
     return lost
 
 
+def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDArray[np.int64]:
+    """How many of the chosen candidates each row holds, shape (n_rows,).
+
+    Args:
+        data: The rows.
+        candidates: As of `excess`.
+        chosen: Numbers of candidates.
+    """
+    found = np.zeros(data.n_rows, np.int64)
+    if not data.n_rows or not len(chosen):
+        return found
+    columns = pack(data)
+    for start in range(0, len(chosen), _AT_ONCE):
+        numbers = chosen[start : start + _AT_ONCE]
+        held = np.empty((len(numbers), columns.shape[1]), np.uint64)
+        chains(columns, candidates[numbers], held)
+        found += _column_sums(held, data.n_rows)
+    return found
+
+
 def _column_sums(bitmaps: Bitmaps, n_rows: int) -> NDArray[np.uint8]:
     """How many of at most 255 bitmaps have each bit set."""
     bits = np.unpackbits(bitmaps.view(np.uint8), axis=1, count=n_rows, bitorder="little")

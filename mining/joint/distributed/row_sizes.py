@@ -1,0 +1,178 @@
+"""To how many candidates a record counts at most, M: by noisy numbers of rows that hold so many of them.
+
+A small M loses supports of rows that hold more candidates, a large one costs noise, by its root. Neither is known
+without the rows. So before the counts of a length, the parties open how many rows there are of each class of sizes,
+with noise; a record is in one class of each histogram. From these follow M, and what a support may have lost at most:
+
+    items          a row with s > M of them keeps each with probability M/s, whichever it begins with:  Σ h(s)·(1 − M/s)
+    longer ones    a row loses a candidate only if it holds more than M of those that come no later in the order of
+                   preference, so of likely ones only where it holds more than M likely ones:           Σ h(s)
+
+with h(s) the rows with s > M. Candidates in the first M places lose nothing. Intervals take an upper limit of the
+bound, which noise in h keeps below the truth in one of twenty cases.
+
+M has the least estimated error of a support near the least one, c: the variance of the noise, and the square of c times
+the share of all members that rows lose, Σ h(s)·(s − M) / Σ h(s)·s, of likely candidates twice that, since those that
+are rare lose more. Candidates that are not likely lose more still where they are frequent all the same; so a small part
+of the rows that hold more than M of all is added.
+
+Source: the bias-variance balance and the intervals as in `ldp.bias_aware`; the weights are ours, by trial.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.joint.tally import Counts
+
+Floats = NDArray[np.float64]
+
+LIKELY: Final = 0.5
+"""Candidates are likely that are expected in so much of the least support."""
+
+USUAL_SHARE: Final = 0.01
+"""Of all rows: the least support that is thought of while none is known."""
+
+LOUD: Final = 2.5
+"""With the largest M that is thought of, the noise is the least support by this, or by more where there are many
+candidates, of which noise alone should make none frequent."""
+
+SMALLEST: Final = 4
+MOST_CLASSES: Final = 36
+"""Of one histogram."""
+
+_STEP: Final = 1.6
+_FINE: Final = (0, 1, 2)
+_TOLD: Final = 2.0  # standard deviations, from which on a class of sizes is more than noise
+_LARGEST: Final = 1_000_000.0
+_LIMIT: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
+_RARE: Final = 2.0  # by what a rare candidate loses more than others, where the frequent are kept first
+_UNLIKELY: Final = 0.002  # of the rows that hold more than M candidates, how many a frequent unlikely one loses
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """To how many candidates of one length a record counts at most, and what is lost so.
+
+    Attributes:
+        most: M.
+        of_likely: By how much the count of a likely candidate may be too low.
+        of_any: The same of any candidate.
+        rows: About how many rows hold more candidates than M.
+    """
+
+    most: int
+    of_likely: float = 0.0
+    of_any: float = 0.0
+    rows: float = 0.0
+
+
+def size_classes(of_one: float, least: float, candidates: int, given: int | None) -> tuple[int, ...]:
+    """The largest size of each class but the last, ascending: each of them may become M.
+
+    Args:
+        of_one: The standard deviation of the noise in a count with M = 1.
+        least: c, in rows.
+        candidates: How many there are.
+        given: M, where the job says it.
+
+    Returns:
+        None where nothing is cut, whatever rows hold.
+    """
+    if given is not None:
+        return (given,) if given < candidates else ()
+    if candidates <= SMALLEST + 1:
+        return ()
+    loud = max(LOUD, NormalDist().inv_cdf(1 - 1 / candidates))  # so that noise alone hardly makes one frequent
+    most = min(max((least / loud / of_one) ** 2, SMALLEST), _LARGEST)
+    steps = min(math.ceil(math.log(most / SMALLEST) / math.log(_STEP)), MOST_CLASSES - len(_FINE) - 2)
+    ends = {math.floor(min(SMALLEST * _STEP**step, most)) for step in range(steps + 1)}
+    return tuple(sorted(end for end in {*_FINE, *ends} if end < candidates))
+
+
+def class_counts(sizes: NDArray[np.int64], ends: tuple[int, ...]) -> Counts:
+    """How many rows there are of each class of sizes, the last one open; shape (len(ends) + 1,)."""
+    return np.bincount(np.searchsorted(ends, sizes), minlength=len(ends) + 1)
+
+
+def item_truncation(
+    ends: tuple[int, ...], held: Counts, sigma: float, of_one: float, least: float, candidates: int
+) -> Truncation:
+    """M of single items.
+
+    Args:
+        ends: The classes, one at least.
+        held: Noisy numbers of rows by class.
+        sigma: The standard deviation of the noise in these.
+        of_one: That of the noise in a count with M = 1.
+        least: c.
+        candidates: How many items there are: with so many, no row is cut.
+    """
+    found = []
+    for at in _allowed(ends):
+        most = ends[at]
+        kept = most / np.array([*ends[at + 1 :], math.inf])
+        bias = least * _lost_share(ends, held, sigma, at)
+        bound = _limit(1 - kept, held[at + 1 :], sigma)
+        found.append((most * of_one**2 + bias**2, Truncation(most, bound, bound, _rows(held, at))))
+    return _best(ends, found, of_one, candidates)
+
+
+def itemset_truncation(
+    ends: tuple[int, ...], likely: Counts, held: Counts, sigma: float, of_one: float, least: float, candidates: int
+) -> Truncation:
+    """M of longer candidates, by the rows' likely candidates and by all; other arguments as of `item_truncation`."""
+    found = []
+    for at in _allowed(ends):
+        most = ends[at]
+        bias = least * _RARE * _lost_share(ends, likely, sigma, at)
+        unlikely = _UNLIKELY * _rows(held, at)
+        whole = np.ones(len(ends) - at)
+        of_likely, of_any = (_limit(whole, each[at + 1 :], sigma) for each in (likely, held))
+        found.append(
+            (
+                most * of_one**2 + bias**2 + unlikely**2,
+                Truncation(most, min(of_likely, of_any), of_any, _rows(held, at)),
+            )
+        )
+    return _best(ends, found, of_one, candidates)
+
+
+def _allowed(ends: tuple[int, ...]) -> list[int]:
+    """The places of the classes of which M may be the largest size."""
+    return [at for at, end in enumerate(ends) if end >= SMALLEST or len(ends) == 1]
+
+
+def largest_contributions(ends: tuple[int, ...], candidates: int) -> int:
+    """The largest M that may come out: of the classes, or all candidates where these are hardly more."""
+    return candidates if not ends or candidates <= _STEP * ends[-1] + 1 else ends[-1]
+
+
+def _best(ends: tuple[int, ...], found: list[tuple[float, Truncation]], of_one: float, candidates: int) -> Truncation:
+    if len(ends) > 1 and largest_contributions(ends, candidates) == candidates:
+        found.append((candidates * of_one**2, Truncation(candidates)))
+    return min(found, key=lambda each: each[0])[1]
+
+
+def _lost_share(ends: tuple[int, ...], held: Counts, sigma: float, at: int) -> float:
+    """The share of all members that rows lose, with the M of a class; of a class the middle stands for all sizes."""
+    middles = (np.array([0, *ends], np.float64) + np.array([*ends, 2 * ends[-1]])) / 2
+    told = np.where(held > _TOLD * sigma, held, 0)  # else a class of long rows that nobody has decides
+    lost = float((middles[at + 1 :] - ends[at]) @ told[at + 1 :])
+    members = float(middles @ told)
+    return min(max(lost / members, 0.0), 1.0) if members > 0 else 0.0
+
+
+def _limit(weights: Floats, held: Counts, sigma: float) -> float:
+    """What a weighted number of rows hardly exceeds."""
+    return max(0.0, float(weights @ held) + _LIMIT * sigma * float(np.linalg.norm(weights)))
+
+
+def _rows(held: Counts, at: int) -> float:
+    return max(0.0, float(held[at + 1 :].sum()))

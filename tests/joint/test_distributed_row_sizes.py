@@ -1,0 +1,126 @@
+"""M follows from noisy numbers of rows by size, losses stay in bounds, and intervals cover whatever is cut."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ldp.bias_aware import NORMAL
+from mining.joint.distributed.row_sizes import (
+    MOST_CLASSES,
+    Truncation,
+    class_counts,
+    item_truncation,
+    itemset_truncation,
+    largest_contributions,
+    size_classes,
+)
+from mining.joint.distributed.truncation import candidates_held, excess
+from mining.transactions import Transactions
+from tests.joint.distributed_world import run, task_for
+from tests.joint.oracle import Rows
+
+ERROR = 1e-6
+
+
+@given(st.floats(0.1, 1e4), st.floats(1, 1e9), st.integers(1, 10**7))
+def test_classes_ascend_and_are_few(of_one: float, least: float, candidates: int) -> None:
+    ends = size_classes(of_one, least, candidates, None)
+    assert list(ends) == sorted(set(ends))
+    assert len(ends) < MOST_CLASSES
+    assert all(end < candidates for end in ends)
+    assert largest_contributions(ends, candidates) <= candidates
+
+
+def test_classes_of_a_given_number() -> None:
+    assert size_classes(10.0, 100.0, 50, 7) == (7,)
+    assert size_classes(10.0, 100.0, 7, 7) == ()  # as many as there are: nothing is cut
+    assert size_classes(10.0, 100.0, 5, None) == ()
+    assert class_counts(np.array([0, 1, 4, 5, 9, 9]), (0, 4, 8)).tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("given_most", [3, 40])
+def test_a_number_that_the_job_says_stays_and_its_loss_is_bounded(given_most: int) -> None:
+    held = np.array([900, 100])
+    of_items = item_truncation((given_most,), held, 0.0, 5.0, 50.0, 100)
+    assert of_items == Truncation(given_most, 100, 100, 100)
+    of_pairs = itemset_truncation((given_most,), np.array([990, 10]), held, 0.0, 5.0, 50.0, 100)
+    assert of_pairs == Truncation(given_most, 10, 100, 100)
+    noisy = itemset_truncation((given_most,), np.array([990, 10]), held, 20.0, 5.0, 50.0, 100)
+    assert noisy.of_likely == pytest.approx(10 + stats.norm.isf(0.05) * 20)
+
+
+def test_the_more_rows_the_less_is_cut() -> None:
+    """The same distribution of sizes over more rows: supports grow, the noise does not."""
+    chosen = []
+    for rows in (10**4, 10**5, 10**6, 10**7):
+        ends = size_classes(10.0, rows / 100, 1000, None)
+        beyond = np.array([rows / (1 + end) for end in ends])  # rows with more than so many: Pareto's law
+        held = -np.diff(np.rint([rows, *beyond, 0])).astype(np.int64)
+        chosen.append(item_truncation(ends, held, 1.0, 10.0, rows / 100, 1000).most)
+    assert chosen == sorted(chosen)
+    assert chosen[0] < chosen[-1]
+
+
+def test_rows_that_hold_little_are_not_cut_and_cost_no_noise() -> None:
+    ends = size_classes(5.0, 2_000.0, 300, None)
+    held = class_counts(np.full(10_000, 6), ends)
+    found = item_truncation(ends, held, 10.0, 5.0, 2_000.0, 300)
+    assert 6 <= found.most <= 12
+
+
+@given(st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=25), st.integers(1, 12), st.randoms(), st.data())
+def test_no_candidate_loses_more_than_its_bound(
+    held: list[set[int]], most: int, random: object, data: st.DataObject
+) -> None:
+    """Without noise the bounds are exact: those of the first so many by rows with more than M of them."""
+    rows = Transactions.from_rows([[str(item) for item in sorted(each)] for each in held])
+    rows = rows.onto(tuple("01234567"))
+    sets = np.array(list(combinations(range(8), data.draw(st.integers(1, 3)))), np.int32)
+    order = np.array(data.draw(st.permutations(range(len(sets)))), np.int64)
+    likely = data.draw(st.integers(0, len(sets)))
+    sizes = [candidates_held(rows, sets, order[:number]) for number in (likely, len(sets))]
+    brute = [sum(set(each) <= row for each in sets[order[:likely]].tolist()) for row in held]
+    assert sizes[0].tolist() == brute
+    counts = [class_counts(each, (most,)) for each in sizes]
+    found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets))
+    lost = excess(rows, sets, order, most)[order]
+    assert (lost[:most] == 0).all()
+    assert (lost[:likely] <= found.of_likely).all()
+    assert (lost <= found.of_any).all()
+
+
+def long_rows(seed: int, number: int, items: int) -> Rows:
+    """Rows of items with Zipf's frequencies, of which some are very long."""
+    random = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, items + 1)
+    sizes = np.minimum(1 + np.floor(2 * random.pareto(1.1, number)), items // 2).astype(int)
+    names = [f"i{at:02}" for at in range(items)]
+    shares = weights / weights.sum()
+    return [[names[at] for at in random.choice(items, size, replace=False, p=shares)] for size in sizes.tolist()]
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
+@pytest.mark.parametrize("contributions", [None, (6, 10, 6)], ids=["chosen", "few"])
+def test_intervals_cover_where_rows_are_cut(epsilon: str, contributions: tuple[int, ...] | None) -> None:
+    """At least .93 of them: a job that covers .93 fails each case with a probability of `ERROR`."""
+    data = {"north": long_rows(1, 2_500, 60), "south": long_rows(2, 2_500, 60)}
+    pooled = [set(row) for rows in data.values() for row in rows]
+    covered = []
+    for seed in range(6):
+        given_values = {"contributions": contributions, "max_length": 3, "colluding": 1}
+        task = task_for(data, Decimal("0.03"), epsilon=Decimal(epsilon), **given_values)
+        found = run(data, task, seed)["north"].itemsets
+        assert found is not None
+        for sets, counts, deviations in found.levels:
+            named = [{found.items[item] for item in each} for each in sets.tolist()]
+            true = np.array([sum(each <= row for row in pooled) for each in named])
+            covered += (np.abs(counts - true) <= NORMAL * deviations).tolist()
+    assert len(covered) > 100
+    assert stats.binom.cdf(sum(covered), len(covered), 0.93) > ERROR, np.mean(covered)
