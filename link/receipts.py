@@ -147,7 +147,7 @@ def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, trust: Trust)
         what = "sent to" if direction == "received" else "received from"
         raise ProtocolViolation(
             f"the receipt of {peer} for what it {what} this party differs from this party's record in lane "
-            f"'{lane[:80]}'; one of the two nodes is faulty or lies",
+            f"'{lane[:80].removeprefix('/')}'; one of the two nodes is faulty or lies",
             party=peer,
         )
 

@@ -75,7 +75,7 @@ class Case:
 
         That the job keeps to the totals is a verdict of its own.
         """
-        return is_estimated(self.spec) and self.budget is not None and self.budget.bounds_noise
+        return noise_protects(self.spec, self.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,11 @@ class Verdict:
     allows: str
     refusal: str | None = None
     later: bool = False
+
+
+def noise_protects(spec: JobSpec, budget: DatasetBudget | None) -> bool:
+    """Whether a job on a dataset with these totals is protected by noise that they bound."""
+    return is_estimated(spec) and budget is not None and budget.bounds_noise
 
 
 def listed(names: Collection[str]) -> str:

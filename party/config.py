@@ -223,6 +223,11 @@ class PartyConfig(TomlTable):
         found = self.datasets.get(dataset)
         return self.policy.under(found.policy if found else None)
 
+    def totals_of(self, dataset: str) -> DatasetBudget | None:
+        """What all jobs on a dataset together may cost its records; None where nothing limits it."""
+        found = self.datasets.get(dataset)
+        return found.privacy if found else None
+
     @property
     def withheld(self) -> dict[str, tuple[str, ...]]:
         """By dataset, the patterns of items that leave its rows before anything else is done with them."""

@@ -10,7 +10,7 @@ what cannot be so, or cannot be made whole again, keeps the node from starting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -35,7 +35,6 @@ from jobs.audit.events import (
 )
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
-from jobs.hybrid_parameters import is_estimated
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError
@@ -125,7 +124,15 @@ class _Life:
         return APPROVED if isinstance(self.answer, Approved) else DENIED
 
 
-def reconcile(store: Store, ledger: Ledger, audit: AuditLog, party: str, *, ran_before: bool) -> Restored:
+def reconcile(
+    store: Store,
+    ledger: Ledger,
+    audit: AuditLog,
+    party: str,
+    *,
+    ran_before: bool,
+    noted: Callable[[JobSpec], bool],
+) -> Restored:
     """Makes sure that the database knows all that the log tells; what it lacks it is given back.
 
     Args:
@@ -134,6 +141,7 @@ def reconcile(store: Store, ledger: Ledger, audit: AuditLog, party: str, *, ran_
         audit: The log beside both; nobody else writes to it but people at the command line, who hold the database.
         party: Whose they are.
         ran_before: Whether other files of the state folder tell that a node ran there.
+        noted: Whether it is noted on what rows such a job runs, with which later ones are compared.
 
     Raises:
         ConfigurationError: Something is lost that the log does not tell; the sentence says what to do.
@@ -156,7 +164,7 @@ def reconcile(store: Store, ledger: Ledger, audit: AuditLog, party: str, *, ran_
         jobs = 0
         for job_id, life in lives.items():
             record = records.get(job_id)
-            if record is not None and (mended := _mended(store.get(job_id), record, life)) is not None:
+            if record is not None and (mended := _mended(store.get(job_id), record, life, noted)) is not None:
                 store.put(mended)
                 jobs += 1
     lost = (SessionLost(job=job_id, session=each) for job_id, life in lives.items() for each in sorted(life.sessions))
@@ -280,7 +288,7 @@ def _spec(record: Record) -> JobSpec:
         ) from None
 
 
-def _mended(kept: Record | None, record: Record, life: _Life) -> Record | None:
+def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[JobSpec], bool]) -> Record | None:
     """The job as the log leaves it; None where the database is not behind."""
     last = max(life.starts, default=record.attempt)
     behind = kept is None or last > kept.attempt or _rank(life.state) > _rank(kept.state)
@@ -301,7 +309,7 @@ def _mended(kept: Record | None, record: Record, life: _Life) -> Record | None:
             }
     if life.starts and record.started is None:
         changes["started"] = min(life.starts.values())
-    if life.in_session and record.data_digest is None and not is_estimated(_spec(record)):
+    if life.in_session and record.data_digest is None and noted(_spec(record)):
         changes["data_digest"] = UNKNOWN
     if life.ended is not None:
         changes |= {"ended": life.ended_at} | _error(life.ended)

@@ -31,6 +31,7 @@ from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
 from party.anonymization.releases import FILE as RELEASES
 from party.anonymization.releases import Releases
+from party.case import noise_protects
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
 from party.database import locked
@@ -127,7 +128,14 @@ class Node:
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
         undo.callback(self._audit.close)
         self._audit.party, self._audit.log = self.name, log
-        restored = reconcile(self._store, self._ledger, self._audit, self.name, ran_before=ran_before)
+        restored = reconcile(
+            self._store,
+            self._ledger,
+            self._audit,
+            self.name,
+            ran_before=ran_before,
+            noted=lambda spec: not noise_protects(spec, config.totals_of(spec.job.dataset)),
+        )
         if any(restored):
             self._audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
             log.warning("history restored", jobs=restored.jobs, starts=restored.starts)

@@ -129,6 +129,38 @@ def test_rows_that_nobody_knows_any_more_count_as_changed_by_too_few(state: Path
     asyncio.run(node.stop())
 
 
+TOTALS = "[dataset.privacy]\nepsilon = 5\ndelta = 1e-5\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "totals", "noted"), [(weekly(), "", True), (noisy(), "", True), (noisy(), TOTALS, False)]
+)
+def test_what_is_noted_of_rows_survives_the_database(tmp_path: Path, spec: JobSpec, totals: str, noted: bool) -> None:
+    """Noise stands in for `min_new_rows` only within totals; without them its jobs are compared like any others."""
+
+    def prepare(_: object) -> None:
+        file = tmp_path / "south.toml"
+        file.write_text(file.read_text().replace("[policy]", f"{totals}[policy]"))
+
+    def refuses(node: Node) -> bool:
+        try:
+            node.host._room.consent.judge.check_data(weekly(), 1, b"one row more")
+        except PolicyDenied:
+            return True
+        return False
+
+    async def play() -> None:
+        async with running(tmp_path, policy="min_new_rows = 1000\n", prepare=prepare) as nodes:
+            _, ends = await nodes.run(spec)
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
+            assert refuses(nodes.nodes["south"]) == noted
+            await nodes.nodes["south"].stop()
+            remove(tmp_path / "state/south")
+            assert refuses(await nodes.restart("south")) == noted
+
+    asyncio.run(play())
+
+
 def test_what_was_restored_stands_in_the_log_and_the_log_is_whole(state: Path) -> None:
     remove(state)
     asyncio.run(started(state).stop())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from link import transcript
 from link.authority import Authority
-from link.errors import IdentityError, ProtocolViolation
+from link.errors import IdentityError, ProtocolViolation, outward
 from link.receipts import Receipts, check_receipt, differences
 from link.transcript import folded
 from link.trust import Trust
@@ -62,10 +62,10 @@ def test_a_true_receipt_holds():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"sent": []}, "sent to this party differs .* lane '/x'"),
-        ({"received": []}, "received from this party differs .* lane '/x'"),
+        ({"sent": []}, "sent to this party differs .* lane 'x'"),
+        ({"received": []}, "received from this party differs .* lane 'x'"),
         ({"sent": [ChainHead(lane="/x", frames=1, head=b"3" * 32)]}, "sent to"),
-        ({"received": [*MINE.sent, ChainHead(lane="/y", frames=1, head=b"3" * 32)]}, "lane '/y'"),
+        ({"received": [*MINE.sent, ChainHead(lane="/y", frames=1, head=b"3" * 32)]}, "lane 'y'"),
         ({"session": b"t" * 32}, "another session"),
         ({"sender": "c"}, "another session or party"),
         ({"peer": "c"}, "another session or party"),
@@ -75,6 +75,7 @@ def test_another_account_is_found(change, sentence):
     with pytest.raises(ProtocolViolation, match=sentence) as found:
         _check(_signed(_theirs(**change)))
     assert found.value.party == "b"
+    assert outward(found.value, "a").message == found.value.message  # the name of a lane looks like no path
 
 
 def test_what_cannot_be_read_is_refused():
