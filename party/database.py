@@ -9,8 +9,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from link.errors import ConfigurationError, ResourceError
+
+KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
+
+
+def bring_back(path: Path) -> str:
+    """What to do where another file stands in the place of a database, as the end of a sentence."""
+    return f"move it away, bring back the {path.name} of this node from a copy, and {KEEP}"
 
 
 def make_private(path: Path, *, folder: bool = False) -> None:
@@ -34,7 +42,7 @@ def make_private(path: Path, *, folder: bool = False) -> None:
             path.chmod(0o600)
     except OSError as error:
         raise ResourceError(
-            f"{path} cannot be opened ({error.strerror}); change [party] state_dir or its owner"
+            f"{path} cannot be opened ({error.strerror}); see to its disk and owner, and {KEEP}"
         ) from None
 
 
@@ -153,7 +161,7 @@ def prepare(connection: sqlite3.Connection, path: Path, what: str, tables: str, 
             for statement in tables.split(";"):
                 connection.execute(statement)
         elif found_application != application:
-            raise ConfigurationError(f"{path} is not the {what} database of a party; move it away or change state_dir")
+            raise ConfigurationError(f"{path} is not the {what} database of a party; {bring_back(path)}")
         elif found_version != version:
             raise ConfigurationError(
                 f"{path} was written by another version of comine (its schema is {found_version}, this version has "

@@ -19,7 +19,7 @@ from jobs.federation import Federation
 from link.errors import ComineError
 from link.identity import Identity
 from party.config import PartyConfig
-from party.database import in_use, is_locked
+from party.database import KEEP, in_use, is_locked
 from party.dataset_check import DatasetCheck, check_dataset
 from party.identity import check_identity
 from party.node_database import FILE
@@ -240,5 +240,7 @@ def _state(folder: Path, running: bool) -> Finding:
         made = "can be written" if nearest == folder else "can be made"
         return Finding("state", "ok", f"the state folder {folder} {made}")
     return Finding(
-        "state", "problem", f"the state folder {folder} cannot be written ({reason}); change [party] state_dir"
+        "state",
+        "problem",
+        f"the state folder {folder} cannot be written ({reason}); see to its disk and owner, and {KEEP}",
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from link.errors import ConfigurationError
-from party.database import alone, connect, make_private, told
+from party.database import alone, bring_back, connect, make_private, told
 
 FILE: Final = "node.db"
 VERSION: Final = 6
@@ -162,7 +162,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         is_new = (application, version, tables) == (0, 0, 0)
         if not is_new and application != _APPLICATION:
-            raise ConfigurationError(f"{path} is not the job database of a party; move it away or change state_dir")
+            raise ConfigurationError(f"{path} is not the job database of a party; {bring_back(path)}")
         if not is_new and not 1 <= version <= VERSION:
             raise ConfigurationError(
                 f"{path} was written by another version of comine (its schema is {version}, this version has "

@@ -34,7 +34,7 @@ from party.anonymization.releases import Releases
 from party.case import noise_protects
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.consent import Consent
-from party.database import locked
+from party.database import KEEP, locked
 from party.descriptors import take_all_descriptors
 from party.estimate import Estimates
 from party.frequency.service import SERVICE as FREQUENCY_SERVICE
@@ -295,6 +295,6 @@ def _writable(folder: Path) -> Path:
             raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise ResourceError(
-            f"the state folder {folder} cannot be written ({error.strerror}); change [party] state_dir"
+            f"the state folder {folder} cannot be written ({error.strerror}); see to its disk and owner, and {KEEP}"
         ) from None
     return folder

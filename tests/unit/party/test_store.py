@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import stat
 import threading
@@ -33,6 +34,9 @@ from protos.v1.control_pb2 import (
     SUCCEEDED,
     JobState,
 )
+
+
+ROOT = Path(__file__).parents[3]
 
 
 def record(number: int = 1, **changes: Any) -> Record:
@@ -287,6 +291,13 @@ def test_a_database_that_is_not_ours_or_not_whole_is_one_sentence(
         Store.open(path).all()
     assert words in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_no_sentence_advises_a_folder_without_the_history_that_limits_count() -> None:
+    sources = [path for folder in ("party", "jobs", "coordinator") for path in (ROOT / folder).rglob("*.py")]
+    assert len(sources) > 100
+    for path in sources:
+        assert not re.search(r"change (\[party\] )?state_dir", path.read_text()), path
 
 
 def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
