@@ -35,7 +35,6 @@ from protos.v1.control_pb2 import (
     JobState,
 )
 
-
 ROOT = Path(__file__).parents[3]
 
 
