@@ -10,7 +10,7 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
 `intersection` and `cardinality` encrypt all lists around the ring, like `set_union`, with H(x) for an element:
-    0  announce   where the job fixes no bound, every party announces the size class of its list
+    0  agree      on the length of all lists: the job's bound, or the size class of the longest one, a masked maximum
     1  encrypt    list i starts at its owner, who fills it up with random points, and passes all other parties but the
                   merger; each raises it to its own fresh key and shuffles it. The merger's own list goes around too
     2  compare    the merger raises the others' lists to its own key and finds the points that are in all lists.
@@ -23,7 +23,7 @@ Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms)
     place of the list that this one sent, which of these are. There is no step 3.
 `union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
-Rounds: `intersection` 2n + 2, 4 with two parties; `cardinality` n + 2; one fewer each with a bound.
+Rounds: `intersection` 2n + 2, 4 with two parties; `cardinality` n + 2.
     `union`: those of its parts.
 Group multiplications, L_i the length of list i, C the number of common elements: `cardinality` n·ΣL_i, `intersection`
     besides (n + 1)·C with three parties and more.
@@ -31,7 +31,7 @@ Group multiplications, L_i the length of list i, C the number of common elements
 Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
     identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
     among them, how many of *their* elements the others hold. `union`: as `joint_prf` and `set_union`.
-Leakage: `alignment_disclosure`. Beside the output all learn the bound or the size classes of all lists. With three
+Leakage: `alignment_disclosure`. Beside the output all learn the bound or the size class of the longest list. With three
     parties and more the merger learns for every group of parties how many identifiers exactly these hold; for pairs of
     others with the noise of common fakes.
 
@@ -54,7 +54,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
-from crypto.protocols.joint_prf import PSEUDONYM_BYTES, agree_on_lengths, checked, pseudonyms
+from crypto.protocols.joint_prf import PSEUDONYM_BYTES, agree_on_length, checked, pseudonyms
 from crypto.protocols.layers import KERNEL_POINTS, apply, apply_received, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.set_union import ring_from, route_of, set_union
@@ -106,13 +106,13 @@ async def intersection(
     """
     lane = session.lane("intersection")
     ring = ring_from(session.parties, merger)
-    hashed, lengths = await _begin(lane, identifiers, bound)
+    hashed, length = await _begin(lane, secrets, identifiers, bound)
     if len(ring) == 2:
-        rows = await _exchange(lane, ring, lengths, hashed, label)
+        rows = await _exchange(lane, ring, length, hashed, label)
     elif lane.me == merger:
-        rows = await _merger(lane, secrets, ring, lengths, hashed, label)
+        rows = await _merger(lane, secrets, ring, length, hashed, label)
     else:
-        rows = await _encryptor(lane, secrets, ring, lengths, hashed, label)
+        rows = await _encryptor(lane, secrets, ring, length, hashed, label)
     return await lane.compute(lambda: rows[np.argsort(_strings(hashed[rows]))])
 
 
@@ -128,11 +128,11 @@ async def cardinality(
     """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
     lane = session.lane("cardinality")
     ring = ring_from(session.parties, merger)
-    hashed, lengths = await _begin(lane, identifiers, bound)
+    hashed, length = await _begin(lane, secrets, identifiers, bound)
     if lane.me == merger:
-        common, _ = await _compare(lane, secrets, ring, lengths, hashed)
+        common, _ = await _compare(lane, secrets, ring, length, hashed)
         return await _open_size(lane, label, len(common), hashed)
-    await _encrypt(lane, secrets, ring, lengths, hashed)
+    await _encrypt(lane, secrets, ring, length, hashed)
     return await _receive_size(lane, merger, label, hashed)
 
 
@@ -171,14 +171,14 @@ async def union(
 
 
 # -- two parties: an exchange ------------------------------------------------------------------------------------------
-async def _exchange(lane: Session, ring: Sequence[str], lengths: Mapping[str, int], hashed: Points, label: str) -> Rows:
+async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Points, label: str) -> Rows:
     """Both raise both lists to their keys. No list is shuffled but by its owner, so the merger recognises its rows."""
     merger, other = ring
     (peer,) = lane.others
     key = CommutativeKey.generate(lane.randomness("key"))
-    here, order = await _own_list(lane, lengths[lane.me], hashed, np.empty((0, POINT_BYTES), np.uint8), key)
+    here, order = await _own_list(lane, length, hashed, np.empty((0, POINT_BYTES), np.uint8), key)
     await lane.send_array(peer, EncryptedIdentifiers, here)  # -> 1
-    there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (lengths[peer], 1, POINT_BYTES))  # <- 1
+    there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
     there = await apply_received(lane, key.encrypt, there, peer)
     if lane.me == other:
         await lane.send_array(merger, EncryptedIdentifiers, there)  # -> 2
@@ -203,12 +203,12 @@ async def _encryptor(
     lane: Session,
     secrets: PairwiseSecrets,
     ring: Sequence[str],
-    lengths: Mapping[str, int],
+    length: int,
     hashed: Points,
     label: str,
 ) -> Rows:
     """Every party but the merger: adds its layer to all lists, then strips it from what is common."""
-    key = await _encrypt(lane, secrets, ring, lengths, hashed)
+    key = await _encrypt(lane, secrets, ring, length, hashed)
     size = await _receive_size(lane, ring[0], f"{label}-size", hashed)
     if not size:
         return np.empty(0, np.int64)
@@ -224,12 +224,12 @@ async def _merger(
     lane: Session,
     secrets: PairwiseSecrets,
     ring: Sequence[str],
-    lengths: Mapping[str, int],
+    length: int,
     hashed: Points,
     label: str,
 ) -> Rows:
     """The party that compares: blinds what is common, has it stripped, and opens it."""
-    common, key = await _compare(lane, secrets, ring, lengths, hashed)
+    common, key = await _compare(lane, secrets, ring, length, hashed)
     size = await _open_size(lane, f"{label}-size", len(common), hashed)
     if not size:
         return np.empty(0, np.int64)
@@ -245,7 +245,7 @@ async def _merger(
 
 
 async def _encrypt(
-    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], lengths: Mapping[str, int], hashed: Points
+    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
 ) -> CommutativeKey:
     """Every party but the merger: adds its layer to all lists and shuffles them."""
     key = CommutativeKey.generate(lane.randomness("key"))
@@ -255,9 +255,9 @@ async def _encrypt(
         hop, route = lane.lane(f"list/{owner}"), route_of(ring, owner)
         place = route.index(lane.me)
         if owner == lane.me:
-            points, _ = await _own_list(hop, lengths[owner], hashed, fakes, key)
+            points, _ = await _own_list(hop, length, hashed, fakes, key)
         else:
-            shape = (lengths[owner], 1, POINT_BYTES)
+            shape = (length, 1, POINT_BYTES)
             points = await hop.recv_array(route[place - 1], EncryptedIdentifiers, np.uint8, shape)  # <- 1
             points = shuffled(hop, await apply_received(hop, key.encrypt, points, route[place - 1]))
         await hop.send_array(route[place + 1], EncryptedIdentifiers, points)  # -> 1
@@ -267,7 +267,7 @@ async def _encrypt(
 
 
 async def _compare(
-    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], lengths: Mapping[str, int], hashed: Points
+    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
 ) -> tuple[Points, CommutativeKey]:
     """The merger: the points under all keys that are in all lists, shape (common, 1, 32), and its own key."""
     key = CommutativeKey.generate(lane.randomness("key"))
@@ -276,9 +276,9 @@ async def _compare(
     async def fully_encrypted(owner: str) -> Points:
         hop, last = lane.lane(f"list/{owner}"), route_of(ring, owner)[-2]
         if owner == lane.me:
-            points, _ = await _own_list(hop, lengths[owner], hashed, fakes, key)
+            points, _ = await _own_list(hop, length, hashed, fakes, key)
             await hop.send_array(ring[1], EncryptedIdentifiers, points)  # -> 1
-        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (lengths[owner], 1, POINT_BYTES))  # <- 1
+        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
         return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
 
     lists = await together(fully_encrypted(owner) for owner in ring)
@@ -287,16 +287,16 @@ async def _compare(
 
 
 # -- lists -------------------------------------------------------------------------------------------------------------
-async def _begin(lane: Session, identifiers: Sequence[bytes], bound: int | None) -> tuple[Points, dict[str, int]]:
+async def _begin(
+    lane: Session, secrets: PairwiseSecrets, identifiers: Sequence[bytes], bound: int | None
+) -> tuple[Points, int]:
     """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
     if len(set(identifiers)) != len(identifiers):
         raise ValueError("the identifiers of rows that are aligned must be different")
-    lengths = await agree_on_lengths(lane, len(identifiers), bound)
+    length = await agree_on_length(lane, secrets, len(identifiers), bound)
     chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]
     hashed = await lane.map(lambda chunk: hash_to_group(chunk, _DOMAIN), chunks)
-    room = room_of(len(lane.parties))
-    points = np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed])
-    return points, {party: length + room for party, length in lengths.items()}
+    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed]), length + room_of(len(lane.parties))
 
 
 def room_of(parties: int) -> int:

@@ -8,7 +8,7 @@ its own and draws its key; with t = n − 2 every pair of parties derives one fr
 sharing, in the exponent). Keys are fresh in every call. Equal elements have equal pseudonyms at all parties.
 
 Steps; list i goes around from party i over t helpers, the next parties in the order of the job:
-    0  announce   where the job fixes no bound, every party announces the size class of its list
+    0  agree      on the length of all lists: the job's bound, or the size class of the longest one, a masked maximum
     1  blind      party i raises the H(x) of its elements to 1/b_i, b_i a one-time blind, fills up the list with random
                   points, puts it into a secret order, and sends it to its first helper
     2  pass on    every helper raises each point to the keys of its groups that nobody before it on the way holds; it
@@ -20,14 +20,15 @@ that i holds, and with two parties read the intersection off its own pseudonyms.
 All lists are on their way at once and in pieces, so that all parties work all the time; while its own list is away, a
 party helps with the others'.
 
-Rounds: t + 1, and one more where lengths are announced.
+Rounds: t + 2.
 Output: to each party the pseudonyms of its own elements.
 Group multiplications of a party: two for each of its own elements, one for each point of the t lists that it helps.
 
 Adversary: semi-honest. A party that deviates may ask for the pseudonyms of as many elements as its list has places.
 Collusion: any t parties together see of another's elements a list of independent uniform points (decisional
     Diffie–Hellman, H a random oracle) and its length, and can compute F of nothing but what their own lists held.
-Leakage: the bound; or by party the size class of its list, which tells its number of elements within a quarter.
+Leakage: whether another party's elements are more than the bound; without one, the size class of the longest of the
+    others' lists, from 64 up, which tells its number of elements within a quarter, and not whose list it is.
     Pseudonyms are not opened here. Whoever shows some of its own tells those who hold these elements that it does.
 
 Two different elements get one pseudonym with probability below N²·2^-129 for N elements altogether.
@@ -60,18 +61,21 @@ from crypto.primitives.ristretto255 import (
     is_valid_points,
 )
 from crypto.protocols.layers import KERNEL_POINTS, apply, apply_received, pieces
+from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Learned
 from link.errors import ConfigurationError, ProtocolViolation
 from link.randomness import RandomStream
 from link.session import Session
 from link.tasks import together
-from protos.v1.joint_prf_pb2 import BlindedPoints, PrfAnnouncement
+from protos.v1.joint_prf_pb2 import BlindedPoints
 
 T = TypeVar("T")
 
 PSEUDONYM_BYTES: Final = 16
 MAX_ELEMENTS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
+LEAST_RUNG: Final = 16  # lists of up to 64 elements are of one size class
+OVER: Final = 4 * (MAX_ELEMENTS.bit_length() - 3) - LEAST_RUNG + 1  # stands for a list over its bound
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"joint prf")
 _OUTPUT: Final = hashlib.sha256(encode_fields(STANDARD_128.suite.encode(), b"joint prf output"))
 
@@ -98,8 +102,8 @@ async def pseudonyms(
         session: The lane to talk on; one call per lane.
         secrets: From `pairwise.agree` in this session.
         elements: This party's elements, different byte strings of any length; perhaps none.
-        bound: The most elements that any party may hold, public; lists are filled up to it. With None each party
-            announces its size class, the least (4 + q)·2^j that holds its elements (q = 0 … 3).
+        bound: The most elements that any party may hold, public; lists are filled up to it. With None all learn the
+            size class of the longest list, the least (4 + q)·2^j that holds its elements (q = 0 … 3), at least 64.
         colluders: t, how many parties together must not be able to compute a pseudonym by themselves: n − 1 (by
             default), or n − 2, which spares each list one party's work.
 
@@ -107,9 +111,9 @@ async def pseudonyms(
         Shape (m, 16), in the order of `elements`.
 
     Raises:
-        ConfigurationError: This party has more elements than the bound allows (it is not told by how many), or the
-            bound allows none.
-        MalformedMessage: A peer sent what is no group element, or a size class that does not exist.
+        ConfigurationError: Some party has more elements than the bound allows (told to all alike, not whose they are or
+            how many), or the bound allows none.
+        MalformedMessage: A peer sent what is no group element.
         ProtocolViolation: Different elements came back alike.
         ValueError: An element is given twice, which the other parties would see; or so many colluders are not among
             the choices.
@@ -118,7 +122,7 @@ async def pseudonyms(
     if len(set(elements)) != len(elements):
         raise ValueError("the elements of which pseudonyms are made must be different")
     lane = session.lane("joint-prf")
-    lengths = await agree_on_lengths(lane, len(elements), bound)
+    length = await agree_on_length(lane, secrets, len(elements), bound)
     keys = _group_keys(lane, secrets, len(routes[lane.me]))
     helped = [party for party in lane.others if lane.me in routes[party]]
     done = 0
@@ -133,8 +137,8 @@ async def pseudonyms(
     own = lane.lane(f"list/{lane.me}")
     found, *_ = await together(
         [
-            counted(_owner(own, routes[lane.me], keys, elements, lengths[lane.me])),
-            *(counted(_helper(lane.lane(f"list/{p}"), p, routes[p], keys, lengths[p])) for p in helped),
+            counted(_owner(own, routes[lane.me], keys, elements, length)),
+            *(counted(_helper(lane.lane(f"list/{p}"), p, routes[p], keys, length)) for p in helped),
         ]
     )
     if found is None:
@@ -261,8 +265,8 @@ def _digest(points: Points) -> Pseudonyms:
 
 # -- lengths ---------------------------------------------------------------------------------------------------------
 def rung(size: int) -> int:
-    """The least r whose size class holds so many elements."""
-    found = max(0, 4 * (max(size, 4).bit_length() - 3))
+    """The least r whose size class holds so many elements; few are all of one class."""
+    found = max(LEAST_RUNG, 4 * (max(size, 4).bit_length() - 3))
     while capacity(found) < size:
         found += 1
     return found
@@ -281,39 +285,37 @@ def leakage(parties: Sequence[str], bound: int | None = None) -> list[Learned]:
         bound: As given to `pseudonyms`.
     """
     if bound is not None:
-        return [Learned(tuple(parties), "size", f"that no party holds more than {bound} elements")]
-    return [
-        Learned(
-            tuple(parties),
-            "size",
-            "by party, the least of 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, … (four to each "
-            "power of two) that is not below its number of elements",
-        )
-    ]
+        return [Learned(tuple(parties), "size", f"whether {_whose(parties)} elements are more than {bound}")]
+    what = (
+        f"the least of 64, 80, 96, 112, 128, 160, … (four to each power of two) that is not below {_whose(parties)} "
+        "number of elements"
+    )
+    return [Learned(tuple(parties), "size", what)]
 
 
-async def agree_on_lengths(lane: Session, number: int, bound: int | None) -> dict[str, int]:
-    """By party, the public length of a list of so many elements: the bound, or the size class that it announces.
+def _whose(parties: Sequence[str]) -> str:
+    return "the other's" if len(parties) == 2 else "any other party's"
+
+
+async def agree_on_length(lane: Session, secrets: PairwiseSecrets, number: int, bound: int | None) -> int:
+    """The length of all parties' lists: the bound, or the size class of the longest of them.
+
+    Args:
+        lane: A lane of its own.
+        secrets: From `pairwise.agree` in this session.
+        number: This party's elements.
+        bound: The job's bound.
 
     Raises:
-        ConfigurationError: This party's elements are more than the bound allows, or the bound allows none.
-        MalformedMessage: A peer announced a class that does not exist.
+        ConfigurationError: Some party's elements, whose is not told, are more than allowed; or the bound allows none.
     """
     if bound is not None and not 1 <= bound <= MAX_ELEMENTS:
         raise ConfigurationError(f"the bound of a list must lie between 1 and {MAX_ELEMENTS}, not {bound}")
-    if number > (MAX_ELEMENTS if bound is None else bound):
+    over = number > (MAX_ELEMENTS if bound is None else bound)
+    place = 0 if bound is not None else rung(number) - LEAST_RUNG
+    (largest,) = await masked_maximum(lane.lane("length"), secrets, [OVER if over else place], [OVER])  # <-> 0
+    if largest == OVER:
         raise ConfigurationError(
-            f"{lane.me} holds more than the public bound of {bound or MAX_ELEMENTS} elements; "
-            "raise the bound in the job"
+            f"some party holds more than the public bound of {bound or MAX_ELEMENTS} elements; raise the bound in the job"
         )
-    if bound is not None:
-        return dict.fromkeys(lane.parties, bound)
-    mine = PrfAnnouncement(rung=rung(number))
-    await lane.broadcast(mine)  # -> 0
-    announced = {lane.me: mine} | await lane.gather(PrfAnnouncement, _check_rung)  # <- 0
-    return {party: capacity(announced[party].rung) for party in lane.parties}
-
-
-def _check_rung(message: PrfAnnouncement) -> None:
-    if message.rung > rung(MAX_ELEMENTS):
-        raise ValueError(f"a list may hold at most {MAX_ELEMENTS} elements")
+    return capacity(LEAST_RUNG + largest) if bound is None else bound

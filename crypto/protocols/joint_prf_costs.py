@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
-from crypto.protocols.joint_prf import capacity, routes_of, rung
+from crypto.protocols.joint_prf import OVER, capacity, routes_of, rung
 from crypto.protocols.layers import pieces
+from crypto.protocols.sum_costs import maximum_traffic
 from link.traffic import Traffic
-from protos.v1.joint_prf_pb2 import BlindedPoints, PrfAnnouncement
+from protos.v1.joint_prf_pb2 import BlindedPoints
 
 
 @dataclass(frozen=True)
@@ -18,24 +19,21 @@ class PrfSizes:
     """What the costs of joint pseudonyms depend on.
 
     Attributes:
-        lengths: By party, the length of its list.
-        announced: Whether each party announces its size class, since the job fixes no bound.
+        length: Of every party's list.
         colluders: As given to `pseudonyms`.
     """
 
-    lengths: Mapping[str, int]
-    announced: bool
+    length: int
     colluders: int | None = None
 
     @classmethod
     def of(cls, held: Mapping[str, int], bound: int | None, colluders: int | None = None) -> PrfSizes:
         """The sizes where each party holds so many elements."""
-        lengths = {name: bound or capacity(rung(number)) for name, number in held.items()}
-        return cls(lengths, bound is None, colluders)
+        return cls(bound or capacity(rung(max(held.values()))), colluders)
 
 
 def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
-    """Enters `joint_prf.pseudonyms`: t + 1 rounds, and one more where lengths are announced.
+    """Enters `joint_prf.pseudonyms`: t + 2 rounds.
 
     Args:
         traffic: Where the frames are entered.
@@ -43,16 +41,14 @@ def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
         sizes: Of the lists.
     """
     path, parties = f"{lane}/joint-prf", traffic.parties
-    if sizes.announced:
-        for party in parties:
-            traffic.broadcast(party, path, PrfAnnouncement(rung=rung(sizes.lengths[party])))
+    maximum_traffic(traffic, f"{path}/length", [OVER])
     routes = routes_of(parties, sizes.colluders)
     for owner, helpers in routes.items():
-        for start, stop in pieces(sizes.lengths[owner], 1):
+        for start, stop in pieces(sizes.length, 1):
             size = (stop - start) * STANDARD_128.point_bytes
             for sender, receiver in pairwise((owner, *helpers, owner)):
                 traffic.send_array(sender, receiver, f"{path}/list/{owner}", BlindedPoints, size)
-    traffic.rounds += 1 + len(routes[parties[0]]) + sizes.announced
+    traffic.rounds += 1 + len(routes[parties[0]])
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,6 @@ def prf_work(sizes: PrfSizes, held: Mapping[str, int]) -> dict[str, PrfWork]:
     routes = routes_of(tuple(held), sizes.colluders)
     work = {}
     for name, number in held.items():
-        helped = sum(sizes.lengths[owner] for owner, helpers in routes.items() if name in helpers)
-        work[name] = PrfWork(number, sizes.lengths[name] - number, 2 * number + helped)
+        helped = sizes.length * sum(name in helpers for helpers in routes.values())
+        work[name] = PrfWork(number, sizes.length - number, 2 * number + helped)
     return work

@@ -5,7 +5,8 @@ elements are equal ciphertexts, so one party, the merger, removes duplicates wit
 layers come off, again with a shuffle at every party, and only the union is left.
 
 Steps (the ring is the parties' order with the merger taken out and put at both ends):
-    0  announce   the common length class, and the size class where the job fixes no bound
+    0  agree      on one length class, and on one size class where the job fixes no bound: the masked maxima over all
+                  parties' sets, and whether some set is over a limit
     1  encrypt    list i starts at its owner and passes all other parties but the merger in the order of the ring; each
                   raises it to its own fresh key and permutes the tuples; the last one hands it to the merger. The
                   merger's own list goes around under a one-time wrapping, which the merger takes off in step 2.
@@ -32,7 +33,9 @@ Leakage (as data in `union_disclosure.leakage`):
         that the pair has in common (shifted, truncated discrete Laplace); for every set of parties that contains the
         merger or has three members the same number exactly.
     every party learns U and with it, from the union, Σ|S_i| plus the numbers of common fakes of pairs without it.
-    every party learns the length class of every party, and its rung where the job fixes no bound.
+    every party learns the largest length class of the others' sets, and the largest size class where the job fixes no
+        bound (2^j, from 64 up: sets of few elements are all alike); whether some other set is over a limit. Nothing of
+        it is told by party; all lists are filled up to the same length.
     with n = 2 both so learn the other's set size and the number of common elements; only *which* of a party's own
         elements the other holds is hidden.
     `fill` hides more. "merged": the merger fills the merged list up to the length of all lists together with random
@@ -58,22 +61,23 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
 from crypto.protocols.list_stock import ListStock
+from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
-    MAX_BLOCKS,
+    MOST_CLASSES,
     Fill,
     ListSizes,
     OwnList,
     PointTuples,
-    check_set,
+    check_limits,
+    classes,
     common_fakes,
     distinct,
     filled,
-    length_class,
     padded,
     require,
     room_for_common_fakes,
-    rung,
+    sizes_of,
     sorted_elements,
 )
 from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
@@ -84,7 +88,6 @@ from protos.v1.set_union_pb2 import (
     FullyEncryptedList,
     MergedPiece,
     MergedSize,
-    UnionAnnouncement,
     UnionSize,
 )
 
@@ -113,8 +116,8 @@ async def set_union(
         elements: This party's set; any byte strings, repeated ones count once.
         merger: The party that removes duplicates and decrypts last; it learns the most.
         max_element_bytes: The longest element that the job allows, public.
-        bound: The most elements that any party's set may hold, public. With None each party announces its rung, the
-            least power of two that holds its set.
+        bound: The most elements that any party's set may hold, public. With None all learn the least power of two, at
+            least 64, that holds the largest set.
         label: A label of the job's statement under which the merger opens the union; one union per label and lane.
         epsilon_dup: ε of the noise on the number of elements that exactly two parties hold, seen by the merger.
         to: Who learns the union besides the merger; all parties by default.
@@ -129,27 +132,28 @@ async def set_union(
         union that is filled has as many as all capacities together.
 
     Raises:
-        ConfigurationError: This party's set is over the bound or has too long an element (told without by how much), or
-            the arguments make no union.
+        ConfigurationError: Some party's set is over the bound or has too long an element (told to all alike, without
+            whose it is or by how much), or the arguments make no union.
         MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
         ProtocolViolation: What came out is no union that contains this party's set.
     """
     lane = session.lane(f"union/{label}")
     ring = ring_from(session.parties, merger)
     own = await session.compute(lambda: sorted(set(elements)))
-    check_set(session.me, own, label, bound, max_element_bytes, fill)
+    check_limits(own, label, bound, max_element_bytes, fill)
     fakes = common_fakes(epsilon_dup)
-    width = length_class(own) if fill != "union" else blocks.blocks_needed(max_element_bytes)
     room = room_for_common_fakes(len(ring), fakes)
-    sizes = await _announce(lane, len(own), width, bound, room, max_element_bytes)
+    here = classes(own, bound, max_element_bytes, fill)
+    largest = await masked_maximum(lane.lane("sizes"), secrets, here, MOST_CLASSES)  # <-> 0
+    sizes = sizes_of((largest[0], largest[1]), len(ring), label, bound, max_element_bytes, room, fill)
     if fill == "union":
-        own = filled(own, sizes.capacity[lane.me], max_element_bytes, lane.randomness("filled set"))
+        own = filled(own, sizes.capacity, max_element_bytes, lane.randomness("filled set"))
 
     context = secrets.context(lane, "common fakes")
     shared = [secrets.stream(peer, context) for peer in lane.others]
     private = lane.randomness("list")
     lists = None if fill == "union" else stock  # a set that is filled up never comes again
-    listed = await lane.compute(lambda: padded(own, sizes, lane.me, fakes, shared, private, lists))
+    listed = await lane.compute(lambda: padded(own, sizes, fakes, shared, private, lists))
 
     if lane.me == merger:
         union = await _merger(lane, ring, sizes, listed, max_element_bytes, fill)
@@ -182,7 +186,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         if before is None:
             encrypted = await _first_layer(hop, own)
         else:
-            received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape(owner))  # <- 1
+            received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape)  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
         kind = FullyEncryptedList if after == ring[0] else EncryptedList
         await hop.send_array(after, kind, shuffled(hop, encrypted))  # -> 1
@@ -206,12 +210,12 @@ async def _merger(
         wrapped = await _first_layer(hop, own)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
-        returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape(lane.me))  # <- 1
+        returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape)  # <- 1
         return await apply_received(hop, rest.encrypt, returned, ring[-1])
 
     async def receive(owner: str) -> PointTuples:
         last = route_of(ring, owner)[-2]
-        return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape(owner))
+        return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape)
 
     async def of_others() -> PointTuples:
         theirs = await together(receive(owner) for owner in ring[1:])  # <- 1
@@ -261,10 +265,10 @@ async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: Commu
     """One party's turn in step 3; turns alternate, so that two parties work on the merged list at a time."""
     place = ring.index(hop.me)
     before, after = ring[place - 1], ring[(place + 1) % len(ring)]
-    least, most = max(map(sizes.length, ring)) if fill == "lists" else sizes.total, sizes.total
+    least, most = sizes.length if fill == "lists" else sizes.total, sizes.total
     size = (await hop.recv(ring[0], MergedSize, lambda m: require(least <= m.tuples <= most, "size"))).tuples  # <- 3
     order = hop.randomness("permutation").permutation(size)
-    merged = np.empty((size, *sizes.shape(hop.me)[1:]), np.uint8)
+    merged = np.empty((size, *sizes.shape[1:]), np.uint8)
     streams_out = place % 2 == (len(ring) - 1) % 2  # the last one streams to the merger, which strips on arrival
 
     for start, stop in pieces(size, sizes.blocks):
@@ -277,31 +281,6 @@ async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: Commu
 
 
 # -- before and after the encryption ---------------------------------------------------------------------------------
-async def _announce(
-    lane: Session, size: int, width: int, bound: int | None, room: int, max_element_bytes: int
-) -> ListSizes:
-    most_blocks = blocks.blocks_needed(max_element_bytes)
-    mine = UnionAnnouncement(blocks=width, rung=0 if bound is not None else rung(size))
-
-    def check(message: UnionAnnouncement) -> None:
-        require(1 <= message.blocks <= most_blocks, "length class")
-        require(message.rung <= (rung(MAX_BLOCKS) if bound is None else 0), "rung")
-
-    await lane.broadcast(mine)  # -> 0
-    announced = {lane.me: mine} | await lane.gather(UnionAnnouncement, check)  # <- 0
-    sizes = ListSizes(
-        max(message.blocks for message in announced.values()),
-        {party: bound if bound is not None else 1 << announced[party].rung for party in lane.parties},
-        room,
-    )
-    if any(sizes.length(party) * sizes.blocks > MAX_BLOCKS for party in lane.parties):
-        raise ConfigurationError(
-            f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
-            "lower the bound or the longest element in the job"
-        )
-    return sizes
-
-
 async def _strangers(lane: Session, size: int, width: int) -> PointTuples:
     """Uniform points that fill the merged list: like all in it to the others, and nothing once it is decrypted."""
     uniform = np.frombuffer(lane.randomness("strangers").bytes(size * width * UNIFORM_BYTES), np.uint8)

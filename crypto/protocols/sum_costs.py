@@ -1,9 +1,10 @@
-"""What key agreement and secure sums send; see `pairwise` and `secure_sum`."""
+"""What key agreement, secure sums and masked maxima send; see `pairwise`, `secure_sum` and `masked_maximum`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crypto.protocols.masked_maximum import LABEL, WORD_BYTES
 from crypto.protocols.pairwise import KEY_BYTES
 from crypto.protocols.pairwise import LANE as PAIRWISE
 from crypto.protocols.secure_sum import DIRECT_BYTES, slices
@@ -44,3 +45,15 @@ def sum_traffic(
             traffic.open(party, [receiver], lane, label, number, number * word_bytes)
         traffic.open(receiver, receivers, lane, label, number, number * word_bytes)
     traffic.rounds += 2
+
+
+def maximum_traffic(traffic: Traffic, lane: str, most: Sequence[int], *, label: str = LABEL) -> None:
+    """Enters `masked_maximum.masked_maximum` on the lane of this path: 1 round.
+
+    Args:
+        traffic: Where the frames are entered.
+        lane: The lane's path.
+        most: As given to `masked_maximum`.
+        label: As given to `masked_maximum`.
+    """
+    sum_traffic(traffic, lane, values=sum(most), word_bytes=WORD_BYTES, label=label)

@@ -10,14 +10,22 @@ from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.protocols.layers import tuples_per_piece
 from crypto.protocols.set_union import ring_from, route_of
-from crypto.protocols.union_lists import Fill, ListSizes, common_fakes, room_for_common_fakes, rung
+from crypto.protocols.sum_costs import maximum_traffic
+from crypto.protocols.union_lists import (
+    MOST_CLASSES,
+    Fill,
+    ListSizes,
+    common_fakes,
+    room_for_common_fakes,
+    rung,
+    widened,
+)
 from link.traffic import Traffic, field_bytes, pieces_of
 from protos.v1.set_union_pb2 import (
     EncryptedList,
     FullyEncryptedList,
     MergedPiece,
     MergedSize,
-    UnionAnnouncement,
     UnionSize,
 )
 
@@ -28,13 +36,11 @@ class UnionSizes:
 
     Attributes:
         lists: What all parties know of all lists.
-        announced: Whether each party announces its rung, since the job fixes no bound.
         merged: Tuples of the merged list, fakes included.
         elements: Elements of the union, with the random ones that fill it.
     """
 
     lists: ListSizes
-    announced: bool
     merged: int
     elements: int
 
@@ -54,19 +60,18 @@ class UnionSizes:
             held: By party, the size of its set.
             elements: Size of the union of all sets.
             blocks_each: Blocks of an element.
-            bound: The job's bound; None where the rungs are announced.
+            bound: The job's bound; None where all learn the size class of the largest set.
             rungs: By party, the rung of its set where it is known better than from `held`.
             fill: As given to `set_union`.
         """
         fakes = common_fakes(1.0)
-        capacity = {name: bound or 1 << rungs.get(name, rung(size)) for name, size in held.items()}
-        lists = ListSizes(blocks_each, capacity, room_for_common_fakes(len(held), fakes))
+        capacity = bound or 1 << max(rungs.get(name, rung(size)) for name, size in held.items())
+        lists = ListSizes(len(held), widened(blocks_each), capacity, room_for_common_fakes(len(held), fakes))
         if fill != "lists":
-            return cls(lists, bound is None, lists.total, lists.most_elements if fill == "union" else elements)
+            return cls(lists, lists.total, lists.most_elements if fill == "union" else elements)
         pairs = len(held) * (len(held) - 1) // 2
         merged = lists.total - pairs * fakes.shift - (sum(held.values()) - elements)
-        least = max(lists.length(name) for name in held)
-        return cls(lists, bound is None, max(merged, least), elements)
+        return cls(lists, max(merged, lists.length), elements)
 
 
 def union_traffic(
@@ -89,11 +94,9 @@ def union_traffic(
         to: As given to `set_union`.
     """
     path, ring, lists = f"{lane}/union/{label}", ring_from(traffic.parties, merger), sizes.lists
-    for party in ring:
-        announced = rung(lists.capacity[party]) if sizes.announced else 0
-        traffic.broadcast(party, path, UnionAnnouncement(blocks=lists.blocks, rung=announced))
+    size = lists.length * lists.blocks * STANDARD_128.point_bytes
+    maximum_traffic(traffic, f"{path}/sizes", MOST_CLASSES)
     for owner in ring:
-        size = lists.length(owner) * lists.blocks * STANDARD_128.point_bytes
         route = route_of(ring, owner)
         for sender, receiver in pairwise(route):
             kind = FullyEncryptedList if receiver == merger else EncryptedList
@@ -108,7 +111,7 @@ def union_traffic(
         traffic.send(merger, party, path, UnionSize, UnionSize(elements=sizes.elements).ByteSize())
     rows = sizes.elements * lists.blocks * blocks.BLOCK_BYTES
     traffic.open(merger, receivers, path, label, sizes.elements, rows)
-    traffic.rounds += 2 * len(ring) + 1 + bool(receivers)
+    traffic.rounds += 2 * len(ring) + bool(receivers)
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def union_work(sizes: UnionSizes, parties: Collection[str], merger: str) -> dict
     lists, width = sizes.lists, sizes.lists.blocks
     work = {}
     for party in parties:
-        own = lists.length(party)
+        own = lists.length
         added = lists.total if party != merger else 2 * own + min(sizes.merged, lists.total - own)
         work[party] = UnionWork(own * width, added * width, sizes.merged * width)
     return work

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from crypto.protocols.union_lists import Fill
+from crypto.protocols import masked_maximum
+from crypto.protocols.union_lists import LEAST_RUNG, MOST_CLASSES, Fill
 from link.disclosure import Declared, Learned
 
 
@@ -23,7 +24,8 @@ def declared(
     """
     receivers = frozenset(parties if to is None else to) - {merger}
     return [
-        Declared(label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union")
+        masked_maximum.declared(parties, sum(MOST_CLASSES)),
+        Declared(label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union"),
     ]
 
 
@@ -53,14 +55,14 @@ def leakage(
     informed = tuple(party for party in everyone if party in receivers)
     uninformed = tuple(party for party in everyone if party not in receivers)
     lines = []
+    whose = "the other's" if len(everyone) == 2 else "any other party's"
     if fill != "union":
-        lines.append(Learned(everyone, "size", "by party, the number of blocks of its longest element (length class)"))
+        lines.append(Learned(everyone, "size", f"the length class of {whose} longest element, the largest of them"))
     if bound is None and tells_sizes:
-        lines.append(
-            Learned(everyone, "size", "by party, the least power of two that holds the size of its set (its rung 2^j)")
-        )
+        what = f"the least power of two, at least {1 << LEAST_RUNG}, that holds {whose} set, not whose it is"
+        lines.append(Learned(everyone, "size", what))
     elif tells_sizes:
-        lines.append(Learned(everyone, "size", f"that no set holds more than {bound} elements"))
+        lines.append(Learned(everyone, "size", f"whether {whose} set holds more than {bound} elements"))
     noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)

@@ -6,7 +6,8 @@ to a length that everybody knows beforehand, all encoded as tuples of equally ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +28,12 @@ from link.randomness import RandomStream
 
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
 MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
+
+LEAST_RUNG: Final = 6  # sets of up to 64 elements are of one size class
+LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(11)), blocks.MAX_BLOCKS)
+"""Blocks of an element: 1, 2, 3, 4, 6, 8, 12, … up to the most."""
+MOST_CLASSES: Final = (STANDARD_128.max_elements.bit_length() - LEAST_RUNG, len(LENGTH_CLASSES))
+"""What stands for a set over its bound, and for an element that is too long."""
 
 _RANDOM_BYTES: Final = 16  # of a random element, so that no two coincide
 
@@ -56,62 +63,56 @@ class OwnList:
 
 @dataclass(frozen=True)
 class ListSizes:
-    """What all parties know of all lists.
+    """What all parties know of all lists; the same for each of them, so that sizes tell nobody's set from another's.
 
     Attributes:
-        blocks: Blocks per element, the same in all lists.
-        capacity: By party, the most elements that its set may hold: the job's bound, or its rung 2^j.
+        parties: How many there are.
+        blocks: Blocks per element.
+        capacity: The most elements that a set may hold: the job's bound, or the size class 2^j of the largest set.
         room: Tuples on top of the capacity, so that common fakes always find room.
     """
 
+    parties: int
     blocks: int
-    capacity: Mapping[str, int]
+    capacity: int
     room: int
 
-    def length(self, party: str) -> int:
-        """Tuples in the party's list."""
-        return self.capacity[party] + self.room
+    @property
+    def length(self) -> int:
+        """Tuples in a party's list."""
+        return self.capacity + self.room
 
     @property
     def most_elements(self) -> int:
         """The most elements that the union may hold."""
-        return sum(self.capacity.values())
+        return self.parties * self.capacity
 
     @property
     def total(self) -> int:
         """Tuples in all lists together."""
-        return sum(self.length(party) for party in self.capacity)
+        return self.parties * self.length
 
-    def shape(self, party: str) -> tuple[int, int, int]:
-        """Shape of the party's list as points."""
-        return (self.length(party), self.blocks, STANDARD_128.point_bytes)
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of a party's list as points."""
+        return (self.length, self.blocks, STANDARD_128.point_bytes)
 
 
-def check_set(
-    me: str, own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists"
+def check_limits(
+    own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists"
 ) -> None:
-    """Refuses a set or a limit of which no list can be made.
+    """Refuses limits within which no list can be made. What a set has over its limits is not told here: see `classes`.
 
     Raises:
-        ConfigurationError: The set is over the bound, or an element over its limit; it is not told by how much.
+        ConfigurationError: The bound, or the longest element, is none.
         ValueError: The union is to be filled, and its elements are not of one length of at least 16 bytes.
     """
     if bound is not None and not 1 <= bound <= MAX_BLOCKS:
         raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
-    if len(own) > (MAX_BLOCKS if bound is None else bound):
-        raise ConfigurationError(
-            f"the set of {me} is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
-            "raise the bound in the job"
-        )
     if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
         raise ConfigurationError(
             f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
             f"not {max_element_bytes}"
-        )
-    if any(len(element) > max_element_bytes for element in own):
-        raise ConfigurationError(
-            f"the set of {me} has an element of more than {max_element_bytes} bytes, the most that the union '{label}' "
-            "allows; raise the limit in the job"
         )
     if fill == "union" and (max_element_bytes < _RANDOM_BYTES or any(len(e) < max_element_bytes for e in own)):
         raise ValueError(f"elements of a union that is filled up have one length of at least {_RANDOM_BYTES} bytes")
@@ -144,13 +145,72 @@ def room_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int:
 
 
 def rung(size: int) -> int:
-    """The least j with size ≤ 2^j."""
-    return max(size - 1, 0).bit_length()
+    """The least j with size ≤ 2^j that is a size class: sets of few elements are all of one."""
+    return max(LEAST_RUNG, (size - 1).bit_length())
 
 
 def length_class(elements: Iterable[bytes]) -> int:
-    """Blocks of the longest element; 1 for an empty set."""
-    return blocks.blocks_needed(max(map(len, elements), default=0))
+    """Blocks of the longest element, rounded up to a length class."""
+    return widened(blocks.blocks_needed(max(map(len, elements), default=0)))
+
+
+def widened(width: int) -> int:
+    """The least length class of at least so many blocks."""
+    return LENGTH_CLASSES[bisect_left(LENGTH_CLASSES, width)]
+
+
+def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fill: Fill = "lists") -> tuple[int, int]:
+    """The classes of a party's set, whose maxima over all parties are the lists' sizes; see `sizes_of`.
+
+    Returns:
+        The place of its size among the size classes, where there is no bound; the place of its longest element among
+        the length classes, where these are not fixed by the union's fill. The last number of `MOST_CLASSES` is for what
+        is over the limit.
+    """
+    over = len(own) > (MAX_BLOCKS if bound is None else bound)
+    size = 0 if bound is not None else rung(len(own)) - LEAST_RUNG
+    longest = max(map(len, own), default=0)
+    width = 0 if fill == "union" else LENGTH_CLASSES.index(widened(blocks.blocks_needed(min(longest, max_element_bytes))))
+    return (MOST_CLASSES[0] if over else size, MOST_CLASSES[1] if longest > max_element_bytes else width)
+
+
+def sizes_of(
+    largest: tuple[int, int],
+    parties: int,
+    label: str,
+    bound: int | None,
+    max_element_bytes: int,
+    room: int,
+    fill: Fill = "lists",
+) -> ListSizes:
+    """The sizes of all lists, from the maxima of all parties' classes.
+
+    Raises:
+        ConfigurationError: Some party's set is over a limit, whose is not told; or the lists would be too long.
+    """
+    size, width = largest
+    if size == MOST_CLASSES[0]:
+        raise ConfigurationError(
+            f"the set of some party is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
+            "raise the bound in the job"
+        )
+    if width == MOST_CLASSES[1]:
+        raise ConfigurationError(
+            f"some party's set has an element of more than {max_element_bytes} bytes, the most that the union "
+            f"'{label}' allows; shorten it, or raise the limit in the job"
+        )
+    sizes = ListSizes(
+        parties,
+        blocks.blocks_needed(max_element_bytes) if fill == "union" else LENGTH_CLASSES[width],
+        1 << LEAST_RUNG + size if bound is None else bound,
+        room,
+    )
+    if sizes.length * sizes.blocks > MAX_BLOCKS:
+        raise ConfigurationError(
+            f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
+            "lower the bound or the longest element in the job"
+        )
+    return sizes
 
 
 def filled(elements: Sequence[bytes], size: int, element_bytes: int, random: RandomStream) -> list[bytes]:
@@ -162,7 +222,6 @@ def filled(elements: Sequence[bytes], size: int, element_bytes: int, random: Ran
 def padded(
     elements: Sequence[bytes],
     sizes: ListSizes,
-    me: str,
     fakes: TruncatedDiscreteLaplace,
     shared: Iterable[RandomStream],
     private: RandomStream,
@@ -176,15 +235,14 @@ def padded(
     Args:
         elements: Different byte strings, at most the party's capacity.
         sizes: What was agreed.
-        me: The party.
         fakes: Distribution of the number of fakes in common with a peer.
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
         stock: Lists that were made before; by default the key and all private fakes are drawn from the stream.
     """
-    prepared = None if stock is None else stock.take(elements, sizes.capacity[me], sizes.blocks)
+    prepared = None if stock is None else stock.take(elements, sizes.capacity, sizes.blocks)
     left = elements if prepared is None else []
-    length = sizes.length(me) if prepared is None else sizes.room
+    length = sizes.length if prepared is None else sizes.room
     common = [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
     missing = length - len(left) - sum(map(len, common))
     return OwnList(

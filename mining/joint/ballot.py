@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crypto.protocols.list_stock import ListStock
+from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.set_union import set_union
@@ -75,16 +76,14 @@ class Ballot(Tally):
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
-        """The AND over all parties of one bit each: 1 adds 0, 0 adds a uniform non-zero word.
+        """The AND over all parties of one bit each; see `masked_maximum`.
 
-        The sum is 0 when all agreed; otherwise it is 0 by accident with probability below 2⁻⁶³. A party that takes its
-        own word off the sum learns the AND over the *others*, also where it disagreed itself; with two parties that is
-        the other's bit. Colluders likewise learn the AND over all but them, never a single bit of several.
+        A party learns the AND over the *others*, also where it disagreed itself; with two parties that is the other's
+        bit. Colluders likewise learn the AND over all but them, never a single bit of several.
         """
         lane = self.session.lane(name)
-        word = 0 if agreed else 1 + lane.randomness("disagreement").below(2**64 - 1)
-        total = await secure_sum(lane, self.secrets, np.array([word], np.uint64), label="enumeration_bounded")
-        return total is not None and int(total[0]) == 0
+        (refused,) = await masked_maximum(lane, self.secrets, [int(not agreed)], [1], label="enumeration_bounded")
+        return not refused
 
     async def union(
         self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int, *, recurring: bool = False

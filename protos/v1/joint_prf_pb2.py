@@ -25,19 +25,15 @@ _sym_db = _symbol_database.Default()
 from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/joint_prf.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"%\n\x0fPrfAnnouncement\x12\x12\n\x04rung\x18\x01 \x01(\rB\x04\xa8\xdb\x18\x04\"#\n\rBlindedPoints\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/joint_prf.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"#\n\rBlindedPoints\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'protos.v1.joint_prf_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PRFANNOUNCEMENT'].fields_by_name['rung']._loaded_options = None
-  _globals['_PRFANNOUNCEMENT'].fields_by_name['rung']._serialized_options = b'\250\333\030\004'
   _globals['_BLINDEDPOINTS'].fields_by_name['data']._loaded_options = None
   _globals['_BLINDEDPOINTS'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
-  _globals['_PRFANNOUNCEMENT']._serialized_start=64
-  _globals['_PRFANNOUNCEMENT']._serialized_end=101
-  _globals['_BLINDEDPOINTS']._serialized_start=103
-  _globals['_BLINDEDPOINTS']._serialized_end=138
+  _globals['_BLINDEDPOINTS']._serialized_start=64
+  _globals['_BLINDEDPOINTS']._serialized_end=99
 # @@protoc_insertion_point(module_scope)

@@ -17,28 +17,6 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class PrfAnnouncement(_message.Message):
-    """What all parties know of the length of a party's list, where the job fixes no bound."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RUNG_FIELD_NUMBER: _builtins.int
-    rung: _builtins.int
-    """r = 4j + q of the size class (4 + q)·2^j"""
-    def __init__(
-        self,
-        *,
-        rung: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["rung", b"rung"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___PrfAnnouncement: _TypeAlias = PrfAnnouncement  # noqa: Y015
-
-@_typing.final
 class BlindedPoints(_message.Message):
     """A piece of a party's list under its one-time blind and the layers of the parties that it has passed."""
 

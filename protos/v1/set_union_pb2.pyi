@@ -17,32 +17,6 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class UnionAnnouncement(_message.Message):
-    """What all parties know of a party's set before anything is encrypted."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    BLOCKS_FIELD_NUMBER: _builtins.int
-    RUNG_FIELD_NUMBER: _builtins.int
-    blocks: _builtins.int
-    """length class: blocks of the party's longest element, at least 1"""
-    rung: _builtins.int
-    """j of the size class 2^j; 0 where the job fixes a bound"""
-    def __init__(
-        self,
-        *,
-        blocks: _builtins.int = ...,
-        rung: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "rung", b"rung"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UnionAnnouncement: _TypeAlias = UnionAnnouncement  # noqa: Y015
-
-@_typing.final
 class EncryptedList(_message.Message):
     """A chunk of a party's list under the layers of the parties that it has passed."""
 
