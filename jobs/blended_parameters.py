@@ -14,7 +14,7 @@ from mining.transactions import matching
 
 MEANINGLESS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
-    "union": ("bound",),
+    "union": ("bound", "max_item_bytes"),
     "trust": ("compute",),
     "privacy_": ("local_epsilon", "shufflers", "colluding", "noise", "contributions", "search"),
 }

@@ -13,7 +13,7 @@ from mining.transactions import matching
 
 MEANINGLESS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_"),
-    "union": ("bound",),
+    "union": ("bound", "max_item_bytes"),
     "trust": ("compute",),
     "privacy_": ("local_epsilon", "analyst", "shufflers", "search", "opted_in"),
 }

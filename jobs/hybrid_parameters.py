@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _WAYS: Final = {
     "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
-    "union": ("bound",),
+    "union": ("bound", "max_item_bytes"),
     "trust": ("compute",),
 }
 _OTHERS: Final = ("contributions", "noise", "opted_in")

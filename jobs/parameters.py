@@ -62,6 +62,7 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
         lambda_=given.lambda_,
         max_candidates=given.max_candidates,
         bound=spec.union.bound,
+        max_item_bytes=spec.union.max_item_bytes,
         rules=_rules(spec),
     )
 

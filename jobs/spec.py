@@ -27,6 +27,7 @@ from jobs.privacy_spec import PrivacySection
 from jobs.spec_values import ColumnName, Section
 from jobs.toml import read_toml, validate
 from jobs.union_limit import too_large_unions
+from jobs.union_spec import UnionSection
 from link.errors import ConfigurationError, InputDataError
 from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
@@ -41,6 +42,7 @@ UNIVERSES: Final = (
 )  # anything else is the path of a catalogue
 _HORIZONTAL_ITEMSETS: Final = frozenset({"strategy", "prefer", "thin", "universe", "catalogue", "union", "lambda_"})
 _VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
+_UNION: Final = frozenset({"bound", "max_item_bytes"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -112,12 +114,6 @@ class AlignSection(Section):
     trim: bool = False
     case: Case = "keep"
     unicode: Unicode = "none"
-    bound: int | None = Field(default=None, ge=1, le=100_000_000)
-
-
-class UnionSection(Section):
-    """The `[union]` table: the public bound that fakes fill up; without one, the next power of two is disclosed."""
-
     bound: int | None = Field(default=None, ge=1, le=100_000_000)
 
 
@@ -227,7 +223,7 @@ class JobSpec(Section):
     def _partitioned(self) -> JobSpec:
         """Refuses what would be given in vain, so that nobody counts on it."""
         if self.is_vertical:
-            given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, {"bound"})]
+            given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, _UNION)]
             if given:
                 raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
             if not (self.mines or self.anonymizes or self.k_means is not None) and self.trust.compute is not None:
@@ -245,7 +241,7 @@ class JobSpec(Section):
             ]
             if given:
                 raise ValueError(f'{given[0]} needs partition = "vertical"')
-            given = [*_given("union", self.union, {"bound"}), *_given("trust", self.trust, {"compute"})]
+            given = [*_given("union", self.union, _UNION), *_given("trust", self.trust, {"compute"})]
             if self.trains and given:
                 raise ValueError(
                     f'{given[0]} means nothing with task = "{self.job.task}" and partition = "horizontal"; leave it out'

@@ -43,7 +43,7 @@ Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
@@ -54,7 +54,8 @@ from crypto.params import STANDARD_128
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
-from crypto.protocols.joint_prf import PSEUDONYM_BYTES, agree_on_length, checked, pseudonyms
+from crypto.protocols.common_length import agree_on_length
+from crypto.protocols.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
 from crypto.protocols.layers import KERNEL_POINTS, apply, apply_received, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.set_union import ring_from, route_of, set_union
@@ -65,6 +66,7 @@ from link.tasks import together
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
 
 EPSILON_COMMON: Final = 1.0  # ε of the number of identifiers that exactly two parties hold, seen by a merger outside
+KEY: Final = "[align] bound"  # of the job, which sets the bound
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
 _STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing
 
@@ -90,8 +92,8 @@ async def intersection(
         secrets: From `pairwise.agree` in this session.
         identifiers: Of this party's rows, different byte strings of any length; perhaps none.
         merger: The party that compares; it learns the most.
-        bound: The most rows that any party may have, public. With None each party announces its size class, as in
-            `joint_prf`.
+        bound: The most rows that any party may have, public. With None all learn the size class of the largest,
+            as in `joint_prf`.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
 
@@ -99,7 +101,7 @@ async def intersection(
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
 
     Raises:
-        ConfigurationError: This party has more rows than the bound allows.
+        ConfigurationError: Some party has more rows than the bound allows; all are told so alike, not which one it is.
         MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
         ProtocolViolation: What came out cannot be the intersection with this party's rows.
         ValueError: An identifier is given twice.
@@ -147,15 +149,15 @@ async def union(
 ) -> Rows:
     """Learns where this party's rows are among those of all.
 
-    Arguments and errors are those of `intersection`. Without a bound each party also announces the power of two above
-    its number of rows.
+    Arguments and errors are those of `intersection`. Without a bound all also learn the power of two above the largest
+    number of rows.
 
     Returns:
         Shape (positions,): for every position the number of this party's row there, −1 where it has none. There are as
         many positions as all parties' rows could need together, whoever shares what.
     """
     lane = session.lane("row-union")
-    found = await pseudonyms(lane, secrets, identifiers, bound=bound)
+    found = await pseudonyms(lane, secrets, identifiers, bound=bound, key=KEY)
     row_of = {name.tobytes(): row for row, name in enumerate(found)}
     positions = await set_union(
         lane,
@@ -293,7 +295,7 @@ async def _begin(
     """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
     if len(set(identifiers)) != len(identifiers):
         raise ValueError("the identifiers of rows that are aligned must be different")
-    length = await agree_on_length(lane, secrets, len(identifiers), bound)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]
     hashed = await lane.map(lambda chunk: hash_to_group(chunk, _DOMAIN), chunks)
     return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed]), length + room_of(len(lane.parties))

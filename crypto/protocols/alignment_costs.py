@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment import room_of
-from crypto.protocols.joint_prf import capacity, rung
+from crypto.protocols.common_length import capacity, rung, words
 from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.set_union import ring_from, route_of
+from crypto.protocols.sum_costs import maximum_traffic
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from link.traffic import Traffic
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
-from protos.v1.joint_prf_pb2 import PrfAnnouncement
 
 _COUNT_BYTES = 8
 
@@ -24,21 +24,17 @@ class AlignmentSizes:
     """What the costs of an intersection and of its cardinality depend on.
 
     Attributes:
-        lengths: By party, the length of its list.
-        announced: Whether each party announces its size class, since the job fixes no bound.
+        length: Of every party's list.
         common: Identifiers that all parties hold.
     """
 
-    lengths: Mapping[str, int]
-    announced: bool
+    length: int
     common: int
 
     @classmethod
     def of(cls, rows: Mapping[str, int], common: int, bound: int | None) -> AlignmentSizes:
         """The sizes where each party has so many rows."""
-        room = room_of(len(rows))
-        lengths = {name: (bound or capacity(rung(number))) + room for name, number in rows.items()}
-        return cls(lengths, bound is None, common)
+        return cls((bound or capacity(rung(max(rows.values())))) + room_of(len(rows)), common)
 
 
 def intersection_traffic(
@@ -46,13 +42,12 @@ def intersection_traffic(
 ) -> None:
     """Enters `alignment.intersection` on the lane of this path."""
     path, ring = f"{lane}/intersection", ring_from(traffic.parties, merger)
-    _announcements(traffic, path, sizes)
+    maximum_traffic(traffic, f"{path}/length", [words()])
     if len(ring) == 2:
         other = ring[1]
-        for sender, receiver, owner in ((merger, other, merger), (other, merger, other), (other, merger, merger)):
-            size = sizes.lengths[owner] * STANDARD_128.point_bytes
-            traffic.send_array(sender, receiver, path, EncryptedIdentifiers, size)
-        traffic.open(merger, [other], path, label, sizes.lengths[other], sizes.lengths[other])
+        for sender, receiver in ((merger, other), (other, merger), (other, merger)):
+            traffic.send_array(sender, receiver, path, EncryptedIdentifiers, sizes.length * STANDARD_128.point_bytes)
+        traffic.open(merger, [other], path, label, sizes.length, sizes.length)
         traffic.rounds += 3
         return
     _lists(traffic, path, ring, sizes)
@@ -71,7 +66,7 @@ def cardinality_traffic(
 ) -> None:
     """Enters `alignment.cardinality` on the lane of this path."""
     path, ring = f"{lane}/cardinality", ring_from(traffic.parties, merger)
-    _announcements(traffic, path, sizes)
+    maximum_traffic(traffic, f"{path}/length", [words()])
     _lists(traffic, path, ring, sizes)
     traffic.open(merger, ring, path, label, 1, _COUNT_BYTES)
     traffic.rounds += len(ring) + 1
@@ -83,27 +78,17 @@ def row_union_traffic(
     """Enters `alignment.union` on the lane of this path, where each party has so many rows."""
     path = f"{lane}/row-union"
     prf_traffic(traffic, path, PrfSizes.of(rows, bound))
-    union_traffic(traffic, path, UnionSizes.expected(rows, 0, 1, bound, {}, fill="union"), merger=merger, label=label)
+    union_traffic(traffic, path, UnionSizes.expected(rows, 0, 1, bound, fill="union"), merger=merger, label=label)
 
 
-def alignment_work(sizes: AlignmentSizes, merger: str) -> dict[str, int]:
+def alignment_work(sizes: AlignmentSizes, parties: Collection[str], merger: str) -> dict[str, int]:
     """By party, its group multiplications for an intersection, at most: random points of its own need none."""
-    ring = len(sizes.lengths) > 2
-    total = sum(sizes.lengths.values())
-    return {name: total + ring * sizes.common * (2 if name == merger else 1) for name in sizes.lengths}
-
-
-def _announcements(traffic: Traffic, path: str, sizes: AlignmentSizes) -> None:
-    if not sizes.announced:
-        return
-    room = room_of(len(traffic.parties))
-    for party in traffic.parties:
-        traffic.broadcast(party, path, PrfAnnouncement(rung=rung(sizes.lengths[party] - room)))
-    traffic.rounds += 1
+    ring, total = len(parties) > 2, len(parties) * sizes.length
+    return {name: total + ring * sizes.common * (2 if name == merger else 1) for name in parties}
 
 
 def _lists(traffic: Traffic, path: str, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:
+    size = sizes.length * STANDARD_128.point_bytes
     for owner in ring:
-        size = sizes.lengths[owner] * STANDARD_128.point_bytes
         for sender, receiver in pairwise(route_of(ring, owner)):
             traffic.send_array(sender, receiver, f"{path}/list/{owner}", EncryptedIdentifiers, size)

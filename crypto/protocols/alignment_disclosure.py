@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from crypto.protocols import joint_prf, union_disclosure
+from crypto.protocols import common_length, union_disclosure
 from crypto.protocols.alignment import EPSILON_COMMON
 from link.disclosure import Declared, Learned
 
@@ -19,23 +19,25 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
         mode: Which way of aligning.
         parties: All parties of the job.
         merger: The party that compares.
-        bound: The job's bound; None where size classes are announced.
+        bound: The job's bound; None where all learn the size class of the longest list.
         label: As given to the alignment.
     """
-    receivers, most = frozenset(parties) - {merger}, bound or joint_prf.MAX_ELEMENTS
+    receivers, most = frozenset(parties) - {merger}, bound or common_length.MAX_ELEMENTS
     size = "how many identifiers all parties hold"
+    classes = union_disclosure.size_classes(parties, unions=int(mode == "union"), lists=1)
     match mode:
         case "cardinality":
-            return [Declared(label, receivers, size, 1, "at the end of the alignment")]
+            return [classes, Declared(label, receivers, size, 1, "at the end of the alignment")]
         case "union":
             what = "pseudonyms of the identifiers that some party holds, among random ones"
-            return [Declared(label, receivers, what, len(parties) * most, "at the end of the alignment")]
+            return [classes, Declared(label, receivers, what, len(parties) * most, "at the end of the alignment")]
         case _ if len(parties) == 2:
             what = "place by place of the other's shuffled list, whether both hold what stands there"
-            return [Declared(label, receivers, what, most, "at the end of the alignment")]
+            return [classes, Declared(label, receivers, what, most, "at the end of the alignment")]
         case _:
             what = "hashes of the identifiers that all parties hold"
             return [
+                classes,
                 Declared(f"{label}-size", receivers, size, 1, "after the comparison"),
                 Declared(label, receivers, what, most, "at the end of the alignment"),
             ]
@@ -48,10 +50,10 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
         mode: Which way of aligning.
         parties: All parties of the job.
         merger: The party that compares.
-        bound: The job's bound; None where size classes are announced.
+        bound: The job's bound; None where all learn the size class of the longest list.
     """
     everyone = tuple(parties)
-    lines = _of("the ids", joint_prf.leakage(everyone, bound))
+    lines = [common_length.leakage(everyone, "rows", bound)]
     if mode == "union":
         whether = "whether the other has a row there too" if len(everyone) == 2 else "who else has a row there"
         return [
@@ -59,7 +61,7 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
             *lines,
             *_of(
                 "the union of the ids' pseudonyms",
-                union_disclosure.leakage(everyone, merger, bound=bound, fill="union"),
+                union_disclosure.leakage(everyone, merger, bound=bound, fill="union", tells_sizes=False),
             ),
         ]
     if mode == "intersection":

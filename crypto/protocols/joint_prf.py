@@ -60,11 +60,11 @@ from crypto.primitives.ristretto255 import (
     hash_to_group,
     is_valid_points,
 )
+from crypto.protocols import common_length
 from crypto.protocols.layers import KERNEL_POINTS, apply, apply_received, pieces
-from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Learned
-from link.errors import ConfigurationError, ProtocolViolation
+from link.errors import ProtocolViolation
 from link.randomness import RandomStream
 from link.session import Session
 from link.tasks import together
@@ -73,9 +73,6 @@ from protos.v1.joint_prf_pb2 import BlindedPoints
 T = TypeVar("T")
 
 PSEUDONYM_BYTES: Final = 16
-MAX_ELEMENTS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
-LEAST_RUNG: Final = 16  # lists of up to 64 elements are of one size class
-OVER: Final = 4 * (MAX_ELEMENTS.bit_length() - 3) - LEAST_RUNG + 1  # stands for a list over its bound
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"joint prf")
 _OUTPUT: Final = hashlib.sha256(encode_fields(STANDARD_128.suite.encode(), b"joint prf output"))
 
@@ -93,6 +90,7 @@ async def pseudonyms(
     *,
     bound: int | None = None,
     colluders: int | None = None,
+    key: str = "[union] bound",
 ) -> Pseudonyms:
     """Learns the pseudonyms of this party's elements under a function that is new in every call.
 
@@ -106,6 +104,7 @@ async def pseudonyms(
             size class of the longest list, the least (4 + q)·2^j that holds its elements (q = 0 … 3), at least 64.
         colluders: t, how many parties together must not be able to compute a pseudonym by themselves: n − 1 (by
             default), or n − 2, which spares each list one party's work.
+        key: The job's key that sets the bound, for people.
 
     Returns:
         Shape (m, 16), in the order of `elements`.
@@ -122,7 +121,7 @@ async def pseudonyms(
     if len(set(elements)) != len(elements):
         raise ValueError("the elements of which pseudonyms are made must be different")
     lane = session.lane("joint-prf")
-    length = await agree_on_length(lane, secrets, len(elements), bound)
+    length = await common_length.agree_on_length(lane.lane("length"), secrets, len(elements), bound, key=key)
     keys = _group_keys(lane, secrets, len(routes[lane.me]))
     helped = [party for party in lane.others if lane.me in routes[party]]
     done = 0
@@ -263,20 +262,7 @@ def _digest(points: Points) -> Pseudonyms:
     return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, PSEUDONYM_BYTES)
 
 
-# -- lengths ---------------------------------------------------------------------------------------------------------
-def rung(size: int) -> int:
-    """The least r whose size class holds so many elements; few are all of one class."""
-    found = max(LEAST_RUNG, 4 * (max(size, 4).bit_length() - 3))
-    while capacity(found) < size:
-        found += 1
-    return found
-
-
-def capacity(rung: int) -> int:
-    """The most elements of size class r = 4j + q, which is (4 + q)·2^j."""
-    return (4 + rung % 4) << rung // 4
-
-
+# -- what follows ----------------------------------------------------------------------------------------------------
 def leakage(parties: Sequence[str], bound: int | None = None) -> list[Learned]:
     """Who learns what while pseudonyms are made.
 
@@ -284,38 +270,4 @@ def leakage(parties: Sequence[str], bound: int | None = None) -> list[Learned]:
         parties: All parties of the job.
         bound: As given to `pseudonyms`.
     """
-    if bound is not None:
-        return [Learned(tuple(parties), "size", f"whether {_whose(parties)} elements are more than {bound}")]
-    what = (
-        f"the least of 64, 80, 96, 112, 128, 160, … (four to each power of two) that is not below {_whose(parties)} "
-        "number of elements"
-    )
-    return [Learned(tuple(parties), "size", what)]
-
-
-def _whose(parties: Sequence[str]) -> str:
-    return "the other's" if len(parties) == 2 else "any other party's"
-
-
-async def agree_on_length(lane: Session, secrets: PairwiseSecrets, number: int, bound: int | None) -> int:
-    """The length of all parties' lists: the bound, or the size class of the longest of them.
-
-    Args:
-        lane: A lane of its own.
-        secrets: From `pairwise.agree` in this session.
-        number: This party's elements.
-        bound: The job's bound.
-
-    Raises:
-        ConfigurationError: Some party's elements, whose is not told, are more than allowed; or the bound allows none.
-    """
-    if bound is not None and not 1 <= bound <= MAX_ELEMENTS:
-        raise ConfigurationError(f"the bound of a list must lie between 1 and {MAX_ELEMENTS}, not {bound}")
-    over = number > (MAX_ELEMENTS if bound is None else bound)
-    place = 0 if bound is not None else rung(number) - LEAST_RUNG
-    (largest,) = await masked_maximum(lane.lane("length"), secrets, [OVER if over else place], [OVER])  # <-> 0
-    if largest == OVER:
-        raise ConfigurationError(
-            f"some party holds more than the public bound of {bound or MAX_ELEMENTS} elements; raise the bound in the job"
-        )
-    return capacity(LEAST_RUNG + largest) if bound is None else bound
+    return [common_length.leakage(parties, "elements", bound)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
-from crypto.protocols.joint_prf import OVER, capacity, routes_of, rung
+from crypto.protocols.common_length import capacity, rung, words
+from crypto.protocols.joint_prf import routes_of
 from crypto.protocols.layers import pieces
 from crypto.protocols.sum_costs import maximum_traffic
 from link.traffic import Traffic
@@ -41,7 +42,7 @@ def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
         sizes: Of the lists.
     """
     path, parties = f"{lane}/joint-prf", traffic.parties
-    maximum_traffic(traffic, f"{path}/length", [OVER])
+    maximum_traffic(traffic, f"{path}/length", [words()])
     routes = routes_of(parties, sizes.colluders)
     for owner, helpers in routes.items():
         for start, stop in pieces(sizes.length, 1):

@@ -65,8 +65,8 @@ async def masked_maximum(
     found = tuple(int(np.count_nonzero(places)) for places in reached)
     if any(not places[:number].all() for places, number in zip(reached, found, strict=True)):
         raise ProtocolViolation(
-            f"what the parties opened as '{label}' is no maximum, so a node is faulty or has another version; check all "
-            "nodes",
+            f"what the parties opened as '{label}' is no maximum, so a node is faulty or has another version; "
+            "check all nodes",
             party=session.others[0] if len(session.others) == 1 else None,
         )
     return found

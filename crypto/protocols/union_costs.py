@@ -51,7 +51,6 @@ class UnionSizes:
         elements: int,
         blocks_each: int,
         bound: int | None,
-        rungs: Mapping[str, int],
         fill: Fill = "lists",
     ) -> UnionSizes:
         """Sizes with as many common fakes as are drawn on average.
@@ -61,11 +60,10 @@ class UnionSizes:
             elements: Size of the union of all sets.
             blocks_each: Blocks of an element.
             bound: The job's bound; None where all learn the size class of the largest set.
-            rungs: By party, the rung of its set where it is known better than from `held`.
             fill: As given to `set_union`.
         """
         fakes = common_fakes(1.0)
-        capacity = bound or 1 << max(rungs.get(name, rung(size)) for name, size in held.items())
+        capacity = bound or 1 << rung(max(held.values()))
         lists = ListSizes(len(held), widened(blocks_each), capacity, room_for_common_fakes(len(held), fakes))
         if fill != "lists":
             return cls(lists, lists.total, lists.most_elements if fill == "union" else elements)

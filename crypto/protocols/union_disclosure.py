@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from crypto.protocols import masked_maximum
+from crypto.protocols import common_length, masked_maximum
 from crypto.protocols.union_lists import LEAST_RUNG, MOST_CLASSES, Fill
 from link.disclosure import Declared, Learned
+
+
+def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Declared:
+    """The statement's line for the masked maxima of a job, of which there is but one.
+
+    Args:
+        parties: All parties of the job.
+        unions: How many set unions the job may take at the most.
+        lists: How often it may agree on a length besides; see `common_length`.
+    """
+    return masked_maximum.declared(parties, unions * sum(MOST_CLASSES) + lists * common_length.words())
 
 
 def declared(
     parties: Sequence[str], merger: str, maximum: int, label: str = "union", to: Iterable[str] | None = None
 ) -> list[Declared]:
-    """The statement's lines for the values that a union opens.
+    """The statement's lines for the values that a job's only union opens.
 
     Args:
         parties: All parties of the job.
@@ -24,8 +35,10 @@ def declared(
     """
     receivers = frozenset(parties if to is None else to) - {merger}
     return [
-        masked_maximum.declared(parties, sum(MOST_CLASSES)),
-        Declared(label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union"),
+        size_classes(parties, unions=1),
+        Declared(
+            label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union"
+        ),
     ]
 
 
@@ -44,25 +57,27 @@ def leakage(
     Args:
         parties: All parties of the job.
         merger: The party that merges and decrypts last.
-        bound: The job's bound; None where each party announces its rung.
+        bound: The job's bound; None where all learn the size class of the largest set.
         epsilon_dup: ε of the number of common fakes of a pair.
         to: Who learns the union; all parties by default.
         fill: As given to `set_union`.
-        tells_sizes: Whether bound or rungs tell something; not where the bound is a number that all know otherwise.
+        tells_sizes: Whether bound or size class tell something; not where all know these numbers otherwise.
     """
     everyone = tuple(parties)
     receivers = set(everyone if to is None else to) | {merger}
     informed = tuple(party for party in everyone if party in receivers)
     uninformed = tuple(party for party in everyone if party not in receivers)
     lines = []
-    whose = "the other's" if len(everyone) == 2 else "any other party's"
+    two = len(everyone) == 2
     if fill != "union":
-        lines.append(Learned(everyone, "size", f"the length class of {whose} longest element, the largest of them"))
+        whose = "the other's longest element" if two else "the longest element of all other parties, not whose it is"
+        lines.append(Learned(everyone, "size", f"the length class of {whose}, and whether it is too long"))
+    whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
     if bound is None and tells_sizes:
-        what = f"the least power of two, at least {1 << LEAST_RUNG}, that holds {whose} set, not whose it is"
+        what = f"the least power of two, at least {1 << LEAST_RUNG}, that is not below the size of {whose}"
         lines.append(Learned(everyone, "size", what))
     elif tells_sizes:
-        lines.append(Learned(everyone, "size", f"whether {whose} set holds more than {bound} elements"))
+        lines.append(Learned(everyone, "size", f"whether {bound} is below the size of {whose}"))
     noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)

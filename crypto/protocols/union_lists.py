@@ -23,7 +23,7 @@ from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.protocols.list_stock import ListStock
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, tellable
 from link.randomness import RandomStream
 
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
@@ -170,7 +170,9 @@ def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fil
     over = len(own) > (MAX_BLOCKS if bound is None else bound)
     size = 0 if bound is not None else rung(len(own)) - LEAST_RUNG
     longest = max(map(len, own), default=0)
-    width = 0 if fill == "union" else LENGTH_CLASSES.index(widened(blocks.blocks_needed(min(longest, max_element_bytes))))
+    width = (
+        0 if fill == "union" else LENGTH_CLASSES.index(widened(blocks.blocks_needed(min(longest, max_element_bytes))))
+    )
     return (MOST_CLASSES[0] if over else size, MOST_CLASSES[1] if longest > max_element_bytes else width)
 
 
@@ -190,14 +192,20 @@ def sizes_of(
     """
     size, width = largest
     if size == MOST_CLASSES[0]:
-        raise ConfigurationError(
-            f"the set of some party is over the public bound of {bound or MAX_BLOCKS} elements of the union '{label}'; "
-            "raise the bound in the job"
+        allowed = (
+            f"{MAX_BLOCKS}, the most that there may be" if bound is None else f"{bound}; raise [union] bound in the job"
+        )
+        raise tellable(
+            ConfigurationError(
+                f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
+            )
         )
     if width == MOST_CLASSES[1]:
-        raise ConfigurationError(
-            f"some party's set has an element of more than {max_element_bytes} bytes, the most that the union "
-            f"'{label}' allows; shorten it, or raise the limit in the job"
+        raise tellable(
+            ConfigurationError(
+                f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, the most that "
+                f"the union '{label}' takes; raise [union] max_item_bytes in the job, or shorten the name"
+            )
         )
     sizes = ListSizes(
         parties,
@@ -206,9 +214,11 @@ def sizes_of(
         room,
     )
     if sizes.length * sizes.blocks > MAX_BLOCKS:
-        raise ConfigurationError(
-            f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
-            "lower the bound or the longest element in the job"
+        raise tellable(
+            ConfigurationError(
+                f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
+                "lower [union] bound or max_item_bytes in the job"
+            )
         )
     return sizes
 

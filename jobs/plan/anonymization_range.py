@@ -16,18 +16,19 @@ from typing import Final
 from anonymize.models import RecursiveDiversity
 from crypto.params import STANDARD_128
 from crypto.primitives.sealed import OVERHEAD
+from crypto.protocols.common_length import capacity, rung, words
 from crypto.protocols.comparison import width_for
 from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.ot_extension import batches
 from crypto.protocols.secure_sum import word_for
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from crypto.protocols.sum_costs import agreement_traffic, maximum_traffic, sum_traffic
 from crypto.protocols.two_party_costs import agreement_traffic as seeds_traffic
 from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
 from link.traffic import Traffic, greeting, receipts
-from mining.joint.anonymisation.assembly import Form
+from mining.joint.anonymisation.assembly import MAX_BOUND, Form
 from mining.joint.anonymisation.bits import word_of
 from mining.joint.anonymisation.models import offered
 from mining.joint.anonymisation.oblivious import BATCH
@@ -112,7 +113,7 @@ def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Cost, Cost |
     """The least and the most that a job costs; None where no rows bound it, or where keys of classes are asked for."""
     few = setting.least_rows
     least = _Steps(task, setting, sum(few.values()))
-    least.fixed(few)
+    least.fixed()
     begun = least.traffic.rounds
     if task.disclose == "node":
         least.examined("nodes", *_candidates(task), every_test=False)
@@ -127,7 +128,7 @@ def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Cost, Cost |
     n_rows = sum(most_rows.values())
     most = _Steps(task, setting, n_rows)
     most.agreed()
-    most.fixed(most_rows)
+    most.fixed()
     most.assembled(most_rows, released=n_rows)
     repeated, times = (_cutting if task.algorithm == "mondrian" else _searching)(task, setting, n_rows, most)
     return least.cost(settles=True), most.cost(settles=True).plus(repeated.cost(), times)
@@ -229,26 +230,21 @@ class _Steps:
         seeds_traffic(self.traffic, "/task/two-party", self.task.compute)
         self.work_s += AGREEMENT * max(self.setting.speeds[name].multiply_s for name in self.task.compute)
 
-    def fixed(self, rows: Mapping[str, int]) -> None:
-        """The greeting, keys, N, and bounds of all parties' rows."""
+    def fixed(self) -> None:
+        """The greeting, keys, N, and the bound of all parties' rows."""
         greeting(self.traffic, STANDARD_128.suite, self.setting.certificates)
         agreement_traffic(self.traffic, "/task/keys")
         sum_traffic(self.traffic, "/task/rows", values=1, word_bytes=_WORD, label="rows")
-        if self.task.bound is None:
-            for party in rows:
-                self.traffic.open(party, self.traffic.others(party), "/task/bounds", "size classes", 1, 1)
+        maximum_traffic(self.traffic, "/task/bound", [words(MAX_BOUND)])
 
     def assembled(self, rows: Mapping[str, int], released: int) -> None:
         """All rows padded, sealed and shuffled, and those that are released once more to every learner."""
         task, traffic, lane = self.task, self.traffic, "/task/assembly/rows"
-        size, bounds = (
-            Form.of(task).size,
-            {name: task.bound or 1 << max(n - 1, 0).bit_length() for name, n in rows.items()},
-        )
-        for party, bound in bounds.items():
+        size, bound = Form.of(task).size, task.bound or capacity(rung(max(rows.values())))
+        for party in rows:
             if party not in (task.shuffler, task.collector):
                 traffic.send_array(party, task.shuffler, lane, SealedRows, bound * (size + OVERHEAD))
-        forwarded = (sum(bounds.values()) - bounds[task.collector]) * (size + OVERHEAD)
+        forwarded = (len(rows) - 1) * bound * (size + OVERHEAD)
         traffic.open(task.shuffler, [task.collector], lane, "reports", forwarded, forwarded)
         learners = [name for name in task.learners if name != task.collector]
         lane = "/task/assembly/release"

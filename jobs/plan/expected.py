@@ -15,7 +15,7 @@ from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
-from mining.joint.parameters import MAX_ITEM_BYTES, MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
 from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
 from mining.joint.strategy import choose
@@ -93,10 +93,10 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
         most = dict.fromkeys(parties, task.bound or MAX_BLOCKS)
-        hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(MAX_ITEM_BYTES), task.bound)
+        hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(task.max_item_bytes), task.bound)
         first = replace(first, hidden=hidden)
     elif task.catalogue is None:
-        first = replace(first, items=_largest(task, parties, MAX_ITEM_BYTES))
+        first = replace(first, items=_largest(task, parties, task.max_item_bytes))
     candidates = (min(n_pairs(universe), task.max_candidates), *(task.max_candidates for _ in range(3, levels + 1)))
     candidates = candidates[: max(levels - 1, 0)]
     longest = _largest(task, parties, INDEX_BYTES)
@@ -172,7 +172,7 @@ def _union(
     most = max(held.values())
     novelty = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).novelty)
     united = most + round(novelty * (sum(held.values()) - most))
-    return UnionSizes.expected(held, united, max(1, *(each.blocks for each in told.values())), task.bound, {})
+    return UnionSizes.expected(held, united, max(1, *(each.blocks for each in told.values())), task.bound)
 
 
 def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int) -> HiddenSizes:
@@ -211,5 +211,5 @@ def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int)
         most = max(1, MAX_BLOCKS // blocks_each - room)
     else:
         most, blocks_each = task.bound, max(1, min(blocks_each, MAX_BLOCKS // (task.bound + room)))
-    lists = ListSizes(blocks_each, dict.fromkeys(parties, most), room)
-    return UnionSizes(lists, task.bound is None, lists.total, sum(lists.capacity.values()))
+    lists = ListSizes(len(parties), blocks_each, most, room)
+    return UnionSizes(lists, lists.total, lists.most_elements)

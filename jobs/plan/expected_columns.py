@@ -68,9 +68,7 @@ class ExpectedColumns:
         if spec.mines:  # with fewer the job would end
             asked = spec.itemsets.min_support
             common = max(common, asked if isinstance(asked, int) else 1)
-        positions = (
-            UnionSizes.expected(rows, 0, 1, spec.alignment.bound, {}, fill="union").elements if union else common
-        )
+        positions = UnionSizes.expected(rows, 0, 1, spec.alignment.bound, fill="union").elements if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
         sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
         sized = {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}

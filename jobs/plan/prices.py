@@ -166,7 +166,7 @@ def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
     strips_s = {n: w.strips * speeds[n].multiply_s for n, w in work.items()}
     together = (sum(encryption_s.values()) + sum(strips_s.values())) / len(work)
     first = max(seconds for name, seconds in encryption_s.items() if name != merger)
-    blinding = encryption_s[merger] * (1 - sizes.lists.length(merger) * sizes.lists.blocks / work[merger].encryptions)
+    blinding = encryption_s[merger] * (1 - sizes.lists.length * sizes.lists.blocks / work[merger].encryptions)
     in_turn = first + blinding + ceil(len(work) / 2) * max(strips_s.values())
     return (together + in_turn) / 2
 
@@ -175,7 +175,7 @@ def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
     """All lists of pseudonyms are on their way at once, and every party works all the time. Then come two unions."""
     pseudonyms_s = max(
         work.multiplications * speeds[name].multiply_s + (work.hashed + work.drawn) * speeds[name].embed_s
-        for name, work in prf_work(sizes.pseudonyms, sizes.pseudonyms.lengths).items()
+        for name, work in prf_work(sizes.pseudonyms, dict.fromkeys(speeds, sizes.pseudonyms.length)).items()
     )
     unions = [sizes.positions, *([sizes.names] if sizes.names is not None else [])]
     return pseudonyms_s + sum(union_s(union, speeds, merger) for union in unions)
@@ -210,9 +210,8 @@ def _list_bytes(step: Step) -> int:
             points = union.lists.total * union.lists.blocks
         case Hidden(hidden):
             unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
-            points = max(
-                sum(hidden.pseudonyms.lengths.values()), *(each.lists.total * each.lists.blocks for each in unions)
-            )
+            pseudonyms = hidden.positions.lists.parties * hidden.pseudonyms.length
+            points = max(pseudonyms, *(each.lists.total * each.lists.blocks for each in unions))
         case _:
             return 0
     return points * STANDARD_128.point_bytes

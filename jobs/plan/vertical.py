@@ -158,7 +158,8 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     """Every party works all the time."""
     merger, bound = spec.job.parties[0], spec.alignment.bound
     if spec.alignment.mode != "union":
-        work = alignment_work(AlignmentSizes.of(sizes.rows, sizes.common, bound), merger)
+        lists = AlignmentSizes.of(sizes.rows, sizes.common, bound)
+        work = alignment_work(lists, tuple(sizes.rows), merger)
         return max(number * speeds[name].multiply_s for name, number in work.items())
     pseudonyms_s = max(
         each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
@@ -168,7 +169,7 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
 
 
 def _row_union(spec: JobSpec, sizes: RunSizes) -> UnionSizes:
-    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, {}, fill="union")
+    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, fill="union")
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:

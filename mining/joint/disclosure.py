@@ -5,7 +5,7 @@ A coordinator shows the statement too; so what only some jobs take is loaded for
 
 from __future__ import annotations
 
-from crypto.protocols.union_disclosure import leakage
+from crypto.protocols.union_disclosure import leakage, size_classes
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
 
@@ -58,7 +58,16 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
         bit = "whether every party's local enumeration is bounded (to each party, the AND over all others)"
         found.append(Declared("enumeration_bounded", everyone, bit, 1, "after the local mining"))
         found.append(Declared("itemsets", everyone, _carried(task), union_size, "after the local mining"))
+    if unions := _most_unions(task, levels):
+        found.append(size_classes(parties, unions=unions, lists=int(task.hides_names)))
     return tuple(found)
+
+
+def _most_unions(task: HorizontalMining, levels: int) -> int:
+    """The most set unions of a run, however it goes."""
+    of_items = 2 if task.hides_names else int(task.universe != "catalogue")
+    thinned = levels - 1 if task.thin and may_be_level_wise(task) else 0
+    return of_items + thinned + may_be_one_shot(task)
 
 
 def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:

@@ -44,12 +44,12 @@ class HiddenSizes:
             positions: By party, how many of them are placed: those that reach its local threshold, or all.
             frequent: Frequent items altogether.
             blocks_each: Blocks of the longest name of a frequent item.
-            bound: The job's bound; None where the size classes are announced.
+            bound: The job's bound; None where all learn the size class of the longest list.
         """
         pseudonym = blocks_needed(PSEUDONYM_BYTES)
-        placed = UnionSizes.expected(positions, 0, pseudonym, bound, {}, fill="union")
+        placed = UnionSizes.expected(positions, 0, pseudonym, bound, fill="union")
         capacity = dict.fromkeys(items, frequent)
-        names = UnionSizes.expected(capacity, frequent, blocks_each, frequent, {}, fill="merged") if frequent else None
+        names = UnionSizes.expected(capacity, frequent, blocks_each, frequent, fill="merged") if frequent else None
         return cls(PrfSizes.of(items, bound, withstood(len(items))), placed, names)
 
 

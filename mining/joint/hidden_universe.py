@@ -29,7 +29,6 @@ from crypto.protocols.set_union import set_union
 from link.errors import ProtocolViolation
 from mining.joint.ballot import Ballot
 from mining.joint.item_names import counts_of, decoded, encoded
-from mining.joint.parameters import MAX_ITEM_BYTES
 from mining.joint.tally import Counts
 from mining.transactions import Transactions
 
@@ -51,8 +50,8 @@ async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, .
         The frequent items in ascending order of UTF-8 bytes; their supports, where this party learns them.
 
     Raises:
-        ConfigurationError: This party holds more items than the job's bound on sets.
-        InputDataError: The name of a frequent item is too long.
+        ConfigurationError: Some party holds more items than the job's bound on sets, or the name of a frequent item is
+            too long; nobody learns whose.
         ProtocolViolation: The names that came out are not those of the frequent positions.
     """
     session, task = ballot.session, ballot.task
@@ -100,9 +99,9 @@ async def _names(ballot: Ballot, mine: list[str], number: int) -> tuple[str, ...
     union = await set_union(
         session.lane(ITEMS),
         ballot.secrets,
-        encoded(session.me, mine),
+        encoded(mine),
         merger=ballot.task.merger,
-        max_element_bytes=MAX_ITEM_BYTES,
+        max_element_bytes=ballot.task.max_item_bytes,
         bound=number,
         label=ITEMS,
         fill="merged",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,16 +12,19 @@ from mining.joint.tally import Counts
 from mining.transactions import Transactions
 
 
-def encoded(me: str, names: Sequence[str]) -> list[bytes]:
-    """The names in UTF-8.
+def encoded(names: Iterable[str]) -> list[bytes]:
+    """The names in UTF-8, as elements of a union; that some are too long all parties learn there, and not whose."""
+    return [name.encode() for name in names]
+
+
+def check_names(me: str, names: Iterable[str]) -> None:
+    """Refuses names that this party may not tell.
 
     Raises:
         InputDataError: One is too long; it is not told which.
     """
-    elements = [name.encode() for name in names]
-    if any(len(element) > MAX_ITEM_BYTES for element in elements):
+    if any(len(name.encode()) > MAX_ITEM_BYTES for name in names):
         raise InputDataError(f"the dataset of {me} has an item name of more than {MAX_ITEM_BYTES} bytes; shorten it")
-    return elements
 
 
 def decoded(union: Sequence[bytes]) -> tuple[str, ...]:

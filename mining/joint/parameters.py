@@ -17,6 +17,7 @@ Prefer = Literal["balanced", "disclosure", "speed"]
 Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
 
 MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
+USUAL_ITEM_BYTES = 128  # of a name in a union, where the job does not say: eight blocks, which all lists may come to
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
 MAX_ENUMERATED = 1 << 18  # itemsets that the one-shot strategy enumerates: whoever names the job does not fill a node
 
@@ -54,7 +55,8 @@ class HorizontalMining:
         union: Which locally frequent itemsets the union of the one-shot strategy carries.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
         max_candidates: The most candidates of one level, and of the one-shot strategy's closure.
-        bound: The public size to which every set of a union is filled up; None: the next power of two, disclosed.
+        bound: The public size to which every set of a union is filled up; None: the size class of the largest one.
+        max_item_bytes: The longest name of an item in a union.
         rules: The rules that are decided on shares, where no support is opened; otherwise they follow from supports.
     """
 
@@ -73,6 +75,7 @@ class HorizontalMining:
     lambda_: Decimal = Decimal("0.8")
     max_candidates: int = 5_000_000
     bound: int | None = None
+    max_item_bytes: int = USUAL_ITEM_BYTES
     rules: RuleParameters | None = None
 
     @property

@@ -9,7 +9,6 @@ import numpy as np
 from mining.joint.ballot import Ballot
 from mining.joint.hidden_universe import hidden_items
 from mining.joint.item_names import counts_of, decoded, encoded
-from mining.joint.parameters import MAX_ITEM_BYTES
 from mining.joint.tally import Counts
 from mining.transactions import Transactions
 
@@ -62,5 +61,5 @@ async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
             raise AssertionError("a catalogue is read before the job is proposed")
         return task.catalogue
     least = 1 if task.universe == "all-items" else ballot.threshold
-    names = encoded(ballot.session.me, [data.items[i] for i in np.flatnonzero(data.item_counts() >= least)])
-    return decoded(await ballot.union("items", names, "items", MAX_ITEM_BYTES, recurring=True))
+    names = encoded(data.items[i] for i in np.flatnonzero(data.item_counts() >= least))
+    return decoded(await ballot.union("items", names, "items", task.max_item_bytes, recurring=True))

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.protocols import joint_prf
+from crypto.protocols.common_length import LEAST_RUNG, capacity, words
 from crypto.protocols.joint_prf_costs import PrfSizes
+from crypto.protocols.masked_maximum import LABEL as SIZES
 from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import ListSizes, common_fakes, room_for_common_fakes
+from crypto.protocols.union_lists import LENGTH_CLASSES, MOST_CLASSES, ListSizes, common_fakes, room_for_common_fakes
 from jobs.parameters import horizontal_mining
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
@@ -26,9 +29,8 @@ from link.traffic import Traffic, greeting, receipts
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
-from protos.v1.joint_prf_pb2 import PrfAnnouncement
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.set_union_pb2 import MergedSize, UnionAnnouncement, UnionSize
+from protos.v1.set_union_pb2 import MergedSize, UnionSize
 from tests.joint.oracle import Rows
 from tests.simulation.whole_job import DATA, STRATEGIES, identities, job, run_job
 
@@ -37,46 +39,47 @@ from tests.simulation.whole_job import DATA, STRATEGIES, identities, job, run_jo
 class Seen:
     """What the frames of a run tell of its sizes."""
 
-    rungs: dict[str, dict[str, int]] = field(default_factory=dict)
-    blocks: dict[str, int] = field(default_factory=dict)
+    words: dict[str, dict[str, NDArray[np.uint64]]] = field(default_factory=dict)
     merged: dict[str, int] = field(default_factory=dict)
     elements: dict[str, int] = field(default_factory=dict)
     opened: dict[tuple[str, str], int] = field(default_factory=dict)
-    classes: dict[str, int] = field(default_factory=dict)
 
     def observe(self, frame: Frame) -> None:
         lane = frame.lane.removeprefix("/task/")
         union = lane.split("/union/")[0]
         match frame.type.removeprefix("comine.v1."):
-            case "UnionAnnouncement":
-                announced = UnionAnnouncement.FromString(frame.body)
-                self.rungs.setdefault(union, {})[frame.sender] = announced.rung
-                self.blocks[union] = max(announced.blocks, self.blocks.get(union, 1))
             case "MergedSize":
                 self.merged[union] = MergedSize.FromString(frame.body).tuples
             case "UnionSize":
                 self.elements[union] = UnionSize.FromString(frame.body).elements
-            case "PrfAnnouncement":
-                self.classes[frame.sender] = PrfAnnouncement.FromString(frame.body).rung
             case "Opening":
                 opening = Opening.FromString(frame.body)
-                self.opened[lane, opening.label] = opening.number
+                if opening.label == SIZES:
+                    self.words.setdefault(lane, {})[frame.sender] = np.frombuffer(opening.values, "<u8")
+                else:
+                    self.opened[lane, opening.label] = opening.number
 
     def union(self, name: str, bound: int | None) -> UnionSizes | None:
         if name not in self.merged:
             return None
-        capacity = {party: bound or 1 << rung for party, rung in self.rungs[name].items()}
-        room = room_for_common_fakes(len(capacity), common_fakes(1.0))
-        lists = ListSizes(self.blocks[name], capacity, room)
-        return UnionSizes(lists, bound is None, self.merged[name], self.elements[name])
+        (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
+        size, width = self.largest(lane, *MOST_CLASSES)
+        room = room_for_common_fakes(len(self.words[lane]), common_fakes(1.0))
+        lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], bound or 64 << size, room)
+        return UnionSizes(lists, self.merged[name], self.elements[name])
+
+    def largest(self, lane: str, *most: int) -> list[int]:
+        """The masked maxima of a lane, out of what all parties have opened there."""
+        total = np.sum(list(self.words[lane].values()), axis=0, dtype=np.uint64)
+        return [int(np.count_nonzero(part)) for part in np.split(total, np.cumsum(most)[:-1])]
 
     def hidden(self, bound: int | None) -> HiddenSizes | None:
         """The second union's bound is the number of frequent items."""
         positions = self.union("positions", bound)
         if positions is None:
             return None
-        lengths = {party: bound or joint_prf.capacity(self.classes[party]) for party in positions.lists.capacity}
-        prf = PrfSizes(lengths, bound is None, withstood(len(lengths)))
+        (size,) = self.largest("pseudonyms/joint-prf/length", words())
+        prf = PrfSizes(bound or capacity(LEAST_RUNG + size), withstood(positions.lists.parties))
         return HiddenSizes(prf, positions, self.union("items", self.elements.get("items")))
 
     def decided(self, lane: str) -> int:

@@ -44,34 +44,34 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "daaa0060ad5894855d5bfdb95cdfc308b30cc7d30379e9160bb7b77f09958682",
+        "b45a8c4c94354e1e6b1572c6624bb4a1fa74e473163aa1a98d72566c603e2491",
         14,
-        {"north": 15088, "south": 21736, "east": 21733},
+        {"north": 15800, "south": 22452, "east": 22449},
     ),
     "one-shot": Wire(
-        "f9b5fc3e509cbc9904b7e11f79fba0fdd02c9f9980350ce2889f88ecdae5b699",
+        "df82bd38a70d9ec7b1a200edbed98802e8c5cadfd8d0a6a75911bf5154a3f911",
         22,
-        {"north": 28548, "south": 42118, "east": 42118},
+        {"north": 29972, "south": 43550, "east": 43550},
     ),
     "thinned": Wire(
-        "5dbefbc14a0e44a071a4813f69b82be4a8d3c162d11f4d7534c6da153d2f9e2d",
+        "8afc1ae3bb413a7e70da470476753bcd574dbb449f54d137d3b9b13fd72a471c",
         30,
-        {"north": 42080, "south": 62396, "east": 62399},
+        {"north": 44216, "south": 64544, "east": 64547},
     ),
     "catalogue": Wire(
-        "f56b55a6ae5f6ccb77ce035da9a4beb456537eeb140f4aa088aa39296c98799b",
+        "e6bd877085bda6801aca4574c50c2e9ce3d08e0927e59901b3da4eedd51142f7",
         6,
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "bf86cd5e1bb01b6e9cd8be46e22ade4366e047a360af25ee457be24f4c32f2e5",
+        "f96ba1ee04d6bec83c9e25054c9dd5e5c665f9fa3e53860d607a4cf8309c1f5b",
         22,
-        {"north": 37508, "south": 50048, "east": 21849},
+        {"north": 38220, "south": 50764, "east": 22565},
     ),
     "frequent": Wire(
-        "18ea7c4cbb4577745523d18e8bc601b30dc28ac8c661af36289ee5e7dd88d2c9",
+        "bd5d0e389dab88ae6c14873973697ab60177647a8f3333352e120e432bb9c812",
         20,
-        {"north": 37068, "south": 49608, "east": 21411},
+        {"north": 37780, "south": 50324, "east": 22127},
     ),
 }
 

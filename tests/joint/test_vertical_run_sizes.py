@@ -71,7 +71,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
     task, parties = vertical_mining(spec), spec.job.parties
     rows = {party: data[party].n_rows for party in parties}
     assert result.n_rows is not None
-    union = UnionSizes.expected(rows, 0, 1, task.bound, {}, fill="union")
+    union = UnionSizes.expected(rows, 0, 1, task.bound, fill="union")
     positions = union.elements if task.mode == "union" else result.n_rows
     least = minimum_count(task.min_support, result.n_rows)
     columns = {party: item_columns(data[party], task.itemisation) for party in parties}

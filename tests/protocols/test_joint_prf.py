@@ -19,10 +19,12 @@ from crypto.primitives.hashing import encode_fields
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.ristretto255 import hash_to_group, is_valid_points
 from crypto.protocols import joint_prf, layers
-from crypto.protocols.joint_prf import MAX_ELEMENTS, capacity, leakage, pseudonyms, routes_of, rung
+from crypto.protocols.common_length import MAX_ELEMENTS, capacity, rung
+from crypto.protocols.joint_prf import leakage, pseudonyms, routes_of
 from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic, prf_work
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sum_costs import agreement_traffic
+from crypto.protocols.union_disclosure import size_classes
 from link.costs import Costs
 from link.disclosure import opens
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation
@@ -30,7 +32,7 @@ from link.executor import ThreadExecutor
 from link.session import Session
 from link.traffic import Traffic, greeting
 from protos.v1 import joint_prf_pb2
-from protos.v1.joint_prf_pb2 import BlindedPoints, PrfAnnouncement
+from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
 from tests.protocols.set_union_world import NAMES, FaultyHub, Rewrite
 from tests.world import SUITE, run_parties, terms
@@ -48,7 +50,15 @@ def run(held: Held, *, seed: int = 0, frames: list[Frame] | None = None, transpo
         return dict(zip(held[session.me], map(bytes, found), strict=True))
 
     observe = frames.append if frames is not None else None
-    return run_parties(tuple(held), role, seed=seed, observe=observe, deadline_s=240, transport=transport)
+    return run_parties(
+        tuple(held),
+        role,
+        declared=[size_classes(tuple(held), unions=0, lists=1)],
+        seed=seed,
+        observe=observe,
+        deadline_s=240,
+        transport=transport,
+    )
 
 
 def together(found: Mapping[str, Mapping[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -179,8 +189,8 @@ def test_other_numbers_of_colluders_are_refused(n, colluders):
 @pytest.mark.parametrize(
     ("colluders", "transcript", "pseudonym"),
     [
-        (2, "75967b1dfb7fb178ac18169e94bf419c9ee965c31c8418b358105eec64b4cde2", "9e223129a3829cb17e0c03bc08f58569"),
-        (1, "9915423171004086f7d99e91158a5ed48fe2837eb9b9f4c66bac292191bc155e", "539b69b46d787eb212dd575f8498205d"),
+        (2, "407c36aff552b35ef14eabe58030cfff9fa9c672fab80159e4e1188ff9f5912e", "9e223129a3829cb17e0c03bc08f58569"),
+        (1, "e1cc0dd5a3a8eb0bdacdbcc1b9f0d17ddf6924fbb0c2114ef945d124fdcc3c8b", "539b69b46d787eb212dd575f8498205d"),
     ],
 )
 def test_the_seeded_transcript_is_as_it_was(colluders, transcript, pseudonym):
@@ -203,7 +213,8 @@ def test_two_calls_share_nothing(options):
         calls = [await pseudonyms(session.lane(name), secrets, HELD[session.me], **options) for name in ("one", "two")]
         return [bytes(row) for found in calls for row in found]
 
-    found = run_parties(tuple(HELD), role, observe=frames.append)
+    declared = [size_classes(tuple(HELD), unions=0, lists=2)]
+    found = run_parties(tuple(HELD), role, declared=declared, observe=frames.append)
     assert all(len(set(rows)) == len(rows) for rows in found.values())
     first, second = (points_in([f for f in frames if f.lane.startswith(f"/{name}/")]) for name in ("one", "two"))
     assert first
@@ -216,9 +227,9 @@ def received(frames: Sequence[Frame], party: str) -> list[Frame]:
 
 
 def structure(frames: Sequence[Frame], party: str) -> Counter[tuple[object, ...]]:
-    """Kinds, order and sizes of all that a party receives; announcements in full."""
-    shown = [(f, f.body if f.type.endswith("PrfAnnouncement") else len(f.body)) for f in received(frames, party)]
-    return Counter((f.sender, f.lane, f.seq, f.type, f.last, f.round, what) for f, what in shown)
+    """Kinds, order and sizes of all that a party receives."""
+    shown = received(frames, party)
+    return Counter((f.sender, f.lane, f.seq, f.type, f.last, f.round, len(f.body)) for f in shown)
 
 
 @pytest.mark.parametrize(("n", "colluders"), [(2, 1), (3, 2), (3, 1), (4, 3), (4, 2)])
@@ -241,7 +252,7 @@ def test_a_view_tells_nothing_of_what_the_others_hold(n, colluders):
         assert len(set(sent)) == len(sent)
         assert not set(seen) & set(sent)
     assert views[0] == views[1] == views[2]
-    assert sum(views[0].values()) == n - 1 + 1 + colluders  # announcements and lists
+    assert sum(views[0].values()) == n - 1 + 1 + colluders  # masked maximum and lists
 
 
 def test_a_view_of_points_is_distributed_alike_whatever_the_others_hold():
@@ -284,7 +295,7 @@ def test_ones_own_elements_are_not_recognised_in_the_others_lists(keys, n, collu
         mine += [step(points) for points in mine for key in known_keys for step in (key.encrypt, key.decrypt)]
     known = {row.tobytes() for points in mine for row in points}
     lists = [f for f in frames if "north" in (f.sender, f.receiver) and not f.lane.endswith("list/north")]
-    assert len(points_in(lists)) == 2 * 12 * colluders
+    assert len(points_in(lists)) == 2 * 64 * colluders
     assert not known & set(points_in(lists))
 
 
@@ -313,8 +324,8 @@ def test_no_message_opens_anything():
 @given(st.integers(0, MAX_ELEMENTS))
 def test_a_size_class_holds_a_number_with_less_than_a_quarter_to_spare(number):
     assert number <= capacity(rung(number))
-    assert rung(number) == 0 or capacity(rung(number) - 1) < number
-    assert capacity(rung(number)) <= max(4, 1.25 * number)
+    assert rung(number) == 16 or capacity(rung(number) - 1) < number
+    assert capacity(rung(number)) <= max(64, 1.25 * number)
 
 
 def test_size_classes():
@@ -322,23 +333,24 @@ def test_size_classes():
     assert capacity(rung(MAX_ELEMENTS)) == MAX_ELEMENTS
 
 
-def announced(frames: Sequence[Frame]) -> dict[str, int]:
-    return {f.sender: PrfAnnouncement.FromString(f.body).rung for f in frames if f.type.endswith("PrfAnnouncement")}
-
-
-def test_what_is_announced():
+@pytest.mark.parametrize(
+    ("largest", "bound", "length"), [(0, None, 64), (64, None, 64), (65, None, 80), (81, None, 96), (12, 12, 12)]
+)
+@pytest.mark.parametrize("holder", list(HELD))
+def test_all_lists_have_the_size_class_of_the_longest(holder, largest, bound, length):
     frames: list[Frame] = []
-    run(HELD, frames=frames)
-    assert announced(frames) == {"north": 5, "south": 6, "east": 0}
-    frames.clear()
-    run(HELD, bound=12, frames=frames)
-    assert announced(frames) == {}
+    run({name: sample("x", largest if name == holder else 3) for name in HELD}, bound=bound, frames=frames)
+    assert {len(points_in([f])) for f in frames if f.type.endswith("BlindedPoints")} == {length}
 
 
 @pytest.mark.parametrize(
     ("own", "bound", "words"),
     [
-        (sample("x", 5), 4, "holds more than the public bound of 4 elements"),
+        (
+            sample("x", 5),
+            4,
+            r"some party, and nobody learns which, has more rows or items than 4; raise \[union\] bound",
+        ),
         ([], 0, "must lie between 1 and"),
         ([], MAX_ELEMENTS + 1, "must lie between 1 and"),
     ],
@@ -364,10 +376,13 @@ def test_an_element_is_not_given_twice():
 
 def test_leakage_as_data():
     (line,) = leakage(("a", "b"), 12)
-    assert line.what == "that no party holds more than 12 elements"
+    assert line.what == "whether the other has more than 12 elements"
     (line,) = leakage(("a", "b"))
     assert line.who == ("a", "b")
-    assert "4, 5, 6, 7, 8, 10" in line.what
+    assert line.what.endswith("that holds the elements of the other")
+    assert line.what.startswith("the least of 64, 80, 96, 112, 128, 160, …")
+    (line,) = leakage(("a", "b", "c"), 12)
+    assert line.what == "whether some other party (not which one) has more than 12 elements"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------
@@ -379,7 +394,8 @@ def test_rounds_do_not_depend_on_the_number_of_pieces(monkeypatch):
         return session.costs.rounds
 
     for n, colluders in ((2, 1), (3, 1), (4, 3)):
-        assert set(run_parties(NAMES[:n], role).values()) == {1 + 1 + colluders + 1}
+        declared = [size_classes(NAMES[:n], unions=0, lists=1)]
+        assert set(run_parties(NAMES[:n], role, declared=declared).values()) == {1 + 1 + colluders + 1}
 
 
 @settings(max_examples=20)
@@ -397,7 +413,8 @@ def test_traffic_is_exact(numbers, bound, fewer):
     greeting(traffic, SUITE, {})
     agreement_traffic(traffic, "")
     prf_traffic(traffic, "/here", PrfSizes.of({name: len(own) for name, own in held.items()}, bound, colluders))
-    for party, actual in run_parties(tuple(held), role).items():
+    declared = [size_classes(tuple(held), unions=0, lists=1)]
+    for party, actual in run_parties(tuple(held), role, declared=declared).items():
         assert (traffic.bytes_sent(party), traffic.bytes_received(party)) == (actual.bytes_sent, actual.bytes_received)
         assert traffic.rounds == actual.rounds
 
@@ -421,7 +438,7 @@ def test_the_group_operations_are_those_of_the_protocol(monkeypatch, colluders):
     work = prf_work(PrfSizes.of(numbers, None, colluders), numbers).values()
     assert counted["multiply"] == sum(part.multiplications for part in work)
     assert counted["hash_to_group"] == sum(part.hashed for part in work) == 24
-    assert counted["from_uniform_bytes"] == sum(part.drawn for part in work) == 10 + 12 + 4 - 24
+    assert counted["from_uniform_bytes"] == sum(part.drawn for part in work) == 3 * 64 - 24
 
 
 # -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
@@ -432,7 +449,13 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
     async def party(name: str) -> list[bytes]:
         random = Randomness.from_seed(0).derive(name)
         session = await Session.establish(
-            terms(tuple(held)), name, hub.endpoint(name), random=random, executor=executor, deadline_s=20
+            terms(tuple(held)),
+            name,
+            hub.endpoint(name),
+            random=random,
+            executor=executor,
+            declared=[size_classes(tuple(held), unions=0, lists=1)],
+            deadline_s=20,
         )
         try:
             return list(map(bytes, await pseudonyms(session, await agree(session), held[name])))
@@ -524,17 +547,6 @@ def test_points_that_come_back_alike_are_no_pseudonyms():
     assert type(outcome["north"]) is ProtocolViolation
     assert "south or east sent" in outcome["north"].message
     assert "item" not in outcome["north"].message
-
-
-def test_a_size_class_that_does_not_exist():
-    def rewrite(frame: Frame) -> Frame:
-        if frame.sender == "east" and frame.type.endswith("PrfAnnouncement"):
-            frame.body = PrfAnnouncement(rung=rung(MAX_ELEMENTS) + 1).SerializeToString()
-        return frame
-
-    outcome, _ = run_faulty(HELD, rewrite)
-    assert type(outcome["north"]) is MalformedMessage
-    assert outcome["north"].party == "east"
 
 
 def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():

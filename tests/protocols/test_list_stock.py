@@ -175,11 +175,11 @@ def test_no_fake_is_remembered_after_it_was_made(monkeypatch: pytest.MonkeyPatch
 
 def test_with_a_prepared_list_as_much_is_left_to_do_whatever_the_set() -> None:
     fakes = common_fakes(1.0)
-    sizes = ListSizes(2, {"a": 40, "b": 40}, room_for_common_fakes(2, fakes))
+    sizes = ListSizes(2, 2, 40, room_for_common_fakes(2, fakes))
     for elements in ([], [b"x", b"y"], [b"%d" % number for number in range(40)]):
         for seed in range(3):
             stock = filled(elements, 40, 2)
-            own = padded(elements, sizes, "a", fakes, [Randomness.from_seed(seed)], Randomness.from_seed(9), stock)
+            own = padded(elements, sizes, fakes, [Randomness.from_seed(seed)], Randomness.from_seed(9), stock)
             assert own.encrypted.shape == (40, 2, 32)
             assert own.elements.shape == (0, 2, 30)
             assert own.fakes.shape == (sizes.room, 2, 30)

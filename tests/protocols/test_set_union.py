@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +12,15 @@ from hypothesis import strategies as st
 
 from crypto.protocols import layers
 from crypto.protocols import set_union as set_union_module
+from crypto.protocols.masked_maximum import LABEL as SIZES
 from crypto.protocols.union_disclosure import declared, leakage
-from crypto.protocols.union_lists import ListSizes, OwnList
+from crypto.protocols.union_lists import MOST_CLASSES, OwnList, common_fakes, room_for_common_fakes
 from link.disclosure import opens
 from link.errors import ConfigurationError
 from protos.v1 import set_union_pb2
 from protos.v1.link_pb2 import Opening
-from protos.v1.set_union_pb2 import MergedSize, UnionAnnouncement
-from tests.protocols.set_union_world import FEW, NAMES, in_union, message_of, run_union, sets_of
+from protos.v1.set_union_pb2 import EncryptedList, MergedSize
+from tests.protocols.set_union_world import FEW, NAMES, Run, in_union, message_of, run_union, sets_of
 
 pooled_settings = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 elements = st.one_of(
@@ -88,35 +91,50 @@ def test_over_streams_under_mutual_tls():
     assert run.unions == dict.fromkeys(sets, pooled(sets))
 
 
-def test_default_noise_and_rungs():
+def lengths(run: Run) -> set[int]:
+    """Points of each list on its first hop."""
+    whole = Counter[str]()
+    for frame in run.frames:
+        if frame.type == EncryptedList.DESCRIPTOR.full_name and frame.lane.endswith(f"/{frame.sender}"):
+            whole[frame.sender] += len(message_of(frame).data) // 32
+    return set(whole.values())
+
+
+def test_default_noise_and_the_least_size_class():
     sets = sets_of("abcde", "ab", "")
     run = run_union(sets, merger="east", epsilon_dup=1.0)
     assert run.unions == dict.fromkeys(sets, pooled(sets))
-    announced = {f.sender: message_of(f) for f in run.frames if f.type.endswith("UnionAnnouncement")}
-    assert {name: (m.blocks, m.rung) for name, m in announced.items()} == {
-        "north": (1, 3),
-        "south": (1, 1),
-        "east": (1, 0),
-    }
+    assert lengths(run) == {64 + room_for_common_fakes(3, common_fakes(1.0))}
 
 
-def test_with_a_bound_nothing_but_the_length_class_is_announced():
-    run = run_union(sets_of(["a"], ["b" * 40, "c"]), merger="north", bound=5)
-    announced = {f.sender: message_of(f) for f in run.frames if f.type.endswith("UnionAnnouncement")}
-    assert announced == {"north": UnionAnnouncement(blocks=1), "south": UnionAnnouncement(blocks=3)}
+@pytest.mark.parametrize(("largest", "size_class"), [(0, 64), (64, 64), (65, 128), (129, 256)])
+@pytest.mark.parametrize("holder", NAMES[:3])
+def test_all_lists_have_the_size_class_of_the_largest_set(largest, size_class, holder):
+    sets = {name: [b"a"] for name in NAMES[:3]} | {holder: [b"%d" % i for i in range(largest)]}
+    assert lengths(run_union(sets, merger="north")) == {size_class + 4}
+
+
+@pytest.mark.parametrize(("longest", "blocks"), [(1, 1), (17, 2), (40, 3), (70, 6), (110, 8), (300, 24)])
+@pytest.mark.parametrize("holder", NAMES[:3])
+def test_all_lists_have_the_length_class_of_the_longest_element(longest, blocks, holder):
+    sets = {name: [b"a"] for name in NAMES[:3]} | {holder: [b"b" * longest]}
+    assert lengths(run_union(sets, merger="north", bound=5)) == {blocks * 9}
 
 
 def test_only_the_receivers_learn_the_union():
     sets = sets_of("ab", "bc", "cd")
     run = run_union(sets, merger="south", to=["east"])
     assert run.unions == {"north": [], "south": pooled(sets), "east": pooled(sets)}
-    assert {f.receiver for f in run.frames if f.type.endswith(("UnionSize", "Opening"))} == {"east"}
+    ends = (f for f in run.frames if f.type.endswith(("UnionSize", "Opening")) and not f.lane.endswith("/sizes"))
+    assert {f.receiver for f in ends} == {"east"}
 
 
 def test_the_union_is_opened_once_under_its_label():
     sets = sets_of("ab", "bc", "cd")
     run = run_union(sets, merger="south", label="items")
-    assert run.opened == {"north": [], "south": [("items", ("north", "east"), 4)], "east": []}
+    opened = {name: [line for line in lines if line[0] != SIZES] for name, lines in run.opened.items()}
+    assert opened == {"north": [], "south": [("items", ("north", "east"), 4)], "east": []}
+    assert all(sum(line[0] == SIZES for line in lines) == 1 for lines in run.opened.values())
     for frame in filter(in_union, run.frames):
         assert opens(type(message_of(frame))) == (frame.type == Opening.DESCRIPTOR.full_name)
 
@@ -129,8 +147,8 @@ def test_no_message_of_the_protocol_has_an_opened_field():
 @pytest.mark.parametrize(
     ("own", "options", "words"),
     [
-        ("abcd", {"bound": 3}, "over the public bound of 3 elements"),
-        (["a" * 40], {"max_element_bytes": 39}, "an element of more than 39 bytes"),
+        ("abcd", {"bound": 3}, r"brings more elements to the union 'union' than 3; raise \[union\] bound"),
+        (["a" * 40], {"max_element_bytes": 39}, "has a name of more than 39 bytes"),
         ("a", {"bound": 0}, "must lie between 1 and"),
         ("a", {"epsilon_dup": 0}, "epsilon_dup"),
         ("a", {"epsilon_dup": float("nan")}, "epsilon_dup"),
@@ -148,7 +166,7 @@ def test_what_makes_no_union_is_refused(own, options, words):
 def test_a_set_over_its_bound_says_no_number_but_the_bound():
     with pytest.raises(ConfigurationError) as caught:
         run_union(sets_of([str(i) for i in range(77)], "a"), merger="south", bound=10)
-    assert [word for word in caught.value.message.split() if word.isdigit()] == ["10"]
+    assert re.findall(r"\d+", caught.value.message) == ["10"]
     with pytest.raises(ConfigurationError) as other:
         run_union(sets_of([str(i) for i in range(11)], "a"), merger="south", bound=10)
     assert other.value.message == caught.value.message
@@ -170,14 +188,14 @@ def test_bytes_are_exact():
     (merged,) = {message_of(f).tuples for f in run.frames if f.type == MergedSize.DESCRIPTOR.full_name}
     assert merged == real + fakes
 
-    def ciphertext(kind):
+    def ciphertext(kind: str) -> int:
         return sum(len(message_of(f).data) for f in run.frames if f.type.endswith("." + kind))
 
     assert ciphertext("FullyEncryptedList") == 3 * length * 32
     assert ciphertext("EncryptedList") == (2 * 1 + 2) * length * 32
     assert ciphertext("MergedPiece") == 3 * merged * 32
     # All frames with their headers, greetings aside.
-    assert {n: c.bytes_sent for n, c in run.costs.items()} == {"north": 3938, "south": 3842, "east": 3843}
+    assert {n: c.bytes_sent for n, c in run.costs.items()} == {"north": 4652, "south": 4556, "east": 4557}
 
 
 @pytest.mark.slow
@@ -189,9 +207,10 @@ def test_twenty_thousand_elements():
 
 
 def test_the_statement_names_label_receivers_and_maximum():
-    (line,) = declared(("a", "b", "c"), "b", 30, "items")
+    sizes, line = declared(("a", "b", "c"), "b", 30, "items")
+    assert (sizes.label, sizes.recipients, sizes.maximum) == (SIZES, {"a", "b", "c"}, sum(MOST_CLASSES))
     assert (line.label, line.recipients, line.maximum) == ("items", {"a", "c"}, 30)
-    (line,) = declared(("a", "b", "c"), "b", 30, to=["c", "b"])
+    _, line = declared(("a", "b", "c"), "b", 30, to=["c", "b"])
     assert line.recipients == {"c"}
 
 
@@ -200,8 +219,8 @@ def test_leakage_as_data():
     of_merger = [x.what for x in lines if x.who == ("a",)]
     assert any("exactly these two hold, plus the pair's number of common fakes" in what for what in of_merger)
     assert any("every group of parties with a in it, or of three or more" in what for what in of_merger)
-    assert any("no set holds more than 8" in x.what for x in lines)
-    assert not any("rung" in x.what for x in lines)
+    assert any("whether 8 is below the size of the largest set of the other parties" in x.what for x in lines)
+    assert not any("power of two" in x.what for x in lines)
     (sizes,) = [x for x in lines if "sum of the sizes" in x.what]
     assert sizes.who == ("a", "b", "c")
     assert "common fakes of the pairs without the learner" in sizes.what
@@ -217,20 +236,20 @@ def test_leakage_between_two_parties():
     lines = leakage(("a", "b"), "a")
     assert any("hides only which of a party's own elements the other holds" in x.what for x in lines)
     assert not any("fakes" in x.what for x in lines)
-    assert any("rung 2^j" in x.what for x in lines)
+    assert any("power of two, at least 64, that is not below the size of the other's set" in x.what for x in lines)
 
 
 @pytest.mark.parametrize("late", NAMES[:4])
 def test_a_party_that_is_late_sends_its_list_in_the_same_round(late: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = set_union_module.padded
+    made, sets = set_union_module.padded, sets_of("ab", "bc", "", "d")
 
-    def slowly(elements: Sequence[bytes], sizes: ListSizes, me: str, *rest: Any) -> OwnList:
-        if me == late:
+    def slowly(elements: Sequence[bytes], *rest: Any) -> OwnList:
+        if elements == sorted(sets[late]):
             time.sleep(0.2)
-        return made(elements, sizes, me, *rest)
+        return made(elements, *rest)
 
     monkeypatch.setattr(set_union_module, "padded", slowly)
-    run = run_union(sets_of("ab", "bc", "", "d"), merger="east")
+    run = run_union(sets, merger="east")
     firsts = {frame.lane: frame.round for frame in reversed(run.frames) if frame.lane.endswith(f"/{frame.sender}")}
     rounds = {number for lane, number in firsts.items() if "/list/" in lane}
     assert len(rounds) == 1

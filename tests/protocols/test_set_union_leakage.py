@@ -10,7 +10,7 @@ import pytest
 from crypto.primitives.commutative import CommutativeKey
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
-from crypto.protocols.union_disclosure import declared
+from crypto.protocols.union_disclosure import declared, size_classes
 from crypto.protocols.union_lists import common_fakes
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -193,7 +193,8 @@ def test_two_unions_share_no_value():
         for label in ("one", "two"):
             await set_union(session, secrets, sets[session.me], merger="south", max_element_bytes=9, label=label)
 
-    lines = [*declared(tuple(sets), "south", 9, "one"), *declared(tuple(sets), "south", 9, "two")]
+    opened = [line for label in ("one", "two") for line in declared(tuple(sets), "south", 9, label)[1:]]
+    lines = [size_classes(tuple(sets), unions=2), *opened]
     run_parties(tuple(sets), role, declared=lines, observe=frames.append)
     first = points_of([f for f in frames if "union/one" in f.lane])
     second = points_of([f for f in frames if "union/two" in f.lane])

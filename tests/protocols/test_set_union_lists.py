@@ -17,13 +17,20 @@ from crypto.protocols.union_lists import (
     padded,
     room_for_common_fakes,
     rung,
+    widened,
 )
 
 
 @given(st.integers(0, 1 << 24))
 def test_a_rung_is_the_least_power_of_two_that_holds_the_set(size):
     assert size <= 1 << rung(size)
-    assert rung(size) == 0 or 1 << (rung(size) - 1) < size
+    assert rung(size) == 6 or 1 << (rung(size) - 1) < size
+
+
+@given(st.integers(1, blocks.MAX_BLOCKS))
+def test_a_length_class_holds_an_element_with_less_than_half_to_spare(width):
+    assert width <= widened(width) <= max(width, 1.5 * (width - 1))
+    assert widened(widened(width)) == widened(width)
 
 
 def test_length_classes():
@@ -41,9 +48,9 @@ def test_the_truncation_costs_less_than_two_to_the_minus_forty(epsilon):
 
 def lists_of_two(elements: list[bytes], capacity: int) -> list[np.ndarray]:
     fakes = common_fakes(1.0)
-    sizes = ListSizes(2, {"a": capacity, "b": capacity}, room_for_common_fakes(2, fakes))
+    sizes = ListSizes(2, 2, capacity, room_for_common_fakes(2, fakes))
     lists = [
-        padded(elements, sizes, me, fakes, [Randomness.from_seed(b"pair")], Randomness.from_seed(me.encode()))
+        padded(elements, sizes, fakes, [Randomness.from_seed(b"pair")], Randomness.from_seed(me.encode()))
         for me in ("a", "b")
     ]
     assert all(not len(own.encrypted) for own in lists)

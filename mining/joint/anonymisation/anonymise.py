@@ -33,7 +33,7 @@ from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.two_party import TwoParty
 from link.errors import ConfigurationError, tellable
 from link.session import Session
-from mining.joint.anonymisation.assembly import Assembled, assemble, public_bounds
+from mining.joint.anonymisation.assembly import Assembled, assemble, public_bound
 from mining.joint.anonymisation.examination import Examiner
 from mining.joint.anonymisation.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.mondrian import Boxes, partitioner
@@ -99,7 +99,7 @@ async def anonymise(
                 f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
             )
         )
-    bounds = await public_bounds(session.lane("bounds"), task, rows.n_rows)
+    bound = await public_bound(session.lane("bound"), secrets, task, rows.n_rows)
     totals = {}
     for column in compared:
         totals[column] = await _totals(session, secrets, task, rows, column, n_rows)
@@ -122,10 +122,10 @@ async def anonymise(
             hidden = ObliviousSearch(examiner, PublicLattice(task, losses.least))
             found = await hidden.run()
         else:
-            found = await Search(examiner, max(bounds.values())).run()
+            found = await Search(examiner, bound).run()
         node, released, keys, statistics = found.node, found.released, found.keys, dict(found.statistics)
         cells = await session.compute(_released_cells, counter, found)
-    whole = await assemble(session.lane("assembly"), task, rows, cells, bounds)
+    whole = await assemble(session.lane("assembly"), task, rows, cells, bound)
     if whole is not None:
         missing = n_rows - len(whole.cells)
         await session.compute(check_classes, task, released, keys, whole, cells, missing, allowed, session.me)

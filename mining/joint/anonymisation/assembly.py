@@ -11,7 +11,7 @@ With two parties everybody can tell the other's rows from its own.
 Rounds:     3.
 Output:     the released rows, to the learners.
 Adversary:  semi-honest; whose row it is stays hidden unless the collector and the shuffler collude.
-Leakage:    public bounds of the parties' numbers of rows; the collector learns the rows.
+Leakage:    a public bound of every party's number of rows; the collector learns the rows.
 Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd", SOSP 2017, section 3.4.
 """
 
@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.sealed import Rows
-from link.errors import InputDataError, MalformedMessage, ProtocolViolation
+from crypto.protocols.common_length import agree_on_length
+from crypto.protocols.pairwise import PairwiseSecrets
+from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.release_check import check_contained
@@ -66,26 +68,13 @@ class Assembled:
     carried: Mapping[str, list[str]]
 
 
-async def public_bounds(session: Session, task: JointAnonymisation, n_rows: int) -> dict[str, int]:
-    """How many rows each party has at most: the job's bound, or the next power of two of each party's number.
+async def public_bound(session: Session, secrets: PairwiseSecrets, task: JointAnonymisation, n_rows: int) -> int:
+    """How many rows each party has at most: the job's bound, or a size class that holds those of every party.
 
     Raises:
-        InputDataError: This party has more rows than the job's bound.
+        ConfigurationError: Some party has more rows than the job's bound; nobody learns which.
     """
-    if task.bound is not None:
-        if n_rows > task.bound:
-            raise InputDataError(
-                f"{session.me} has more rows than the job's bound of {task.bound}; raise [union] bound",
-                party=session.me,
-            )
-        return dict.fromkeys(session.parties, task.bound)
-    exponents = {session.me: max(n_rows - 1, 0).bit_length()}
-    await session.open("size classes", np.array([exponents[session.me]], np.uint8))
-    for peer in session.others:
-        exponents[peer] = int((await session.receive_opened(peer, "size classes", np.uint8, (1,)))[0])
-        if 1 << exponents[peer] > MAX_BOUND:
-            raise MalformedMessage(f"{peer} tells of more rows than a party may have", party=peer)
-    return {party: 1 << exponents[party] for party in session.parties}
+    return await agree_on_length(session, secrets, n_rows, task.bound, most=MAX_BOUND)
 
 
 async def assemble(
@@ -93,7 +82,7 @@ async def assemble(
     task: JointAnonymisation,
     rows: CodedRows,
     cells: NDArray[np.int64],
-    bounds: Mapping[str, int],
+    bound: int,
 ) -> Assembled | None:
     """Brings the released rows together.
 
@@ -102,7 +91,7 @@ async def assemble(
         task: The public parameters.
         rows: This party's.
         cells: Class of each of them, −1 where it is not released, shape (n,).
-        bounds: How many rows each party has at most.
+        bound: How many rows each party has at most.
 
     Returns:
         All released rows, to a learner; None to anybody else.
@@ -116,7 +105,7 @@ async def assemble(
     site = session.parties.index(session.me) if task.origin == "shown" else 0
     own = form.pack(rows, cells, chosen, site)
     route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)))
-    lane, phase = session.lane("rows"), Phase(0, bounds, form.size, 1)
+    lane, phase = session.lane("rows"), Phase(0, dict.fromkeys(session.parties, bound), form.size, 1)
     if session.me == task.collector:
         others, lost = await collect_shuffled(lane, route, phase)
         if lost:
@@ -127,7 +116,7 @@ async def assemble(
         whole = form.sorted(np.concatenate([own, others[others[:, 0] == 1]]))
         await open_document(session.lane("release"), "release", whole.tobytes(), len(whole), task.learners)
     else:
-        padded = np.zeros((bounds[session.me], form.size), np.uint8)
+        padded = np.zeros((bound, form.size), np.uint8)
         padded[: len(own)] = own
         if session.me == task.shuffler:
             await shuffle_first(lane, route, phase, padded)
@@ -135,7 +124,7 @@ async def assemble(
             await send_reports(lane, route, phase, padded)
         if session.me not in task.learners:
             return None
-        most = sum(bounds.values())
+        most = len(session.parties) * bound
         document = await receive_document(
             session.lane("release"), task.collector, "release", most_bytes=most * form.size, most=most
         )

@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from crypto.protocols import common_length, masked_maximum
 from crypto.protocols.union_disclosure import leakage
+from crypto.protocols.union_lists import MOST_CLASSES
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import MAX_BOUND
 from mining.joint.anonymisation.axes import TREES
@@ -29,8 +31,10 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     everyone = frozenset(parties)
     most = len(parties) * (task.bound or MAX_BOUND)
     found = [rows_opening(parties)]
-    if task.bound is None:
-        found.append(Declared("size classes", everyone, "the next power of two of a party's rows", 1, "at the start"))
+    maxima = common_length.words(MAX_BOUND)
+    if task.keys == "union":
+        maxima += _nodes_with_unions(task) * sum(MOST_CLASSES)
+    found.append(masked_maximum.declared(parties, maxima))
     if task.algorithm == "mondrian":
         return (*found, *_of_values(task, everyone), *_of_regions(task, everyone, most), *_of_rows(task, most))
     found += openings_of_losses(task, everyone, "at the start")
@@ -38,8 +42,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     found += _of_the_search(task, everyone)
     most_classes = min(task.node_cells, MOST_CELLS) if task.disclose == "node" else MOST_CELLS
     if task.keys == "union":
-        cells = possible_classes(task)
-        nodes = int(np.count_nonzero((cells > MOST_CELLS) & (cells <= MOST_KEYED)))
+        nodes = _nodes_with_unions(task)
         what = "which combinations of generalised values occur in any party's rows"
         when = "once per large node that may be better than the best"
         found.append(Declared(KEYS, everyone - {merger_of(parties)}, what, nodes * most, when))
@@ -47,6 +50,12 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     what = "which possible classes of the chosen node are released"
     found.append(Declared("classes", everyone, what, most_classes, "at the end"))
     return (*found, *_of_rows(task, most))
+
+
+def _nodes_with_unions(task: JointAnonymisation) -> int:
+    """How many nodes may take a union of class keys."""
+    cells = possible_classes(task)
+    return int(np.count_nonzero((cells > MOST_CELLS) & (cells <= MOST_KEYED)))
 
 
 def openings_of_losses(task: JointAnonymisation, everyone: frozenset[str], when: str) -> list[Declared]:
@@ -118,8 +127,10 @@ def _of_rows(task: JointAnonymisation, most: int) -> list[Declared]:
 def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
     everyone = tuple(parties)
-    size = "the number N of all rows" + ("" if task.bound else ", and of each party the next power of two of its rows")
-    public = [Learned(everyone, "size", size)]
+    public = [
+        Learned(everyone, "size", "the number N of all rows"),
+        common_length.leakage(everyone, "rows", task.bound),
+    ]
     if compared_columns(task.requirements):
         what = "how many of all rows have each value of the columns that the model compares with"
         public.append(Learned(everyone, "count", what))

@@ -46,7 +46,7 @@ from mining.joint.blended.parameters import MAX_NAMED, BlendedItems, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid.openings import open_document, receive_document
-from mining.joint.item_names import encoded
+from mining.joint.item_names import check_names
 from mining.joint.parameters import MAX_ITEM_BYTES
 from mining.thresholds import agreed_count, minimum_count
 from mining.transactions import Transactions
@@ -145,7 +145,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
     sums: Counter[str] = Counter()
     if session.me in task.opted_in:
         own = await session.compute(named_items, run.halves[0], chosen, task.catalogue, run.random("names"))
-        encoded(session.me, tuple(sorted(own)))
+        check_names(session.me, own)
         await open_document(session, "head", _packed(own), len(own), session.others)
         sums.update(own)
     for peer in task.opted_in:

@@ -26,7 +26,7 @@ from link.session import Session
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.hybrid.openings import open_document, receive_document
-from mining.joint.item_names import encoded
+from mining.joint.item_names import check_names
 from mining.joint.parameters import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 
@@ -50,7 +50,7 @@ async def named_items(session: Session, data: Transactions, chosen: Selection, m
     """
     random = Randomness.from_key(session.randomness("noise").bytes(KEY_BYTES))
     mine = await session.compute(own_choice, data, chosen, random)
-    encoded(session.me, mine)
+    check_names(session.me, mine)
     _check_number(len(mine), most)
     await open_document(session, LABEL, _packed(mine), len(mine), session.others)
     names = set(mine)

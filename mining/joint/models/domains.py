@@ -47,11 +47,11 @@ async def united(
         bound: The most values that any party may have; None: the next power of two is disclosed.
 
     Raises:
-        ConfigurationError: This party has more values than the bound allows.
-        InputDataError: A value is too long, or a column has none at any party.
+        ConfigurationError: Some party has more values than the bound allows, or a value is too long.
+        InputDataError: A column has no value at any party.
         ProtocolViolation: What came out is no union of values of these columns.
     """
-    own = encoded(session.me, sorted(_values(table, names)))
+    own = encoded(_values(table, names))
     union = await set_union(
         session, secrets, own, merger=merger, bound=bound, label=_LABEL, max_element_bytes=MAX_ITEM_BYTES
     )
