@@ -203,8 +203,8 @@ def sizes_of(
     if width == MOST_CLASSES[1]:
         raise tellable(
             ConfigurationError(
-                f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, the most that "
-                f"the union '{label}' takes; raise [union] max_item_bytes in the job, or shorten the name"
+                f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, "
+                f"the most that the union '{label}' takes; raise [union] max_item_bytes in the job, or shorten the name"
             )
         )
     sizes = ListSizes(

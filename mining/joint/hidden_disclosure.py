@@ -37,7 +37,10 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
         what = f"the support of {which}, under its pseudonym, which tells its name to those who hold it"
         lines.append(Learned(task.learners, "count", f"{what}; so how many these are"))
     lines += _of("the items", joint_prf.leakage(parties, task.bound))
-    lines += _of("the union of pseudonyms", leakage(parties, task.merger, bound=task.bound, fill="union"))
+    lines += _of(
+        "the union of pseudonyms",
+        leakage(parties, task.merger, bound=task.bound, fill="union", tells_sizes=task.bound is None),
+    )
     lines += _of("the union of frequent items", leakage(parties, task.merger, fill="merged", tells_sizes=False))
     return tuple(lines)
 
