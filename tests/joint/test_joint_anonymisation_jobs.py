@@ -136,7 +136,7 @@ def test_the_statement_names_all_that_is_opened() -> None:
     }
     plain = statement(job(union={"bound": 100}, recipients=("south",)))
     assert {line.label for line in plain.declared} == {
-        *("rows", "open levels", "losses", "verdicts", "classes", "reports")
+        *("rows", "size classes", "open levels", "losses", "verdicts", "classes", "reports")
     }
     assert all(line.recipients == {"south"} for line in plain.declared if line.label == "reports")
     assert "no count of any class" in " ".join(plain.prose())
