@@ -247,7 +247,7 @@ def holding(content: bytes) -> Callable[[Organisations], None]:
     [
         (spoilt(min_support="100000"), "asks for 100000 transactions, but there are fewer"),
         (spoilt(more="max_candidates = 3", min_support="0.01"), "more than 3 candidates"),
-        (spoilt(more="[union]\nbound = 2", min_support="0.01"), "cannot take part in this job with its data"),
+        (spoilt(more="[union]\nbound = 2", min_support="0.01"), "nobody learns which, brings more elements"),
         (spoilt(min_support="0"), "[itemsets] min_support: 0 must be"),
         (spoilt(min_support="-0.1"), "[itemsets] min_support: -0.1 must be"),
         (spoilt(min_support="nan"), "[itemsets] min_support: NaN must be"),

@@ -127,7 +127,8 @@ def test_a_union_has_as_many_positions_and_as_long_messages_whatever_is_common(p
 
 def test_of_a_cardinality_only_the_number_is_opened() -> None:
     task = RowAlignment("a", "cardinality")
-    (line,) = openings(task, ("a", "b", "c"))
+    sizes, line = openings(task, ("a", "b", "c"))
+    assert sizes.label == "size classes"
     assert (line.label, line.recipients, line.maximum) == ("cardinality", {"b", "c"}, 1)
     assert not any("which of their own rows" in told.what for told in learned(task, ("a", "b", "c")))
     assert any("which of their own rows" in told.what for told in learned(RowAlignment("a"), ("a", "b", "c")))

@@ -11,6 +11,7 @@ import pytest
 from google.protobuf import symbol_database
 from scipy import stats
 
+from crypto.protocols import masked_maximum
 from crypto.protocols.pairwise import agree
 from crypto.protocols.secure_sum import secure_sum
 from link.disclosure import Declared, kinds
@@ -182,7 +183,7 @@ def test_a_party_that_disagrees_learns_whether_all_others_agree(
         task = task_for(DATA, Decimal("0.2"), strategy="one-shot")
         return await ballot.Ballot(session, secrets, None, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
 
-    monkeypatch.setattr(ballot, "secure_sum", sum_of)
+    monkeypatch.setattr(masked_maximum, "secure_sum", sum_of)
     line = Declared("enumeration_bounded", frozenset(agreed), "a bit", 1, "now")
     assert not any(run_parties(list(agreed), role, declared=[line]).values())
     assert (sums["north"] == words["north"]) == others_agree

@@ -394,7 +394,7 @@ def test_a_missing_column_is_named() -> None:
 
 def test_more_rows_than_the_bound() -> None:
     cells, parties = people(20, 1), PARTIES[:2]
-    with pytest.raises(InputDataError, match="more rows than the job's bound of 9"):
+    with pytest.raises(ConfigurationError, match="nobody learns which, has more rows or items than 9"):
         joint(cells, np.arange(20) % 2, parties, task(parties, bound=9))
     assert joint(cells, np.arange(20) % 2, parties, task(parties, bound=10))["north"].n_rows == 20
 
