@@ -143,7 +143,8 @@ def read_parquet(path: Path) -> pa.Table:
     """
     try:
         table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table.validate(full=True)  # texts, too, which Parquet promises to be UTF-8
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its path and format.") from error
     return as_arrow(table)
 
@@ -178,7 +179,7 @@ def _from_sqlite(path: Path, query: str) -> pa.Table:
             rows = cursor.fetchall()
         finally:
             connection.close()
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
         raise InputDataError(f"The query on {path} failed: {error}.") from error
     if cursor.description is None:
         raise InputDataError(f"The query on {path} returns no rows; it must be a select.")

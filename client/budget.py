@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from link.errors import ConfigurationError, InputDataError
+from link.json_text import read_json
 
 DAY_S: Final = 86_400
 LEAST_DAYS: Final = Fraction(1, DAY_S)
@@ -98,7 +99,7 @@ class Budget:
             InputDataError: They are damaged.
         """
         try:
-            epsilon, days, most, names = json.loads(data)
+            epsilon, days, most, names = read_json(data)
             return cls(epsilon, days, most, names)
         except (ValueError, TypeError, ConfigurationError):
             raise InputDataError("the budget in the client's folder is damaged; restore the folder") from None

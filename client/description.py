@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from ldp.mechanism import Mechanism
 from ldp.streams import allocation
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, InputDataError, MalformedMessage
+from link.json_text import read_json
 from protos.v1.frequency_pb2 import CLOSED
 from protos.v1.frequency_pb2 import Collection as Announced
 
@@ -114,7 +114,7 @@ class Description:
         """
         try:
             sent = Announced.FromString(data)
-            spec = json.loads(sent.spec)
+            spec = read_json(sent.spec)
             rounds = tuple(map(_round, sent.rounds))
             found = cls(
                 *(node, sent.name, sent.id, spec, sent.state == CLOSED, sent.created, sent.domain_digest, rounds),

@@ -28,6 +28,7 @@ from jobs.folder import write_whole
 from jobs.target import beside, writing
 from link.errors import ConfigurationError, LimitExceeded, MalformedMessage
 from link.identity import Identity
+from link.json_text import read_json
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
 
@@ -123,8 +124,8 @@ class ReleasingNode:
         open_ones = [each for each in found.datasets if each.HasField("anonymization")]
         try:
             for each in open_ones:
-                json.loads(each.anonymization.require)
-                json.loads(each.anonymization.levels or "null")
+                read_json(each.anonymization.require)
+                read_json(each.anonymization.levels or "null")
         except (ValueError, RecursionError):
             raise self._malformed("rules of a dataset that are no JSON") from None
         return open_ones
@@ -204,7 +205,7 @@ class ReleasingNode:
                 f"{first.expected[:100]}; found: {first.found[:100]})"
             )
         certificate = Certificate.read(draft / CERTIFICATE)
-        asked = AnonymizeSection.model_validate({"source": request.dataset, **json.loads(request.configuration)})
+        asked = AnonymizeSection.model_validate({"source": request.dataset, **read_json(request.configuration)})
         columns = {*asked.quasi_identifiers, *asked.sensitive, *asked.insensitive}
         given = {name for name, column in certificate.columns.items() if not column.added}
         claims = certificate.model
@@ -252,7 +253,7 @@ def listing(datasets: list[pb.OpenDataset]) -> list[tuple[str, ...]]:
 def rules_of(dataset: pb.OpenDataset) -> str:
     """What else a node asks of releases of a dataset, in a sentence."""
     rules = dataset.anonymization
-    require = json.loads(rules.require)
+    require = read_json(rules.require)
     models = f"; beside it {', '.join(rules.models)}" if rules.models else ""
     least = f"; at least {json.dumps(require)}" if require else ""
     return (
@@ -280,10 +281,10 @@ def listing_as_data(node: str, datasets: list[pb.OpenDataset]) -> dict[str, Any]
                 "min_k": each.anonymization.min_k,
                 "algorithms": list(each.anonymization.algorithms),
                 "models": list(each.anonymization.models),
-                "require": json.loads(each.anonymization.require),
+                "require": read_json(each.anonymization.require),
                 "max_suppression": each.anonymization.max_suppression,
                 "suppressed": list(each.anonymization.suppressed),
-                "levels": json.loads(each.anonymization.levels or "null"),
+                "levels": read_json(each.anonymization.levels or "null"),
                 "describe": each.anonymization.describe,
                 "report": each.anonymization.report,
                 "max_releases": each.anonymization.max_releases,

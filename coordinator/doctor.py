@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from coordinator.client import REACH_S, PartyClient, check_versions
 from coordinator.meeting import HERE
 from jobs.federation import Credentials
+from link.certificates import read_certificate
 from link.clocks import TOLERANCE_S, check_clocks
 from link.errors import ComineError, ConfigurationError, PeerError
 from link.identity import Identity, check_span
@@ -98,7 +99,7 @@ def own_warnings(identity: Identity, checks: Sequence[Check]) -> tuple[str, ...]
 
 def days_left(certificate_pem: bytes) -> float:
     """Days until a certificate expires."""
-    return _days(x509.load_pem_x509_certificate(certificate_pem))
+    return _days(read_certificate(certificate_pem))
 
 
 def _warnings(check: Check, latest: int) -> list[str]:
@@ -210,7 +211,10 @@ async def _certificate_days(tls: ssl.SSLContext, party: str, address: str) -> fl
         return None
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     writer.close()
-    return _days(x509.load_der_x509_certificate(shown))
+    try:
+        return _days(read_certificate(shown or b"", der=True))
+    except ValueError:
+        return None
 
 
 def _days(certificate: x509.Certificate) -> float:

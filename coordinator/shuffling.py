@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
@@ -25,6 +24,7 @@ from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerE
 from link.grpc_channel import dial_blocking
 from link.grpc_errors import explained
 from link.identity import Identity
+from link.json_text import read_json
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2_grpc import ShufflerStub
 
@@ -334,7 +334,7 @@ def read_state(path: Path) -> dict[str, Any]:
         ConfigurationError: It cannot be read.
     """
     try:
-        contents = json.loads(path.read_bytes())
+        contents = read_json(path.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):

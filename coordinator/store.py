@@ -33,6 +33,7 @@ from coordinator.lifecycle import Job, Problem, Stand, State
 from jobs.federation import Federation
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
+from link.json_text import read_json
 from protos.v1.control_pb2 import Proposal, ResultHeader, SignedApproval, SignedProposal
 
 LEAST_PREFIX: Final = 4
@@ -187,14 +188,14 @@ class JobFolder:
             proposal = SignedProposal.FromString(_read(self.path / "proposal"))
             body = Proposal.FromString(proposal.proposal)
             spec = JobSpec.from_canonical(body.spec)
-            record = _from_data(json.loads(_read(self.path / "state.json")), spec, proposal)
+            record = _from_data(read_json(_read(self.path / "state.json")), spec, proposal)
         except (DecodeError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
                 f"{self.path} does not hold a job as comine writes it ({type(error).__name__}); move it away"
             ) from None
         record.id = bytes.fromhex(self.id)
         plan = self.path / "plan.json"
-        record.plan = json.loads(_read(plan)) if plan.exists() else None
+        record.plan = read_json(_read(plan)) if plan.exists() else None
         return record
 
     def ask_cancel(self, reason: str) -> None:
@@ -214,7 +215,7 @@ class JobFolder:
         if not path.exists():
             return None
         try:
-            return str(json.loads(_read(path))["reason"])
+            return str(read_json(_read(path))["reason"])
         except (ValueError, KeyError, TypeError):
             return ""
 
@@ -314,7 +315,7 @@ class Store:
         if not path.exists():
             return None
         try:
-            plan: dict[str, Any] = json.loads(_read(path))
+            plan: dict[str, Any] = read_json(_read(path))
         except ValueError:
             return None
         return plan

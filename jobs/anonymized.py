@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jobs.target import JOINT_RELEASE
+from link.json_text import read_json
 from mining.joint.anonymisation.parameters import ORIGIN_COLUMN, JointAnonymisation
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Anonymized:
             ValueError: It is something else.
         """
         try:
-            told = json.loads(packed)
+            told = read_json(packed)
             table = pa.table({name: _column(told["columns"][name], told["published"]) for name in told["order"]})
             node = {name: told["node"][name] for name in told["order"] if name in told["node"]}
             spans = {name: float(span) for name, span in dict(told["spans"]).items()}

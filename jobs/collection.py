@@ -22,6 +22,7 @@ from jobs.toml import read_toml, validate
 from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.registry import ORACLES
 from link.errors import ConfigurationError
+from link.json_text import read_json
 
 MAX_SPEC_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 1 << 12  # characters of one value of the domain
@@ -315,7 +316,7 @@ class CollectionSpec(Section):
         if len(data) > MAX_SPEC_BYTES:
             raise ConfigurationError(f"the collection's specification is longer than {MAX_SPEC_BYTES >> 20} MiB")
         try:
-            contents = json.loads(data)
+            contents = read_json(data)
         except (ValueError, RecursionError):
             raise ConfigurationError("the collection's specification is not JSON") from None
         spec = validate(cls, contents, "the collection's specification")

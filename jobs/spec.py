@@ -29,6 +29,7 @@ from jobs.toml import read_toml, validate
 from jobs.union_limit import too_large_unions
 from jobs.union_spec import UnionSection
 from link.errors import ConfigurationError, InputDataError
+from link.json_text import read_json
 from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
 
@@ -353,7 +354,7 @@ class JobSpec(Section):
             ConfigurationError: It is not in canonical form.
         """
         try:
-            contents = json.loads(data)
+            contents = read_json(data)
         except ValueError:
             raise ConfigurationError("the proposed job is not JSON") from None
         spec = validate(cls, contents, "the proposed job")

@@ -59,6 +59,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path} is not valid TOML: it is nested too deeply") from None
+    except (ValueError, ArithmeticError):
+        raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
 
 
 def validate(model: type[Model], contents: Any, where: str) -> Model:

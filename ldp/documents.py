@@ -14,6 +14,7 @@ from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.mechanism import Mechanism
 from ldp.registry import HOMES
 from link.errors import ConfigurationError, InputDataError
+from link.json_text import read_json
 
 _FRACTION: Final = re.compile(r"[0-9]{1,100}(/[0-9]{1,100})?")
 
@@ -50,7 +51,7 @@ def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
         InputDataError: The document is malformed, or of a mechanism that this version does not know.
     """
     try:
-        return _made(json.loads(data), domain)
+        return _made(read_json(data), domain)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         raise InputDataError("this is no document of a mechanism that this version of comine knows") from None
     except ConfigurationError as error:

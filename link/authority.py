@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from link.certificates import has_issued, read_certificate, read_key
 from link.errors import ConfigurationError, ResourceError
 from link.identity import ROLES, SCHEME, Identity, Role, check_name
 from link.revocation import number_of, read_list, sign_list
@@ -69,11 +69,17 @@ class Authority:
             ConfigurationError: There is none, or it cannot be read.
         """
         try:
-            return cls((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+            found = cls((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+            found._signer()
         except OSError as error:
             raise ConfigurationError(
                 f"{error.filename} cannot be read ({error.strerror}); create an authority with comine pki init"
             ) from None
+        except ValueError:
+            raise ConfigurationError(
+                f"ca.crt or ca.key in {folder} is not in PEM form; put back a copy of the one that is damaged"
+            ) from None
+        return found
 
     def write(self, folder: Path, *, force: bool = False) -> None:
         """Puts `ca.crt` and `ca.key` (0600) into a folder; the list `ca.crl` of an authority before it goes.
@@ -130,11 +136,7 @@ class Authority:
 
     def has_issued(self, certificate: x509.Certificate) -> bool:
         """Whether a certificate is this authority's."""
-        try:
-            certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(self.certificate_pem))
-        except (ValueError, TypeError, InvalidSignature):
-            return False
-        return True
+        return has_issued(read_certificate(self.certificate_pem), certificate)
 
     def revoke(self, folder: Path, serials: Iterable[int], *, anew: bool = True) -> int:
         """Adds certificates to the list `ca.crl` in a folder and signs it.
@@ -162,10 +164,10 @@ class Authority:
         return number_of(previous) + 1
 
     def _signer(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-        key = serialization.load_pem_private_key(self.key_pem, password=None)
+        key = read_key(self.key_pem)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigurationError("the authority's key is not one for ECDSA; create one with comine pki init")
-        return x509.load_pem_x509_certificate(self.certificate_pem), key
+        return read_certificate(self.certificate_pem), key
 
 
 def write_identity(identity: Identity, folder: Path, *, force: bool = False) -> None:
@@ -252,7 +254,7 @@ def _set_aside(path: Path) -> None:
     """Keeps a certificate that is about to be replaced; what is no certificate is not worth it."""
     pem = path.read_bytes()
     try:
-        serial = x509.load_pem_x509_certificate(pem).serial_number
+        serial = read_certificate(pem).serial_number
     except ValueError:
         return
     try:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from link.certificates import has_issued, read_certificate, read_key
 from link.clocks import TOLERANCE_S
 from link.errors import ConfigurationError, IdentityError
 from link.trust import Trust
@@ -33,15 +34,6 @@ ROLES: Final[tuple[Role, ...]] = ("party", "coordinator", "client")
 SCHEME: Final = "comine://"
 MAX_NAME: Final = 63
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
-_UNREADABLE: Final = (  # what the library raises for bytes that are no certificate, or a strange one
-    ValueError,
-    TypeError,
-    OverflowError,
-    UnsupportedAlgorithm,
-    x509.InvalidVersion,
-    x509.DuplicateExtension,
-    x509.UnsupportedGeneralNameType,
-)
 
 
 def check_name(name: str) -> None:
@@ -265,7 +257,7 @@ def _read_key(path: Path) -> bytes:
 def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certificate:
     try:
         return _parsed(pem)
-    except _UNREADABLE:
+    except ValueError:
         raise IdentityError(
             f"{where} is not a certificate in PEM form; issue it with comine pki", party=party
         ) from None
@@ -273,18 +265,14 @@ def _certificate(pem: bytes, where: str, party: str | None = None) -> x509.Certi
 
 @lru_cache(maxsize=256)  # a node meets the same few certificates in every job
 def _parsed(pem: bytes) -> x509.Certificate:
-    """A certificate of which everything that is asked of it later can be read."""
-    certificate = x509.load_pem_x509_certificate(pem)
-    _ = certificate.extensions, certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    certificate.public_key()
-    return certificate
+    return read_certificate(pem)
 
 
 @lru_cache(maxsize=8)  # a node signs with one key, and reading it takes longer than signing
 def _private_key(pem: bytes, where: str) -> ec.EllipticCurvePrivateKey:
     try:
-        key = serialization.load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError):
+        key = read_key(pem)
+    except ValueError:
         raise IdentityError(
             f"{where} is not an unencrypted private key in PEM form; issue it with comine pki"
         ) from None
@@ -299,11 +287,7 @@ def _issued_by(certificate: x509.Certificate, ca_pem: bytes, where: str) -> bool
 
 @lru_cache(maxsize=256)
 def _is_issue(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (*_UNREADABLE, InvalidSignature):
-        return False
-    return True
+    return has_issued(authority, certificate)
 
 
 def _check_time(

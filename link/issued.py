@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from link.authority import CRL, REPLACED, Authority
+from link.certificates import read_certificate
 from link.errors import ConfigurationError, IdentityError
 from link.identity import name_in
 from link.revocation import dates_of, read_list
@@ -166,7 +167,7 @@ def _by_serial(found: list[Issued], name: str, serial: str) -> Issued:
 
 def _of_authority(path: Path, folder: Path) -> Issued:
     issued = _describe(path, _revoked(folder), current=False)
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    certificate = read_certificate(path.read_bytes())
     if not Authority.read(folder).has_issued(certificate):
         raise IdentityError(f"{path} was not issued by the authority in {folder}, which cannot revoke it")
     return issued
@@ -181,7 +182,7 @@ def _revoked(folder: Path) -> dict[int, dt.datetime]:
 
 def _describe(path: Path, revoked: dict[int, dt.datetime], *, current: bool) -> Issued:
     try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        certificate = read_certificate(path.read_bytes())
     except (OSError, ValueError):
         raise ConfigurationError(f"{path} is not a certificate in PEM form; move it elsewhere") from None
     hosts: list[str] = []

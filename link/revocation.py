@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from link.certificates import read_certificate, read_revocations
 from link.errors import ConfigurationError, IdentityError
 
 LIST_DAYS: Final = 90  # within which the authority signs its list anew
@@ -65,14 +66,14 @@ def read_list(pem: bytes, ca_pem: bytes, where: str) -> x509.CertificateRevocati
         IdentityError: It cannot be read, or is not signed by this authority.
     """
     try:
-        found = x509.load_pem_x509_crl(pem)
+        found = read_revocations(pem)
         dates_of(found)
     except ValueError:
         raise IdentityError(
             f"{where} is not a list of revoked certificates in PEM form; copy ca.crl from the authority again"
         ) from None
     try:
-        authority = x509.load_pem_x509_certificate(ca_pem)
+        authority = read_certificate(ca_pem)
     except ValueError:
         raise IdentityError(
             f"the authority's ca.crt, which {where} is checked by, is not a certificate in PEM form; copy it again"

@@ -73,9 +73,10 @@ def sqlite_query(database: Database, query: str) -> Iterator[sqlite3.Cursor]:
             yield cursor
         finally:
             connection.close()
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
         # What SQLite says of rows may repeat a value, as it does for text that is not UTF-8.
-        reason = f": {error}" if cursor is None else " while it ran; try it in the database's own client"
+        told = cursor is None and not isinstance(error, UnicodeDecodeError)
+        reason = f": {error}" if told else " while it ran; try it in the database's own client"
         raise InputDataError(f"{database.where} failed{reason}.") from error
 
 

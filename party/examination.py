@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from cryptography import x509
-
 from jobs.federation import Federation
+from link.certificates import read_certificate
 from link.errors import ComineError
 from link.identity import Identity
 from party.config import PartyConfig
@@ -140,7 +139,7 @@ def _federation(config: PartyConfig, federation: Federation) -> Iterator[Finding
 
 
 def _certificate(identity: Identity) -> Iterator[Finding]:
-    until = x509.load_pem_x509_certificate(identity.certificate_pem).not_valid_after_utc
+    until = read_certificate(identity.certificate_pem).not_valid_after_utc
     days = (until - dt.datetime.now(dt.UTC)).days
     if days < SOON_DAYS:
         yield Finding(

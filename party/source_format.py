@@ -111,7 +111,10 @@ def _head(path: Path) -> tuple[bytes, bool]:
 def _guess_columns(lines: list[str]) -> Guess:
     """How a table with a first line of names is written."""
     separator = max(_SEPARATORS, key=lambda each: (lines[0].count(each) > 0, sum(each in line for line in lines)))
-    header = next(csv.reader(lines, delimiter=separator))
+    try:
+        header = next(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        raise InputDataError("the first line of the source is no line of CSV; check the file") from None
     named = ["id" for name in header if name == "id"] or [name for name in header if ID_WORDS.fullmatch(name)]
     id_column = (named or header)[0]
     reason = f'its first line has {len(header)} names between {_SEPARATORS[separator]}, and "{id_column}" for ids'

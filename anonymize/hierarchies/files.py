@@ -9,6 +9,7 @@ from pathlib import Path
 
 from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import InputDataError
+from link.json_text import read_json
 
 
 def from_csv(path: Path, separator: str = ",", *, name: str | None = None, add_top: bool = False) -> Hierarchy:
@@ -66,7 +67,7 @@ def from_json(path: Path, *, name: str | None = None, add_top: bool = False) -> 
         InputDataError: The file is missing or no such JSON, or the hierarchy is wrong (`Hierarchy.of`).
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_json(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputDataError(f"The hierarchy {path} cannot be read as JSON; check its path and format.") from error
     if isinstance(content, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -56,7 +57,7 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
                 column_types={name: pa.string() for name in header}, strings_can_be_null=False
             ),
         )
-    except (EOFError, OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error, csv.Error, pa.ArrowException) as error:
         raise InputDataError(f"{path} cannot be read as a CSV table: {error}.") from error
 
 
@@ -88,8 +89,11 @@ def read_parquet(path: Path) -> pa.Table:
         InputDataError: It cannot be read.
     """
     try:
-        return pyarrow.parquet.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        table = pyarrow.parquet.read_table(path)
+        table.validate(full=True)  # texts, too, which Parquet promises to be UTF-8
+        _ = table.column_names
+        return table
+    except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet table: {error}.") from error
 
 

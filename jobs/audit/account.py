@@ -112,7 +112,7 @@ def _tables(signed: SignedResult, again: Result) -> Iterator[str]:
                 continue
             try:
                 same = path.read_bytes() == written if path.suffix == ".csv" else _holds(path, table, written)
-            except (OSError, ValueError, pa.ArrowException) as error:
+            except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
                 yield f"{path.name} cannot be read ({type(error).__name__})"
                 continue
             if not same:

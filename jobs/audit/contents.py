@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cryptography import x509
 from google.protobuf.message import DecodeError, Message
 
 from jobs.audit.entry import Entry
@@ -30,6 +29,7 @@ from jobs.audit.events import (
 )
 from jobs.audit.lapse import timeless
 from jobs.consent import read_approval, read_proposal
+from link.certificates import read_certificate
 from link.errors import ComineError
 from link.receipts import differences, read_receipt
 from link.trust import Trust, fingerprint
@@ -103,7 +103,7 @@ class _Judgement:
 
 def _certificate(event: LogBegan | CertificateChanged, entry: Entry) -> Iterator[str]:
     try:
-        found = fingerprint(x509.load_pem_x509_certificate(event.certificate.encode()))
+        found = fingerprint(read_certificate(event.certificate.encode()))
     except ValueError:
         found = ""
     if found != entry.certificate:

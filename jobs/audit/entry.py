@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from link.json_text import read_json
+
 FORMAT: Final = 1
 KEYS: Final = ("seq", "time", "event", "fields", "prev", "certificate", "signature")
 HEAD_KEYS: Final = ("seq", "time", "entry", "certificate", "signature")
@@ -146,7 +148,7 @@ def _dumps(contents: Any) -> bytes:
 def _object(data: bytes, keys: tuple[str, ...]) -> dict[str, Any]:
     """The object whose one canonical form `data` is."""
     try:
-        contents = json.loads(data)
+        contents = read_json(data)
     except (ValueError, RecursionError):
         raise ValueError("it is not JSON") from None
     if not isinstance(contents, dict) or tuple(contents) != keys:

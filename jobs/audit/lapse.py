@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from cryptography import x509
 
+from link.certificates import read_certificate
 from link.identity import verify
 from link.trust import Trust
 
@@ -23,7 +24,7 @@ def timeless(trust: Trust, certificate_pem: bytes) -> tuple[Trust, dt.datetime]:
         certificate_pem: The certificate that the signature came with.
     """
     try:
-        at = x509.load_pem_x509_certificate(certificate_pem).not_valid_before_utc
+        at = read_certificate(certificate_pem).not_valid_before_utc
     except ValueError:
         at = dt.datetime.now(dt.UTC)  # of no account: who verifies finds that it is no certificate
     return replace(trust, revocations=None), at
@@ -47,7 +48,7 @@ def check_author(trust: Trust, certificate_pem: bytes, party: str, signed: bytes
     """
     believed, at = timeless(trust, certificate_pem)
     verify(believed, certificate_pem, party, signed, signature, at=at)
-    return x509.load_pem_x509_certificate(certificate_pem)
+    return read_certificate(certificate_pem)
 
 
 def lapse(trust: Trust, certificate: x509.Certificate, party: str, at: dt.datetime) -> str:

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, Self
 
-from cryptography import x509
-
 from jobs.audit.catalogue import read_event
 from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, unsigned, unsigned_head
 from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
 from jobs.audit.lapse import check_author
 from jobs.audit.tail import Mark
+from link.certificates import read_certificate
 from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.identity import Identity
 from link.trust import Trust, fingerprint
@@ -50,7 +49,7 @@ class AuditLog:
 
     def __init__(self, path: Path, identity: Identity, handle: int, now: Callable[[], dt.datetime]) -> None:
         self.path, self._identity, self._handle, self._now = path, identity, handle, now
-        self._fingerprint = fingerprint(x509.load_pem_x509_certificate(identity.certificate_pem))
+        self._fingerprint = fingerprint(read_certificate(identity.certificate_pem))
         self._busy = threading.Lock()
         self._last: Entry | None = None
         self._first = ""  # digest of the first entry

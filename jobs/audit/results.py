@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import DecodeError
 from pydantic import ValidationError
@@ -28,7 +27,9 @@ from jobs.manifest import Signer
 from jobs.release import rows_of, verify
 from jobs.spec import JobSpec
 from jobs.target import MANIFEST
+from link.certificates import read_certificate
 from link.errors import ComineError, ConfigurationError
+from link.json_text import read_json
 from link.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
@@ -41,7 +42,7 @@ def is_of_a_job(folder: Path) -> bool:
     if not (folder / RESULT).exists():
         return not any((folder / name).exists() for name in _OTHERS)
     try:
-        contents = json.loads((folder / RESULT).read_bytes())
+        contents = read_json((folder / RESULT).read_bytes())
     except (OSError, ValueError, RecursionError):
         return True
     return not (isinstance(contents, dict) and contents.get("schema") in _OTHER_RESULTS)
@@ -246,7 +247,7 @@ def _raw(text: str) -> bytes:
 
 def _pem(text: str) -> bytes:
     """A certificate whose text is the only one that it has."""
-    certificate = x509.load_pem_x509_certificate(text.encode())
+    certificate = read_certificate(text.encode())
     if certificate.public_bytes(Encoding.PEM) != text.encode():
         raise ValueError("has a certificate that was changed")
     return text.encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from jobs.model_document import MODEL_FILE, model_document, pack_model, read_mod
 from jobs.result import Mined, digest, unpack
 from jobs.spec import JobSpec
 from jobs.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
+from link.json_text import read_json
 from mining.joint.estimated import Estimated, unpack_estimates
 from protos.v1.control_pb2 import Release
 
@@ -64,7 +65,7 @@ class SignedResult:
         path = self.folder / MODEL_FILE
         try:
             model = read_model(path.read_bytes())
-            written = json.loads(path.read_bytes()) == model_document(model)
+            written = read_json(path.read_bytes()) == model_document(model)
         except (OSError, ValueError) as error:
             yield f"{MODEL_FILE} cannot be read ({error}), and {release.party} signed what is in it"
             return
@@ -79,7 +80,7 @@ class SignedResult:
             packed = (self.folder / JOINT_RELEASE).read_bytes()
             signed = Anonymized.unpack(packed)
             rows = pq.read_table(self.folder / RELEASE_PARQUET)
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
             yield f"{JOINT_RELEASE} or {RELEASE_PARQUET} cannot be read ({type(error).__name__})"
             return
         if digest(packed) != release.result_digest:
@@ -107,7 +108,7 @@ class SignedResult:
             names = [f"itemsets.{ending}", *([f"rules.{ending}"] if rules else [])]
             try:
                 packed = self._read(ending, release.n_rows, rules=rules)
-            except (OSError, KeyError, ValueError, TypeError) as error:
+            except (OSError, KeyError, ValueError, TypeError, OverflowError, csv.Error, pa.ArrowException) as error:
                 self.spoiled.update(names)
                 what = f"cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
                 yield f"{' and '.join(names)} {what}"

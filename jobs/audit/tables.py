@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from jobs.result import pack
+from link.json_text import read_json
 from mining.itemsets import Itemsets
 from mining.rule_growth import Family, Splits
 from mining.rules import Rules
@@ -49,7 +49,7 @@ def packed_tables(folder: Path, ending: str, n_rows: int, *, counted: bool, rule
 def _csv_rows(path: Path, names: tuple[str, ...]) -> Rows:
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            yield tuple(_count(row[name]) if name == "count" else json.loads(row[name]) for name in names)
+            yield tuple(_count(row[name]) if name == "count" else read_json(row[name]) for name in names)
 
 
 def _count(cell: str) -> int | None:

@@ -14,6 +14,7 @@ from crypto.primitives.hashing import encode_labels
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD
 from link.errors import ConfigurationError, IdentityError
 from link.identity import SCHEME, check_name, name_in
+from link.json_text import read_json
 
 ID_BYTES: Final = 16
 MAX_SHUFFLERS: Final = 8
@@ -128,7 +129,7 @@ def route_of(document: bytes) -> Route:
     """
     wrong = ConfigurationError("this is no document of a route that this version of comine knows")
     try:
-        content: dict[str, Any] = json.loads(document)
+        content: dict[str, Any] = read_json(document)
         version = content.pop("version")
         route = Route(
             **{

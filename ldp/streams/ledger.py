@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ldp.streams.composition import GRID, exact
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from link.json_text import read_json
 
 _MAGIC: Final = b"LDPW\x01"
 _NO_LEDGER: Final = "these bytes are no ledger of this version; a user without its ledger waits for w steps"
@@ -95,7 +96,7 @@ class WindowLedger:
         if data[: len(_MAGIC)] != _MAGIC:
             raise InputDataError(_NO_LEDGER)
         try:
-            found = json.loads(data[len(_MAGIC) :])
+            found = read_json(data[len(_MAGIC) :])
             ledger = cls(found["w"], Fraction(found["epsilon"]))
             for step, amount in found["spent"]:
                 ledger.spend(step, Fraction(amount))

@@ -8,7 +8,6 @@ its part before, nobody is asked how far the stream has moved: the answer would 
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar, Final
@@ -22,6 +21,7 @@ from ldp.streams.dissimilarity import concentration, dissimilarity, drawing_vari
 from ldp.streams.ledger import WindowLedger
 from ldp.streams.method import MAGIC, BudgetDivision, Phase, PopulationDivision, StreamMethod
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from link.json_text import read_json
 
 _NO_STATE: Final = "these bytes are no state of a method of this version"
 
@@ -221,7 +221,7 @@ def restored(data: bytes) -> StreamMethod:
     if data[: len(MAGIC)] != MAGIC:
         raise InputDataError(_NO_STATE)
     try:
-        found = json.loads(data[len(MAGIC) :])
+        found = read_json(data[len(MAGIC) :])
         method = stream_method(found["method"], *found["parameters"])
         method._restore(found["state"])
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, ConfigurationError, PolicyDenied):

@@ -20,6 +20,7 @@ from ldp.longitudinal.memoised import Memo, MemoisedMechanism
 from ldp.reports import Reports
 from ldp.streams.ledger import WindowLedger
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from link.json_text import read_json
 
 _MAGIC: Final = b"LDPS\x01"
 _HEADER: Final = struct.Struct("<5sQQ")
@@ -114,7 +115,7 @@ class SlidingMemo:
         first, second = _HEADER.size + ledger, _HEADER.size + ledger + reported
         found = cls(Memo.from_bytes(data[second:], mechanism), WindowLedger.from_bytes(data[_HEADER.size : first]))
         try:
-            found.reported = json.loads(data[first:second])
+            found.reported = read_json(data[first:second])
         except ValueError:
             raise InputDataError(_NO_MEMO) from None
         if (found.reported is None) != (len(found.memo) == 0):

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from link.json_text import read_json
 from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.estimates import EstimatedItemsets
 from mining.joint.spent import Spent
@@ -81,7 +82,7 @@ def unpack_estimates(packed: bytes) -> Estimated:
     """
     wrong = ValueError("these are not packed estimates of this version")
     try:
-        content = json.loads(packed, parse_constant=_refuse)
+        content = read_json(packed, parse_constant=_refuse)
         if content["version"] != VERSION:
             raise wrong
         itemsets = _itemsets(content)

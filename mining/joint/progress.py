@@ -27,6 +27,7 @@ import numpy as np
 
 from link.disclosure import Declared, Learned
 from link.errors import MalformedMessage, ProtocolViolation
+from link.json_text import read_json
 from link.session import Session
 from mining.joint.tally import Counts
 from mining.lattice import Sets
@@ -77,7 +78,7 @@ class KeptLevel:
             ValueError: It is something else.
         """
         text, _, body = packed.partition(b"\n")
-        header = json.loads(text)
+        header = read_json(text)
         try:
             (number, length), counted = header["shape"], header["counted"]
             names, n_rows = dict(header["names"]), int(header["n_rows"])

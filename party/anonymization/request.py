@@ -11,6 +11,7 @@ from jobs.anonymization.hierarchy_spec import FileEntry
 from jobs.anonymization.spec import AnonymizationSpec, AnonymizeSection
 from jobs.toml import validate
 from link.errors import ConfigurationError
+from link.json_text import read_json
 from party.anonymization.policy import AnonymizationRules, check_request, described
 from party.anonymization.strength import CLAIMS, columns_of, released
 from party.config import DatasetSection
@@ -91,7 +92,7 @@ def digest_of(spec: AnonymizeSection, files: Mapping[str, str]) -> bytes:
 
 def _contents(configuration: str) -> dict[str, Any]:
     try:
-        found = json.loads(configuration)
+        found = read_json(configuration)
     except (ValueError, RecursionError):
         raise ConfigurationError("the request's configuration is no JSON") from None
     if not isinstance(found, dict):

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from jobs.spec_values import seconds
 from link.errors import ComineError, DeadlineExceeded, InternalError, PeerError, ResourceError, from_code
+from link.json_text import read_json
 from party.anonymization.policy import MEGABYTE, AnonymizationRules
 from party.tables import write_whole
 
@@ -157,7 +158,7 @@ class Runs:
 
     def _read(self, told: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made | Unmet:
         try:
-            outcome = json.loads(told)
+            outcome = read_json(told)
         except ValueError:
             raise self._crashed(process, place, dataset) from None
         if "error" in outcome:

@@ -38,6 +38,7 @@ from ldp.blending.curator import noisy_frequencies
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
+from link.json_text import read_json
 from link.session import Session
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
@@ -337,7 +338,7 @@ def _unpacked(peer: str, packed: bytes, chosen: Naming, catalogue: tuple[str, ..
     """
     wrong = MalformedMessage(f"{peer} opened something else than items with their counts; check that node", party=peer)
     try:
-        pairs = json.loads(packed)
+        pairs = read_json(packed)
         named = {item: count for item, count in pairs if isinstance(item, str) and type(count) is int}
         if len(named) != len(pairs) or _packed(named) != packed:
             raise wrong

@@ -22,6 +22,7 @@ import numpy as np
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from link.errors import ConfigurationError, MalformedMessage, tellable
+from link.json_text import read_json
 from link.session import Session
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
@@ -92,7 +93,7 @@ def _unpacked(peer: str, packed: bytes) -> tuple[str, ...]:
     """
     wrong = MalformedMessage(f"{peer} opened something else than a list of items; check that node", party=peer)
     try:
-        names = json.loads(packed)
+        names = read_json(packed)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise wrong
         if names != sorted(set(names)) or _packed(tuple(names)) != packed:

@@ -1,0 +1,85 @@
+"""Reads certificates, keys and lists of revoked ones that somebody else made: all that is wrong is a ValueError.
+
+`cryptography` has exceptions of several families for them, and tells some faults only when a field is looked at. Here a
+certificate or list that comes back can be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+_WRONG: Final = (
+    TypeError,
+    OverflowError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+@contextmanager
+def _one_kind_of_fault() -> Iterator[None]:
+    try:
+        yield
+    except _WRONG as error:
+        raise ValueError(str(error)) from None
+
+
+def read_certificate(data: bytes, *, der: bool = False) -> x509.Certificate:
+    """A certificate, of which every field can be read.
+
+    Args:
+        data: The certificate.
+        der: Whether it is in DER rather than in PEM form.
+
+    Raises:
+        ValueError: It is none, or not one that can be read.
+    """
+    with _one_kind_of_fault():
+        found = (x509.load_der_x509_certificate if der else x509.load_pem_x509_certificate)(data)
+        _ = (found.version, found.serial_number, found.subject, found.issuer, found.extensions, found.public_key())
+        _ = (found.not_valid_before_utc, found.not_valid_after_utc, found.signature_hash_algorithm)
+    return found
+
+
+def read_key(pem: bytes) -> PrivateKeyTypes:
+    """A private key that no password protects.
+
+    Raises:
+        ValueError: It is none.
+    """
+    with _one_kind_of_fault():
+        return serialization.load_pem_private_key(pem, password=None)
+
+
+def read_revocations(pem: bytes) -> x509.CertificateRevocationList:
+    """A list of revoked certificates, of which every field can be read.
+
+    Raises:
+        ValueError: It is none, or not one that can be read.
+    """
+    with _one_kind_of_fault():
+        found = x509.load_pem_x509_crl(pem)
+        _ = (found.issuer, found.extensions, found.last_update_utc, found.next_update_utc)
+        _ = found.signature_hash_algorithm
+        for revoked in found:
+            _ = (revoked.serial_number, revoked.revocation_date_utc)
+    return found
+
+
+def has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    """Whether an authority has signed a certificate."""
+    try:
+        with _one_kind_of_fault():
+            certificate.verify_directly_issued_by(authority)
+    except (ValueError, InvalidSignature):
+        return False
+    return True

@@ -1,0 +1,381 @@
+"""Whatever is in a file, reading it ends well or with an error of comine: one sentence, a code, no traceback.
+
+Each reader meets honest files that were made wrong, with fresh seeds on every run outside of continuous integration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import comine
+from anonymize.hierarchies.files import from_csv, from_json
+from anonymize.verification.rows import read_csv, read_parquet
+from anonymize.verifier import verify as verify_release
+from coordinator.frequency_values import load_collection
+from coordinator.rule_hiding import read_rules
+from coordinator.shuffling import read_state
+from jobs.anonymization.inputs import load as load_anonymization
+from jobs.collection import CollectionSpec
+from jobs.federation import Federation
+from jobs.spec import JobSpec
+from ldp.aggregator import Aggregator
+from ldp.domain import Domain
+from ldp.registry import oracle
+from link.authority import Authority, write_identity
+from link.errors import ComineError
+from link.identity import Identity
+from link.issued import show
+from link.json_text import read_json
+from link.trust import Trust
+from mining.loading import load_table, load_transactions
+from party.config import PartyConfig
+from party.source_format import guess_format
+from tests.fuzz.mutations import mutated, mutated_pem
+from tests.unit.party.files import federation_toml, party_toml
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"
+)
+
+EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "60"))
+FUZZED = settings(
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+JOB = """
+[job]
+name = "weekly"
+task = "rules"
+parties = ["north", "south", "east"]
+dataset = "baskets"
+deadline = "30s"
+[itemsets]
+min_support = 0.01
+max_length = 4
+[rules]
+min_confidence = 0.5
+measures = ["confidence", "lift"]
+"""
+PRIVATE = """
+[job]
+name = "j"
+task = "itemsets"
+parties = ["north", "south"]
+dataset = "baskets"
+partition = "hybrid"
+[itemsets]
+min_support = 0.2
+[privacy]
+model = "distributed"
+epsilon = 2
+delta = 1e-6
+colluding = 1
+"""
+MODEL = """
+[job]
+name = "j"
+task = "naive-bayes"
+parties = ["north", "south"]
+dataset = "people"
+[naive-bayes]
+target = "class"
+[columns.class]
+values = ["yes", "no"]
+[columns.age]
+low = 0
+high = 120
+step = 1
+"""
+COLLECTION = """
+[collection]
+name = "pages"
+mechanism = "grr"
+epsilon = 2
+size = 16
+"""
+ANONYMIZE = """
+[anonymize]
+source = "people.csv"
+algorithm = "mondrian"
+identifiers = ["id"]
+quasi_identifiers = ["age", "zip"]
+sensitive = ["disease"]
+[anonymize.model]
+k = 2
+"""
+ROWS = [{"id": i, "age": 20 + i, "zip": f"1011{i % 3}", "disease": "flu" if i % 2 else "none"} for i in range(12)]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How files of one kind are read.
+
+    Attributes:
+        seeds: Honest ones.
+        read: Reads the file at a path.
+        name: What the file is called.
+        allowed: What may come out of it besides errors of comine: faults that the caller translates.
+        pem: Whether they are in PEM form.
+    """
+
+    seeds: Callable[[Path], Sequence[bytes]]
+    read: Callable[[Path], object]
+    name: str = "file"
+    allowed: tuple[type[Exception], ...] = ()
+    pem: bool = False
+
+
+def texts(*found: str) -> Callable[[Path], Sequence[bytes]]:
+    return lambda folder: [text.encode() for text in found]
+
+
+def _people_csv(folder: Path) -> Sequence[bytes]:
+    lines = ["id,age,zip,disease", *(f'{row["id"]},{row["age"]},{row["zip"]},"{row["disease"]}"' for row in ROWS)]
+    plain = "\n".join(lines).encode() + b"\n"
+    return [plain, plain.replace(b"\n", b"\r\n"), gzip.compress(plain, mtime=0)]
+
+
+def _parquet(table: pa.Table, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _people_parquet(folder: Path) -> Sequence[bytes]:
+    table = pa.Table.from_pylist(ROWS)
+    coded = table.set_column(2, "zip", table["zip"].dictionary_encode())
+    return [_parquet(table), _parquet(table, compression="none", use_dictionary=False), _parquet(coded)]
+
+
+def _baskets_parquet(folder: Path) -> Sequence[bytes]:
+    lists = pa.table({"items": pa.array([["a", "b"], ["b"], ["c", "a"]])})
+    long = pa.table({"id": [1, 1, 2], "item": ["a", "b", "c"]})
+    return [
+        _parquet(lists),
+        _parquet(long, use_dictionary=False, compression="none"),
+        _parquet(lists, compression="none"),
+    ]
+
+
+def _sqlite(folder: Path) -> Sequence[bytes]:
+    path = folder / "seed.sqlite"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table rows (id text, item text)")
+        connection.executemany("insert into rows values (?, ?)", [("1", "bread"), ("1", "milk"), ("2", "bread")])
+        connection.execute("insert into rows values ('3', cast(x'ff80' as text))")  # text that is not UTF-8
+        connection.commit()
+    return [path.read_bytes()]
+
+
+def _duckdb(folder: Path) -> Sequence[bytes]:
+    path = folder / "seed.duckdb"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(duckdb.connect(str(path))) as connection:
+        connection.execute("create table rows as select * from (values ('1', 'bread'), ('1', 'milk')) t(id, item)")
+    return [path.read_bytes()]
+
+
+def _certificates(folder: Path) -> Sequence[bytes]:
+    authority = Authority.create()
+    return [authority.issue("north").certificate_pem, authority.certificate_pem]
+
+
+def _identity(changed: str) -> Callable[[Path], object]:
+    """Reads an identity of which one file is another."""
+
+    def read(path: Path) -> object:
+        authority = Authority.create() if changed == "ca.crt" else AUTHORITY
+        folder = path.parent / "pki"
+        folder.mkdir(exist_ok=True)
+        authority.write(folder, force=True)
+        write_identity(authority.issue("north"), folder, force=True)
+        shutil.copy(path, folder / changed)
+        os.chmod(folder / changed, 0o600)
+        found = Identity.load(folder / "ca.crt", folder / "north.crt", folder / "north.key")
+        show(folder)
+        return found
+
+    return read
+
+
+AUTHORITY = Authority.create()
+
+
+def _pki(changed: str) -> Callable[[Path], object]:
+    """Issues, shows and revokes with an authority of which one file is another."""
+
+    def read(path: Path) -> object:
+        folder = path.parent / "authority"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        AUTHORITY.write(folder)
+        AUTHORITY.revoke(folder, [7])
+        shutil.copy(path, folder / changed)
+        authority = Authority.read(folder)
+        authority.issue("north")
+        authority.revoke(folder, [9])
+        return show(folder)
+
+    return read
+
+
+def _keys(folder: Path) -> Sequence[bytes]:
+    return [AUTHORITY.issue("north").key_pem]
+
+
+def _lists(folder: Path) -> Sequence[bytes]:
+    AUTHORITY.write(folder, force=True)
+    AUTHORITY.revoke(folder, [1, 2, 3])
+    found = (folder / "ca.crl").read_bytes()
+    (folder / "ca.crl").unlink()
+    return [found]
+
+
+def _party(path: Path) -> object:
+    (path.parent / "federation.toml").write_text(federation_toml([7101, 7102, 7103]))
+    return PartyConfig.load(path)
+
+
+def _release_parts(folder: Path) -> Path:
+    place = folder / "release"
+    if not place.exists():
+        (folder / "people.csv").write_bytes(_people_csv(folder)[0])
+        (folder / "anonymize.toml").write_text(ANONYMIZE)
+        comine.anonymize(folder / "anonymize.toml").save(place)
+    return place
+
+
+def _of_release(name: str) -> Reader:
+    def read(path: Path) -> object:
+        place = path.parent / "read-release"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(path.parent / "release", place)
+        shutil.copy(path, place / name)
+        return verify_release(place)
+
+    return Reader(lambda folder: [(_release_parts(folder) / name).read_bytes()], read)
+
+
+def _anonymize(path: Path) -> object:
+    (path.parent / "people.csv").write_bytes(_people_csv(path.parent)[0])
+    return load_anonymization(path)
+
+
+def _table(form: str) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        with contextlib.suppress(ComineError):
+            guess_format(str(path), "table")
+        return load_table(path, form)
+
+    return read
+
+
+def _transactions(form: str) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        with contextlib.suppress(ComineError):
+            guess_format(str(path))
+        return load_transactions(path, form)
+
+    return read
+
+
+def _sql(kind: str) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        url, query = f"{kind}:///{path}", "select id, item from rows"
+        with contextlib.suppress(ComineError):
+            load_table(url, "sql", query=query)
+        return load_transactions(url, "sql", query=query)
+
+    return read
+
+
+def _state(folder: Path) -> Sequence[bytes]:
+    found = oracle("grr", Domain(4), 1.0)
+    total = Aggregator(found)
+    return [total.to_bytes()]
+
+
+READERS: dict[str, Reader] = {
+    "job": Reader(texts(JOB, PRIVATE, MODEL), JobSpec.load, "job.toml"),
+    "federation": Reader(texts(federation_toml([7101, 7102, 7103])), Federation.load, "federation.toml"),
+    "party": Reader(texts(party_toml("north", policy="max_jobs = 5")), _party, "party.toml"),
+    "collection": Reader(texts(COLLECTION), CollectionSpec.load, "collection.toml"),
+    "anonymize": Reader(texts(ANONYMIZE), _anonymize, "anonymize.toml"),
+    "certificate": Reader(_certificates, _identity("north.crt"), pem=True),
+    "authority": Reader(_certificates, _identity("ca.crt"), pem=True),
+    "key": Reader(_keys, _identity("north.key"), pem=True),
+    "pki-certificate": Reader(_certificates, _pki("ca.crt"), pem=True),
+    "pki-key": Reader(_keys, _pki("ca.key"), pem=True),
+    "pki-list": Reader(_lists, _pki("ca.crl"), pem=True),
+    "list": Reader(_lists, lambda path: Trust.load(AUTHORITY.certificate_pem, Path("ca.crt"), path), pem=True),
+    "basket": Reader(texts("bread milk\nmilk\n\nbeer bread\n"), _transactions("basket")),
+    "long": Reader(texts("id,item\n1,bread\n1,milk\n2,bread\n"), _transactions("long")),
+    "wide": Reader(texts("bread,milk\n1,0\n1,1\n"), _transactions("wide")),
+    "csv-items": Reader(texts('bread,"mi,lk"\nmilk\n'), _transactions("csv")),
+    "parquet-items": Reader(_baskets_parquet, _transactions("parquet")),
+    "table": Reader(_people_csv, _table("csv")),
+    "parquet-table": Reader(_people_parquet, _table("parquet")),
+    "sqlite": Reader(_sqlite, _sql("sqlite")),
+    "duckdb": Reader(_duckdb, _sql("duckdb")),
+    "verified-csv": Reader(_people_csv, read_csv),
+    "verified-parquet": Reader(_people_parquet, read_parquet),
+    "hierarchy": Reader(texts("10115;1011*;101**;*\n10116;1011*;101**;*\n"), lambda path: from_csv(path, ";")),
+    "hierarchy-json": Reader(texts('{"*": {"a": ["b", "c"], "d": ["e"]}}'), from_json, "zip.json"),
+    "rules": Reader(texts("bread, milk -> beer\n# no\na -> b\n"), read_rules),
+    "values": Reader(texts("milk\nbread\nmilk\n"), load_collection),
+    "shuffle-state": Reader(texts('{"counted": [1, 2]}'), read_state),
+    "release-certificate": _of_release("certificate.json"),
+    "release-csv": _of_release("release.csv"),
+    "release-parquet": _of_release("release.parquet"),
+    # What others sent, packed: their callers translate a ValueError.
+    "state": Reader(_state, lambda path: Aggregator.from_bytes(path.read_bytes(), oracle("grr", Domain(4), 1.0))),
+    "json": Reader(texts('{"a": ["\\u00e9"]}'), lambda path: read_json(path.read_bytes()), allowed=(ValueError,)),
+}
+
+
+SEEDS: dict[tuple[str, Path], Sequence[bytes]] = {}  # the same in all examples of a test
+
+
+@pytest.mark.parametrize("kind", READERS)
+@FUZZED
+@given(data=st.data())
+def test_a_file_is_read_or_refused(kind: str, folder: Path, data: st.DataObject) -> None:
+    reader = READERS[kind]
+    path = folder / reader.name
+    seeds = SEEDS.setdefault((kind, folder), reader.seeds(folder))
+    path.write_bytes(data.draw((mutated_pem if reader.pem else mutated)(seeds)))
+    with contextlib.suppress(ComineError, *reader.allowed):
+        reader.read(path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_an_honest_file_is_read(kind: str, folder: Path) -> None:
+    """Else the ones that are made wrong show nothing."""
+    reader = READERS[kind]
+    first = reader.seeds(folder)[0]
+    if kind in ("sqlite", "pki-certificate", "pki-key", "certificate", "authority", "key"):
+        return  # of these a single honest part is not whole
+    (folder / reader.name).write_bytes(first)
+    reader.read(folder / reader.name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
