@@ -24,6 +24,7 @@ from ldp.oracle import FrequencyOracle
 from link.errors import ConfigurationError, UsageError
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 
+_MOST: Final = {"reports": 10**8, "batch": 10**6, "connections": 64}
 _PAUSE_S: Final = 0.05  # between an estimate and the next question
 
 
@@ -37,7 +38,7 @@ class Load:
         connections: Each from a process of its own.
 
     Raises:
-        UsageError: One of them is not at least 1.
+        UsageError: One of them is not at least 1, or more than a machine can send.
     """
 
     reports: int = 1_000_000
@@ -46,8 +47,9 @@ class Load:
 
     def __post_init__(self) -> None:
         for option in ("reports", "batch", "connections"):
-            if getattr(self, option) < 1:
-                raise UsageError(f"--{option} is at least 1, not {getattr(self, option)}")
+            least, most = 1, _MOST[option]
+            if not least <= getattr(self, option) <= most:
+                raise UsageError(f"--{option} is between {least} and {most:,}, not {getattr(self, option)}")
 
 
 class Gateway(NamedTuple):

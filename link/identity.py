@@ -33,7 +33,7 @@ Role = Literal["party", "coordinator", "client"]
 ROLES: Final[tuple[Role, ...]] = ("party", "coordinator", "client")
 SCHEME: Final = "comine://"
 MAX_NAME: Final = 63
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 
 
 def check_name(name: str) -> None:
@@ -42,7 +42,7 @@ def check_name(name: str) -> None:
     Raises:
         ConfigurationError: The name is too long, has other characters, or means something else already.
     """
-    if len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
+    if len(name) > MAX_NAME or NAME.fullmatch(name) is None:
         raise ConfigurationError(
             f"'{name[:MAX_NAME]}' cannot be a name: use 1 to {MAX_NAME} of the characters a-z 0-9 - _ . and begin and "
             "end with a letter or digit"
@@ -68,7 +68,7 @@ def name_in(uris: Iterable[str]) -> tuple[Role, str]:
     if len(named) != 1:
         raise IdentityError(f"a certificate must name its holder once, as {SCHEME}ROLE/NAME; issue it with comine pki")
     role, _, name = named[0].removeprefix(SCHEME).partition("/")
-    if role not in ROLES or len(name) > MAX_NAME or _NAME.fullmatch(name) is None:
+    if role not in ROLES or len(name) > MAX_NAME or NAME.fullmatch(name) is None:
         raise IdentityError(f"a certificate must name its holder as {SCHEME}ROLE/NAME; issue it with comine pki")
     return role, name
 

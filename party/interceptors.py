@@ -33,7 +33,7 @@ from link.errors import (
 )
 from link.grpc_channel import MAX_MESSAGE_BYTES
 from link.grpc_transport import SERVICE as LINK_SERVICE
-from link.identity import Identity, Role, check_peer, peer_of
+from link.identity import NAME, Identity, Role, check_peer, peer_of
 from party.limits import Rooms, Streams
 from party.logs import Log
 from party.methods import METHODS, Method
@@ -262,5 +262,8 @@ class Gate(grpc.aio.ServerInterceptor):
 
     async def _abort(self, context: Context, error: ComineError) -> None:
         error = placeless(error, self._me)
-        metadata = (("comine-code", error.code), ("comine-party", error.party or self._me))
-        await context.abort(status_of(error), error.message[:MAX_DETAILS], metadata)
+        # What a caller wrote may be in both, and gRPC fails with no code on what headers cannot hold.
+        party = error.party if error.party is not None and NAME.fullmatch(error.party) else self._me
+        details = error.message[:MAX_DETAILS].encode("utf-8", "replace").decode()
+        metadata = (("comine-code", error.code), ("comine-party", party))
+        await context.abort(status_of(error), details, metadata)

@@ -10,6 +10,7 @@ import gzip
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from hypothesis import strategies as st
 
 import comine
 from anonymize.hierarchies.files import from_csv, from_json
+from anonymize.reading import read_parquet as read_rows
+from anonymize.reading import read_sql
 from anonymize.verification.rows import read_csv, read_parquet
 from anonymize.verifier import verify as verify_release
 from coordinator.frequency_values import load_collection
@@ -171,6 +174,53 @@ def _baskets_parquet(folder: Path) -> Sequence[bytes]:
         _parquet(long, use_dictionary=False, compression="none"),
         _parquet(lists, compression="none"),
     ]
+
+
+def _not_utf8() -> pa.Array:
+    return pa.StringArray.from_buffers(2, pa.py_buffer(struct.pack("<3i", 0, 1, 2)), pa.py_buffer(b"\xffa"))
+
+
+def test_parquet_whose_text_is_none(folder: Path) -> None:
+    """Arrow reads it, and fails only where somebody looks at the cell."""
+    bad, path = _not_utf8(), folder / "bad.parquet"
+    lists = pa.ListArray.from_arrays([0, 1, 2], bad)
+    readers: list[Callable[[Path], object]] = [_transactions("parquet"), _table("parquet"), read_parquet, read_rows]
+    for table in (
+        pa.table({"items": lists}),
+        pa.table({"id": ["1", "2"], "item": bad}),
+        pa.table({"id": bad, "item": ["a", "b"]}),
+        pa.table({"id": bad.dictionary_encode(), "item": bad.dictionary_encode()}),
+        pa.table({"id": ["1", "2"], "other": bad}),
+    ):
+        path.write_bytes(_parquet(table))
+        for read in readers:
+            with contextlib.suppress(ComineError):
+                read(path)
+
+
+def test_parquet_whose_columns_have_no_names(folder: Path) -> None:
+    path = folder / "bad.parquet"
+    whole = _parquet(pa.table({"id": ["1"], "item": ["a"], "zzzz": ["b"]}), compression="none")
+    for readers in (_transactions("parquet"), _table("parquet"), read_parquet, read_rows):
+        path.write_bytes(whole.replace(b"zzzz", b"\xff\xfe\xfd\xfc"))
+        with contextlib.suppress(ComineError):
+            readers(path)
+
+
+def test_sqlite_whose_text_is_none(folder: Path) -> None:
+    path = folder / "bad.sqlite"
+    path.write_bytes(_sqlite(folder)[0])
+    for query in (
+        "select id, item from rows",
+        "select item as id, id as item from rows",
+        "select id, item, cast(x'ff' as text) from rows",
+        "select 1 as 'i\0d', 2 as item",
+    ):
+        for load in (load_transactions, load_table):
+            with pytest.raises(ComineError):
+                load(f"sqlite:///{path}", "sql", query=query)
+        with contextlib.suppress(ComineError):
+            read_sql(f"sqlite:///{path}", query)
 
 
 def _sqlite(folder: Path) -> Sequence[bytes]:
