@@ -264,6 +264,9 @@ class Gate(grpc.aio.ServerInterceptor):
         error = placeless(error, self._me)
         # What a caller wrote may be in both, and gRPC fails with no code on what headers cannot hold.
         party = error.party if error.party is not None and NAME.fullmatch(error.party) else self._me
-        details = error.message[:MAX_DETAILS].encode("utf-8", "replace").decode()
         metadata = (("comine-code", error.code), ("comine-party", party))
-        await context.abort(status_of(error), details, metadata)
+        await context.abort(status_of(error), _sendable(error.message), metadata)
+
+
+def _sendable(sentence: str) -> str:
+    return sentence[:MAX_DETAILS].encode("utf-8", "replace").decode()
