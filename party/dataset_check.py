@@ -20,6 +20,7 @@ from party.config import DatasetSection
 from party.dataset_hints import Hint, hints, other_format
 from party.hidden_rules import HidingSection
 from party.queries.conditions import check_columns
+from party.queries.dependencies import dependencies
 from party.rules import PolicySection
 from party.sources import read_dataset
 from party.table_hints import table_hints
@@ -158,7 +159,10 @@ def check_dataset(
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
     public, publishes = measured(data).coarse(), dataset.publish is not None
     if isinstance(data, Table):
-        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), public, publishes, table_hints(data))
+        looked = table_hints(data)
+        if dataset.queries is not None:
+            looked += dependencies(dataset.queries, data)
+        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), public, publishes, looked)
     found = hints(data, dataset)
     if policy is not None and dataset.hiding is not None:
         found += _found_below(data.n_rows, dataset.hiding, policy)
