@@ -26,6 +26,7 @@ from anonymize.verification.original import unchanged, with_counts
 from anonymize.verification.replaced import replaced
 from anonymize.verification.rows import equal_columns, read_csv, read_parquet, read_release, text_table
 from anonymize.verification.standing import LabelledValues
+from anonymize.verification.telling import telling
 from link.errors import InputDataError
 
 CERTIFICATE: Final = "certificate.json"
@@ -81,6 +82,7 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
             yield _same_original(certificate, original)
             source = text_table(read)
             certificate = with_counts(certificate, source)
+    yield from telling(certificate, text, source)
     if certificate.classes is None:
         yield Finding("equivalence classes", "none", "no equivalence classes: k says nothing of published rows", True)
         yield _explained(certificate)

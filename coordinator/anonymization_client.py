@@ -47,6 +47,9 @@ _HARMLESS: Final = (
     b'<!doctype html>\n<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     b"style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
 )
+_OF_THE_NODE: Final = frozenset(
+    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique"}
+)
 _NEEDED: Final = frozenset({ROWS, RELEASE_PARQUET, CERTIFICATE})
 
 
@@ -74,10 +77,8 @@ def request_of(spec: AnonymizeSection, folder: Path, dataset: str | None = None)
         mode="json",
         by_alias=True,
         exclude_unset=True,
-        exclude={"source", "format", "query", "separator", "identifiers"} | (set() if rest else {"hierarchies"}),
+        exclude={*_OF_THE_NODE, *(() if rest else ("hierarchies",))},
     )
-    if spec.algorithm != "ppir":
-        told.setdefault("row_order", "sorted")  # as the node does, and the certificate will say
     request = pb.AnonymizeRequest(
         dataset=spec.source if dataset is None else dataset,
         configuration=json.dumps(told, ensure_ascii=False),
@@ -215,7 +216,7 @@ class ReleasingNode:
             all(len(getattr(claims, key)) == len(getattr(asked.model, key)) for key in ("beta", "delta")),
             len(claims.levels) == (asked.model.h is not None),
             given <= columns,
-            certificate.parameters == parameters(asked),
+            {key: told for key, told in certificate.parameters.items() if key not in _OF_THE_NODE} == parameters(asked),
         )
         if not all(same):
             raise self._malformed("a release other than the one that was asked for")

@@ -115,7 +115,7 @@ def _carried(section: JointAnonymizeSection, names: tuple[str, ...], role: Role)
     for name in names:
         column = section.columns.get(name, JointColumnSection())
         longest = max((len(value.encode()) for value in column.values or ()), default=column.most_bytes)
-        found.append(Carried(name, role, column.kind, column.values, longest))
+        found.append(Carried(name, role, column.kind, column.values, longest, name in section.allow_unique))
     return found
 
 

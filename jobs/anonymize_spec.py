@@ -65,6 +65,7 @@ class JointAnonymizeSection(Section):
         quasi_identifiers: Columns that are generalised.
         sensitive: Columns that models look at, published as they are.
         insensitive: Columns that are published as they are. Whatever else a party's table has stays there.
+        allow_unique: Insensitive columns that may tell most rows apart, since nobody can know them of a person.
         algorithm: How the node is chosen, or `mondrian`, which cuts regions.
         max_suppression: Share of all rows that may be left out, as an exact decimal.
         insider_k: Without its own rows a party is left with none of a class, or with so many: `INSIDER_K` by default
@@ -89,6 +90,7 @@ class JointAnonymizeSection(Section):
     quasi_identifiers: tuple[ColumnName, ...] = Field(min_length=1, max_length=64)
     sensitive: tuple[ColumnName, ...] = ()
     insensitive: tuple[ColumnName, ...] = ()
+    allow_unique: tuple[ColumnName, ...] = ()
     algorithm: Literal["optimal", "samarati", "mondrian"] = "optimal"
     max_suppression: Fraction = Field(default=Decimal(0), ge=0, le=1)
     insider_k: int | None = Field(default=None, ge=1, le=10_000)
@@ -111,6 +113,9 @@ class JointAnonymizeSection(Section):
                 raise ValueError(f"the column '{name}' is named twice; a column has one role")
             if name == "origin" and self.origin == "shown":
                 raise ValueError('origin = "shown" adds a column "origin", and the job names one; rename it')
+        for name in self.allow_unique:
+            if name not in self.insensitive:
+                raise ValueError(f"allow_unique names '{name}', which is not among insensitive; leave it out")
         for name in self.columns:
             if name not in named:
                 raise ValueError(f"[anonymize.columns] describes '{name}', which the job does not take; leave it out")

@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+
 from crypto.protocols.ot_stock import StockStore
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.anonymized import Anonymized
 from jobs.parameters import row_alignment
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
+from link.errors import InputDataError
 from link.session import Session
 from mining.joint.anonymisation import disclosure
 from mining.joint.anonymisation.anonymise import anonymise
 from mining.joint.anonymisation.vertical import disclosure as vertical
 from mining.joint.anonymisation.vertical.anonymise import anonymise_columns
 from mining.tables import Table
+
+JUDGED_FROM: Final = 20
+"""Rows of a party below which it says nothing of a column that each has a value of its own."""
+
+
+def check_persons(spec: JobSpec, table: Table, me: str) -> None:
+    """Refuses rows of which several have one id: k would count rows. Columns of several parties have one row for each.
+
+    Raises:
+        InputDataError: There are such rows.
+    """
+    if spec.is_vertical or not table.ids:
+        return
+    ids = list(zip(*(column.to_pylist() for column in table.ids), strict=True))
+    if len(set(ids)) < len(ids):
+        raise InputDataError(
+            f"the data of {me} have several rows of one id ({', '.join(table.id_columns)}): k would count rows, and k "
+            "rows may be one person's; keep one row for each, or set id = [] where the column names no person",
+            party=me,
+        )
+
+
+def check_insensitive(spec: JobSpec, table: Table, me: str) -> None:
+    """Refuses a column that is to be published as it is and tells most rows of this party apart.
+
+    Raises:
+        InputDataError: There is one that the job does not allow.
+    """
+    section = spec.anonymization
+    for column in table.columns:
+        if column.name not in section.insensitive or column.name in section.allow_unique:
+            continue
+        rows = np.bincount(column.codes[column.codes >= 0])
+        if table.n_rows >= JUDGED_FROM and 2 * int((rows == 1).sum()) > table.n_rows:
+            raise InputDataError(
+                f"in the data of {me} most rows have a value of '{column.name}' of their own, and it is to be "
+                "published as it is: whoever knows a value finds its row; take another role, or if nobody can know it "
+                "of a person, add it to allow_unique in the job",
+                party=me,
+            )
 
 
 async def anonymise_rows(
@@ -28,6 +73,8 @@ async def anonymise_rows(
         ComineError: As the protocol says.
     """
     task = joint_anonymisation(spec)
+    check_persons(spec, table, session.me)
+    check_insensitive(spec, table, session.me)
     if spec.is_vertical:
         found = await anonymise_columns(session, table, task, row_alignment(spec), stock)
     else:

@@ -176,6 +176,7 @@ def certify(
         metrics=metrics(release, task, sizes, measured, claims.k),
         statistics=dict(release.statistics),
         parameters={
+            "allow_unique": [each.name for each in task.carried if each.may_be_unique],
             "max_suppression": str(task.max_suppression),
             "insider_k": task.insider_k,
             "insiders": task.insiders,

@@ -78,6 +78,8 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
 
     inputs = load(config)
     _show(write_folder(out, inputs, run_algorithm(inputs)), as_json=as_json)
+    for warning in inputs.warnings:
+        note(warning)
     if inputs.table.dropped:
         note(f"{inputs.table.dropped:,} rows that lack values were left out")
     if inputs.spec.seed is not None and inputs.spec.algorithm in RANDOM:
@@ -181,6 +183,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release against its certificate, with code that shares nothing with what made it."""
+    from anonymize.verification.telling import INSENSITIVE
     from anonymize.verifier import verify as check
     from coordinator.cli.console import note, write_json, write_table
     from link.errors import InputDataError, UsageError
@@ -204,6 +207,9 @@ def verify(
             f"{folder} does not hold what its certificate claims: {len(found.failures)} of {len(found.findings)} "
             f"checks fail, the first is {first.check} (claimed: {first.expected}; found: {first.found})"
         )
+    for each in found.findings:
+        if each.check.startswith(INSENSITIVE):
+            note(one_line(f"{each.check}: {each.found}; whoever knows it of a person finds the row, whatever k is"))
     note(f"all {len(found.findings) - len(found.unchecked)} checks hold, {len(found.unchecked)} could not be made")
 
 

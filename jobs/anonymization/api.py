@@ -29,6 +29,11 @@ class Anonymized:
     release: Release
 
     @property
+    def warnings(self) -> list[str]:
+        """What columns that are released as they are may tell of persons, as sentences."""
+        return self.inputs.warnings
+
+    @property
     def table(self) -> pa.Table:
         """The rows that may be published."""
         return self.release.table

@@ -114,7 +114,7 @@ def assess(
         sensitive={name: _homogeneity(published, name, tuples) for name in sensitive} if has_classes else {},
         linkage=_linkage(published, inputs, attacker, sensitive, hidden) if covers else None,
         distance=distance,
-        notes=notes,
+        notes=[*notes, *inputs.warnings],
     )
 
 

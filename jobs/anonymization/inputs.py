@@ -31,6 +31,7 @@ from anonymize.models import (
 from anonymize.reading import read_csv, read_parquet, read_sql
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from anonymize.uniqueness import check_insensitive, check_persons, warnings
 from jobs.anonymization.hierarchy_spec import (
     BinsEntry,
     DatesEntry,
@@ -76,6 +77,11 @@ class Inputs:
         """Of quasi-identifiers, by column."""
         return {name: each for name, each in self.all_hierarchies.items() if name in self.spec.quasi_identifiers}
 
+    @property
+    def warnings(self) -> list[str]:
+        """What columns that are released as they are may tell, as sentences."""
+        return warnings(self.table.data, self.spec.as_they_are, self.spec.sensitive, self.spec.least)
+
 
 def load(config: Path) -> Inputs:
     """Reads a configuration, and everything that it names.
@@ -104,13 +110,17 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
     """Rows with the roles and kinds of a configuration.
 
     Raises:
-        ConfigurationError: A column has no role, a role or kind names an unknown one, or contradicts it.
+        ConfigurationError: A column has no role, a role or kind names an unknown one, or contradicts it; a person has
+            several rows, or a column that is released as it is tells most rows apart.
         InputDataError: There are no rows, cells are missing, or a cell is no value of its column's kind.
     """
     roles = Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive)
     kinds = {name: column.kind for name, column in spec.columns.items()}
     orders = {name: [_plain(each) for each in c.order] for name, c in spec.columns.items() if c.kind == "ordinal"}
-    return Table.of(data, roles, kinds, orders, spec.missing)
+    table = Table.of(data, roles, kinds, orders, spec.missing)
+    check_persons(table.data, spec.identifiers, spec.allow_repeated)
+    check_insensitive(table.data, spec.as_they_are, spec.allow_unique, spec.least)
+    return table
 
 
 def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:

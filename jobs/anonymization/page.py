@@ -66,6 +66,7 @@ def _content(inputs: Inputs, release: Release, certificate: Certificate, written
         "dropped": table.dropped,
         "protections": protections(models, spec.algorithm, spec.model.k),
         "always": ALWAYS,
+        "warnings": inputs.warnings,
         "columns": [(each, paired_bars(each.bars)) for each in distributions(table, release, inputs.hierarchies)],
         "levels": {name: (level, heights[name]) for name, level in (certificate.node or {}).items()},
         "risks": _risks(before, after) if has_classes else [],

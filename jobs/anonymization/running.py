@@ -11,6 +11,7 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
 from anonymize.release import Release, allowed_suppression, sorted_rows
 from anonymize.tables import Table
+from anonymize.uniqueness import check_insensitive
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection
@@ -37,6 +38,8 @@ def run(inputs: Inputs) -> Release:
         )
     if inputs.requirements is not None and release.classes is not None and spec.algorithm not in FULL_DOMAIN:
         _check(release, table, inputs.requirements, spec.algorithm)
+    left = [name for name in spec.as_they_are if name in release.table.column_names]
+    check_insensitive(release.table, left, spec.allow_unique, spec.least)  # some may be rare once others are left out
     return sorted_rows(release) if spec.row_order == "sorted" else release
 
 

@@ -122,13 +122,17 @@ class AnonymizeSection(Section):
         quasi_identifiers: Columns that are generalised.
         sensitive: Columns that models look at.
         insensitive: Columns that are released as they are.
+        allow_repeated: Identifiers whose values different persons share, such as family names: of any other a value
+            that has several rows is refused, since k would count rows.
+        allow_unique: Insensitive columns that may tell most rows apart, since nobody can know them of a person.
         missing: What becomes of rows that lack values.
         algorithm: By its name.
         max_suppression: Share of the rows that may be suppressed, as an exact decimal.
         suppressed: What becomes of suppressed rows.
         suppression: Of whole rows, or of single cells.
         loss: What a search minimises.
-        row_order: Of the published rows; sorted by what they show, their order tells nothing of the input's.
+        row_order: Of the published rows: sorted by what they show, their order tells nothing of the input's; in that
+            of the input, a row's place may tell what its cells hide.
         hash_input: Whether the certificate names the SHA-256 of the source, by which a guess of it can be confirmed.
         seed: Repeats all random draws; for tests, since whoever knows it can repeat them too.
     """
@@ -141,13 +145,15 @@ class AnonymizeSection(Section):
     quasi_identifiers: tuple[ColumnName, ...] = ()
     sensitive: tuple[ColumnName, ...] = ()
     insensitive: tuple[ColumnName, ...] = ()
+    allow_repeated: tuple[ColumnName, ...] = ()
+    allow_unique: tuple[ColumnName, ...] = ()
     missing: Literal["error", "value", "drop"] = "error"
     algorithm: Algorithm = "optimal"
     max_suppression: Fraction = Field(default=Decimal(0), ge=0, le=1)
     suppressed: Literal["drop", "blank", "keep"] = "drop"
     suppression: Literal["row", "cell"] = "row"
     loss: Loss = "gcp"
-    row_order: Literal["input", "sorted"] = "input"
+    row_order: Literal["sorted", "input"] = "sorted"
     hash_input: bool = True
     seed: Whole | None = None
     model: ModelSection = ModelSection()
@@ -170,16 +176,20 @@ class AnonymizeSection(Section):
         return value
 
     @model_validator(mode="after")
+    def _allowed_columns(self) -> AnonymizeSection:
+        for key, role in (("allow_repeated", "identifiers"), ("allow_unique", "insensitive")):
+            for name in getattr(self, key):
+                if name not in getattr(self, role):
+                    raise ValueError(f"{key} names '{name}', which is not among {role}; leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _tables_of_the_algorithm(self) -> AnonymizeSection:
         own = self.algorithm.replace("-", "_")
         for name in _OWN_TABLES:
             if name in self.model_fields_set and name != own:
                 table = name.replace("_", "-")
                 raise ValueError(f'[anonymize.{table}] belongs to algorithm = "{table}", not to "{self.algorithm}"')
-        if self.algorithm == "ppir" and self.row_order == "sorted":
-            raise ValueError(
-                'algorithm = "ppir" is verified row by row against the original; leave row_order = "sorted" out'
-            )
         if self.algorithm == "ppir" and self.ppir is None:
             raise ValueError('algorithm = "ppir" needs [anonymize.ppir] ranges, one for each quasi-identifier')
         return self
@@ -213,6 +223,16 @@ class AnonymizeSection(Section):
         if self.is_database != (self.query is not None):
             raise ValueError("a query belongs to a source that is a database URL, and such a source needs one")
         return self
+
+    @property
+    def least(self) -> int:
+        """How many rows must have a value that is released as it is, so that it tells none of them."""
+        return max(2, self.model.k or 2)
+
+    @property
+    def as_they_are(self) -> tuple[str, ...]:
+        """Insensitive columns that are released; synthetic records have none."""
+        return () if self.algorithm == "condensation" else self.insensitive
 
     @property
     def is_telling(self) -> bool:
@@ -255,7 +275,7 @@ def parameters(spec: AnonymizeSection) -> dict[str, Any]:
         exclude_unset=True,
         exclude={"source", "format", "query", "separator", "seed", "hierarchies", "columns", "levels"},
     )
-    told["seeded"] = spec.seed is not None
+    told |= {"seeded": spec.seed is not None, "row_order": spec.row_order}
     return told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anonymize.uniqueness import check_insensitive, check_persons
 from jobs.anonymization.inputs import hierarchies_of, read_source, table_of
 from jobs.anonymization.model_spec import ModelSection
 from jobs.anonymization.spec import AnonymizeSection
@@ -22,7 +23,8 @@ def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
         rules: Its own.
 
     Raises:
-        ConfigurationError: A column is missing, or a kind or a hierarchy does not fit.
+        ConfigurationError: A column is missing, a kind or a hierarchy does not fit, a person has several rows, or a
+            column that may leave as it is tells most rows apart.
         InputDataError: The source cannot be read.
     """
     taken = {role: tuple(name for name, allowed in rules.columns.items() if allowed[0] == role) for role in ROLES}
@@ -34,6 +36,7 @@ def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
             "missing": "drop",
             "algorithm": "mondrian",
             "model": ModelSection(k=rules.min_k),
+            "allow_unique": [name for name in taken["insensitive"] if name in rules.allow_unique],
             "columns": rules.kinds,
             "hierarchies": {name: tree for name, tree in rules.hierarchies.items() if name in described},
         }
@@ -45,4 +48,7 @@ def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
                 f"[dataset.anonymization] columns names '{name}', which '{dataset.name}' does not have, only "
                 f"{', '.join(data.column_names)}"
             )
+    check_persons(data, [name for name in dataset.id if name in data.column_names], ())
+    open_ = [name for name, roles in rules.columns.items() if "insensitive" in roles]
+    check_insensitive(data, open_, rules.allow_unique, rules.min_k)
     hierarchies_of(spec, Path(), table_of(spec, data.select(list(rules.columns))))

@@ -40,6 +40,8 @@ class AnonymizationRules(Section):
         kinds: Of columns, as in `[anonymize.columns]`.
         hierarchies: Of columns, as in `[anonymize.hierarchies]`; files are beside `party.toml`.
         levels: Of sensitivity, as in `[anonymize.levels]`; a request that needs them repeats them.
+        allow_unique: Columns that may leave as insensitive although they tell most rows apart, since nobody can know
+            them of a person.
         report: Whether the report leaves, too; it shows figures of the original.
         max_releases: How many different releases leave in all: together they tell more than each.
         max_failures: How many different requests may come to nothing on the data: which thresholds rows can meet
@@ -60,6 +62,7 @@ class AnonymizationRules(Section):
     kinds: dict[ColumnName, ColumnSection] = Field(default={})
     hierarchies: dict[ColumnName, HierarchyEntry] = Field(default={})
     levels: LevelsSection | None = None
+    allow_unique: tuple[ColumnName, ...] = ()
     report: bool = False
     max_releases: int = Field(default=1, ge=1, strict=True)
     max_failures: int = Field(default=20, ge=1, strict=True)
@@ -71,6 +74,8 @@ class AnonymizationRules(Section):
         for what, names in (("kinds", self.kinds), ("hierarchies", self.hierarchies)):
             if unknown := [name for name in names if name not in self.columns]:
                 raise ValueError(f"{what} describes the column '{unknown[0]}', which columns does not let leave")
+        if foreign := [name for name in self.allow_unique if "insensitive" not in self.columns.get(name, ())]:
+            raise ValueError(f"allow_unique names '{foreign[0]}', which columns does not let leave as insensitive")
         if self.require.k is not None:
             raise ValueError("require names k; write it as min_k")
         if self.require.h is not None and (self.levels is None or self.levels.column is None):
@@ -114,7 +119,8 @@ def described(rules: AnonymizationRules, spec: AnonymizeSection) -> AnonymizeSec
     kinds = {name: kind for name, kind in rules.kinds.items() if name in used}
     trees = {name: tree for name, tree in rules.hierarchies.items() if name in (*generalised, *spec.sensitive)}
     changes = {"columns": kinds | spec.columns, "hierarchies": trees | spec.hierarchies}
-    found = spec.model_copy(update=changes)
+    unique = tuple(name for name in rules.allow_unique if name in spec.insensitive)
+    found = spec.model_copy(update=changes | ({"allow_unique": unique} if unique else {}))
     lacking = [name for name in generalised if name not in found.hierarchies]
     if found.algorithm in FULL_DOMAIN and lacking:
         raise ConfigurationError(
@@ -224,7 +230,7 @@ def _seed(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -
 
 
 def _row_order(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
-    if spec.row_order == "sorted" or "row_order" not in spec.model_fields_set:
+    if spec.row_order == "sorted":
         return None
     return "sorts the rows of releases, since a row's place in the table tells which one it is; leave row_order out"
 

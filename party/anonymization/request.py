@@ -17,8 +17,8 @@ from party.anonymization.strength import CLAIMS, columns_of, released
 from party.config import DatasetSection
 from protos.v1 import anonymization_pb2 as pb
 
-OF_FILES: Final = frozenset({"source", "format", "query", "separator", "identifiers"})
-"""Keys of `[anonymize]` that a request lacks: the node knows where its data are, and what is not named stays there."""
+OF_FILES: Final = frozenset({"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique"})
+"""Keys of `[anonymize]` that a request lacks: the node knows its data, and what is not named stays there."""
 
 
 def spec_of(
@@ -50,8 +50,6 @@ def spec_of(
     spec = validate(AnonymizationSpec, {"anonymize": asked | source_of(dataset)}, "the request").anonymize
     check_request(rules, spec, coordinator, me)
     _check_columns(spec)
-    if spec.algorithm != "ppir":  # whose certificate names no order; the worker sorts its rows, too
-        spec = spec.model_copy(update={"row_order": "sorted"})
     return described(rules, spec)
 
 

@@ -19,6 +19,7 @@ from jobs.spec_values import seconds
 from link.errors import ComineError, DeadlineExceeded, InternalError, PeerError, ResourceError, from_code
 from link.json_text import read_json
 from party.anonymization.policy import MEGABYTE, AnonymizationRules
+from party.config import DatasetSection
 from party.tables import write_whole
 
 FOLDER: Final = "anonymization"  # in the state folder
@@ -96,13 +97,15 @@ class Runs:
             for name, text in files.items():
                 (place / name).write_text(text, encoding="utf-8")
 
-    async def make(self, place: Path, spec: Mapping[str, Any], dataset: str, rules: AnonymizationRules) -> Made | Unmet:
+    async def make(
+        self, place: Path, spec: Mapping[str, Any], dataset: DatasetSection, rules: AnonymizationRules
+    ) -> Made | Unmet:
         """Runs the algorithm of a request.
 
         Args:
             place: The run's folder.
             spec: The request as JSON, with the dataset's own source.
-            dataset: Of which dataset.
+            dataset: Of which it is; its columns of ids name persons.
             rules: What bounds the run.
 
         Returns:
@@ -117,7 +120,8 @@ class Runs:
             raise self._ending()
         task = {
             "party": self._me,
-            "dataset": dataset,
+            "dataset": dataset.name,
+            "persons": dataset.id,
             "folder": str(place),
             "spec": spec,
             "max_memory": rules.max_memory * MEGABYTE,
@@ -137,13 +141,13 @@ class Runs:
                 told = await _outcome(process, task)
         except TimeoutError:
             raise DeadlineExceeded(
-                f"a release of '{dataset}' took longer than {self._me} lets a run take ({rules.max_time}, max_time); "
-                "take fewer columns, coarser hierarchies, or another algorithm",
+                f"a release of '{dataset.name}' took longer than {self._me} lets a run take ({rules.max_time}, "
+                "max_time); take fewer columns, coarser hierarchies, or another algorithm",
                 party=self._me,
             ) from None
         finally:
             await self._end(process)
-        return self._read(told, process, place, dataset)
+        return self._read(told, process, place, dataset.name)
 
     async def stop(self) -> None:
         """Ends all runs; whoever waits for one is told so."""

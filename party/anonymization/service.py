@@ -102,7 +102,7 @@ class ReleaseService:
                         # Counted before it runs, until it succeeds: else who hangs up once a run has lasted longer
                         # than a failing one learns for nothing that the rows suffice.
                         await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
-                        made = await runs.make(place, as_json(spec), request.dataset, found.rules)
+                        made = await runs.make(place, as_json(spec), found.section, found.rules)
                         if isinstance(made, Unmet):
                             raise made.error
                     most = found.rules.max_releases

@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -52,13 +52,14 @@ def _telling(error: ComineError, *, of_rows: bool = True) -> Iterator[None]:
         raise Failed(error, found.message, of_rows=of_rows) from found
 
 
-def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict[str, Any]:
+def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequence[str], me: str) -> dict[str, Any]:
     """Makes a release folder and the Arrow stream of its rows.
 
     Args:
         spec: The request, with the dataset's own source.
         folder: Of this run; hierarchies that came with the request are in it.
         dataset: Its name.
+        persons: Its columns of ids, where it has them: a person has one row.
         me: This party.
 
     Returns:
@@ -69,7 +70,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict
     """
     from dataclasses import replace
 
-    from anonymize.release import sorted_rows
+    from anonymize.uniqueness import check_persons
     from anonymize.verifier import RELEASE_CSV
     from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import (
@@ -91,13 +92,14 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict
         what = f"{of} has no column '{lacking[0]}', of which its policy speaks; its operator has to correct party.toml"
         raise Failed(ConfigurationError(what), what)
     taken = data.select([name for name in data.column_names if name in columns])
-    del data
     with _telling(
         InputDataError(
             f"{of} does not fit the configuration: cells are missing (see [anonymize] missing), or are no values of "
-            f"their column's kind; {HIDDEN}"
+            f"their column's kind, or tell persons apart that no k hides; {HIDDEN}"
         )
     ):
+        check_persons(data, [name for name in persons if name in data.column_names], ())
+        del data
         table = table_of(spec, taken)
     trees: dict[str, Hierarchy] = {}
     for name in spec.hierarchies:
@@ -111,8 +113,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, me: str) -> dict
         )
     ):
         inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
-        # In the order of the table, rows of two releases could be put side by side, and a place would tell a person.
-        found = sorted_rows(run(inputs))
+        found = run(inputs)  # sorted: in the table's order, rows of two releases could be put side by side
     # A digest of the source would let whoever knows all of it but one cell try what that cell holds: it has none.
     certificate = write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
     _write_rows(folder)
@@ -157,7 +158,7 @@ def main() -> None:
     try:
         try:
             spec = AnonymizeSection.model_validate(task["spec"])
-            outcome = release(spec, Path(task["folder"]), dataset, me)
+            outcome = release(spec, Path(task["folder"]), dataset, task["persons"], me)
         except MemoryError:
             what = f"a release of the dataset '{dataset}' of {me} needs more memory than a run may take (max_memory)"
             raise Failed(ResourceError(what), what) from None

@@ -20,7 +20,7 @@ from party.queries.conditions import column_of, read_column
 from party.queries.policy import QueriesSection
 
 _AGREES: Final = 0.95
-"""The share of records for which a value must be the usual one beside the other column's, or the correlation of both."""
+"""The share of records whose value must be the usual one beside the other column's, or the correlation of both."""
 _FEW_ROWS: Final = 10  # below it, what most rows have in common says little
 
 

@@ -48,10 +48,7 @@ def test_defaults() -> None:
     spec = section()
     assert (spec.algorithm, spec.max_suppression, spec.suppressed, spec.suppression) == ("optimal", 0, "drop", "row")
     assert (spec.loss, spec.missing, spec.seed, spec.separator) == ("gcp", "error", None, ",")
-
-
-def test_rows_that_are_verified_in_pairs_are_not_sorted() -> None:
-    assert "row by row" in refused(algorithm="ppir", row_order="sorted", model={}, ppir={"ranges": {"age": 1}})
+    assert (spec.row_order, spec.allow_unique, spec.allow_repeated) == ("sorted", (), ())
 
 
 def test_shares_stay_the_decimals_that_are_written(tmp_path: Path) -> None:

@@ -224,7 +224,8 @@ visits = {{ kind = "numeric" }}
 )
 def test_algorithms_of_numbers(comine: Comine, configure: Configure, tmp_path: Path, algorithm: str, more: str) -> None:
     configure()
-    (tmp_path / "n.toml").write_text(NUMBERS.format(algorithm=algorithm, more=more, top=""))
+    top = 'row_order = "input"' if algorithm == "ppir" else ""  # which is verified row by row only so
+    (tmp_path / "n.toml").write_text(NUMBERS.format(algorithm=algorithm, more=more, top=top))
     ran = comine("anonymize", "run", "n.toml", "--out", "out")
     assert ran.code == 0, ran.err
     told = certificate(tmp_path / "out")
@@ -264,6 +265,37 @@ def test_sorted_rows_do_not_tell_the_order_of_the_input(
     assert Counter(map(str, found)) == Counter(map(str, given))
     shown = pq.read_table(tmp_path / "sorted/release.parquet")
     assert shown.equals(shown.sort_by([(name, "ascending") for name in shown.column_names]))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more"),
+    [
+        ("optimal", HIERARCHIES),
+        ("samarati", HIERARCHIES),
+        ("datafly", HIERARCHIES),
+        ("local-recoding", HIERARCHIES),
+        ("mondrian", HIERARCHIES),
+        ("ppir", "[anonymize.ppir]\nranges = { age = 5, city = 0, sex = 0 }\n"),
+    ],
+)
+def test_no_rows_place_tells_of_the_input_unless_that_is_asked_for(
+    comine: Comine, configure: Configure, tmp_path: Path, algorithm: str, more: str
+) -> None:
+    configure(algorithm, more=more, model="" if algorithm == "ppir" else K)
+    ran = comine("anonymize", "run", "a.toml", "--out", "out")
+    assert ran.code == 0, ran.err
+    shown = pq.read_table(tmp_path / "out/release.parquet")
+    assert shown.equals(shown.sort_by([(name, "ascending") for name in shown.column_names]))
+    assert certificate(tmp_path / "out")["parameters"]["row_order"] == "sorted"
+    assert verified(comine).code == 0
+    if algorithm == "ppir":
+        return
+    before = (tmp_path / "out/release.csv").read_bytes()
+    lines = (tmp_path / "patients.csv").read_text().splitlines(keepends=True)
+    if algorithm in ("optimal", "samarati"):  # of which ties do not follow the order of rows
+        (tmp_path / "patients.csv").write_text(lines[0] + "".join(reversed(lines[1:])))
+        assert comine("anonymize", "run", "a.toml", "--out", "out").code == 0
+        assert (tmp_path / "out/release.csv").read_bytes() == before
 
 
 def test_hashes_that_would_confirm_guesses_can_be_left_out(
@@ -400,7 +432,10 @@ def test_what_is_wrong_is_told_in_a_sentence(comine: Comine, configure: Configur
         ("id;age;city;sex;disease;visits\np;3;Oslo;m;flu\n", "is not proper CSV"),
         ("id;age;city;sex;disease;age\np;3;Oslo;m;flu;1\n", "age"),
         (b"id;age;city;sex;disease;visits\np;3;Osl\xff;m;flu;1\n", "UTF-8"),
-        ("id;age;city;sex;disease;visits\n" + "p;30;Lima;m;flu;1\n" * 9, 'lacks 1 of its 1 values: "Lima"'),
+        (
+            "id;age;city;sex;disease;visits\n" + "".join(f"p{i};30;Lima;m;flu;1\n" for i in range(9)),
+            'lacks 1 of its 1 values: "Lima"',
+        ),
     ],
     ids=["empty file", "no rows", "one row", "missing", "nan", "short line", "twice", "not text", "no leaf"],
 )
@@ -528,7 +563,9 @@ def test_an_attacker_who_knows_some_columns(comine: Comine, configure: Configure
 def test_risk_without_classes_links_by_distance(comine: Comine, configure: Configure, tmp_path: Path) -> None:
     configure()
     (tmp_path / "n.toml").write_text(
-        NUMBERS.format(algorithm="ppir", top="seed = 1", more="[anonymize.ppir]\nranges = { age = 0 }\n")
+        NUMBERS.format(
+            algorithm="ppir", top='seed = 1\nrow_order = "input"', more="[anonymize.ppir]\nranges = { age = 0 }\n"
+        )
     )
     assert comine("anonymize", "run", "n.toml", "--out", "out").code == 0
     told = json.loads(comine("anonymize", "risk", "out", "--config", "n.toml", "--json").out)

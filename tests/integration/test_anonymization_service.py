@@ -249,8 +249,6 @@ class World:
         """The configuration, with other values of some keys."""
         found = request_of(read_spec(self.folder / "anonymize.toml"), self.folder)
         told = json.loads(found.configuration) | more
-        if told["algorithm"] == "ppir":  # which `request_of` would have seen
-            del told["row_order"]
         found.configuration = json.dumps(told)
         return found
 
@@ -571,7 +569,7 @@ def test_other_sources(tmp_path: Path, form: str) -> None:
 def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
     noise = Randomness.from_seed(1).bytes(16 * 100_000).hex()
     lines = "".join(f"p{i},{noise[32 * i : 32 * i + 32]},{i % 60},{'fm'[i % 2]},flu\n" for i in range(100_000))
-    dataset = DATASET.replace("columns = {", 'columns = { name = ["insensitive"],')
+    dataset = DATASET.replace("columns = {", 'allow_unique = ["name"]\ncolumns = { name = ["insensitive"],')
     keys = {"algorithm": "mondrian", "insensitive": ["name"]}
 
     async def test() -> None:
@@ -580,6 +578,34 @@ def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
             assert sum(part.file == pb.PARQUET for part in parts) > 1
             assert max(part.ByteSize() for part in parts) < 2 << 20
             assert (await world.hub.fetch(world.request(**keys), tmp_path / "out")).published == 100_000
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("patients", "more"),
+    [
+        (PATIENTS, {}),
+        (PATIENTS.replace("\np1,", "\np0,"), {"insensitive": []}),
+    ],
+    ids=["a name for each row", "two rows of one id"],
+)
+def test_no_release_leaves_that_tells_persons_apart_whatever_k_is(
+    tmp_path: Path, patients: str, more: dict[str, Any]
+) -> None:
+    """Nor does whoever asks have the word that allows it: the owner alone does."""
+    dataset = DATASET.replace("columns = {", 'columns = { name = ["insensitive"],')
+    keys = {"algorithm": "mondrian", "insensitive": ["name"], **more}
+
+    async def test() -> None:
+        async with running(tmp_path, dataset, patients) as world:
+            found = await refused(ended(world.stub("hub").Anonymize(world.request(**keys))))
+            assert (found.code, "tell persons apart that no k hides" in found.sentence) == ("E101", True)
+            for word in ("allow_unique", "allow_repeated"):
+                found = await refused(ended(world.stub("hub").Anonymize(world.request(**keys, **{word: ["name"]}))))
+                assert f"the request has '{word}', which the node knows itself" in found.sentence
+            (section,) = (each for each in world.node._anonymization._releases._open.values())
+            assert check_dataset(section.section).problem != ""
 
     asyncio.run(test())
 

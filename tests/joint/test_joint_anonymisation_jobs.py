@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,11 +16,13 @@ import comine
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
+from jobs import anonymize_task
 from jobs.anonymize_parameters import joint_anonymisation
 from jobs.anonymized import Anonymized
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError, InputDataError
+from mining.tables import Table
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import ILLS, PARTIES, hierarchies, parted, people, whole
 
@@ -222,3 +225,33 @@ def test_values_that_nobody_named_are_told_without_them() -> None:
     spec = job(columns={"age": {"kind": "numeric"}, "ill": {"values": list(ILLS[:2])}})
     with pytest.raises(InputDataError, match="cells of 'ill' that the job's values do not name"):
         comine.simulate(spec, DATA)
+
+
+# -- columns and rows that tell persons apart --------------------------------------------------------------------------
+def _table(note: list[str], ids: list[str] | None = None) -> Table:
+    columns = {"id": ids or [f"p{row}" for row in range(len(note))], "note": note}
+    cells = [pa.chunked_array([pa.array(values, pa.string())]) for values in columns.values()]
+    return Table.of(tuple(columns), cells, ("id",), "the test")
+
+
+@pytest.mark.parametrize("note", ["{row}", "n{row:03}", "{most}"])
+def test_a_party_publishes_no_column_that_tells_its_rows_apart(note: str) -> None:
+    cells = [note.format(row=row, most=row if row % 5 > 1 else "") for row in range(40)]
+    with pytest.raises(InputDataError, match=r"most rows have a value of 'note' of their own.*allow_unique"):
+        anonymize_task.check_insensitive(job(allow_unique=[]), _table(cells), "north")
+    anonymize_task.check_insensitive(job(allow_unique=["note"]), _table(cells), "north")
+    anonymize_task.check_insensitive(job(sensitive=["ill", "note"], insensitive=[]), _table(cells), "north")
+    anonymize_task.check_insensitive(job(allow_unique=[]), _table(cells[:19]), "north")
+    anonymize_task.check_insensitive(job(allow_unique=[]), _table([f"{row // 2}" for row in range(40)]), "north")
+
+
+def test_a_party_publishes_no_two_rows_of_one_id() -> None:
+    ids = [f"p{min(row, 38)}" for row in range(40)]
+    with pytest.raises(InputDataError, match="several rows of one id"):
+        anonymize_task.check_persons(job(), _table(["x"] * 40, ids), "north")
+    anonymize_task.check_persons(job(), _table(["x"] * 40), "north")
+
+
+def test_what_may_be_unique_is_insensitive() -> None:
+    with pytest.raises(ConfigurationError, match="allow_unique names 'ill', which is not among insensitive"):
+        job(allow_unique=["ill"])

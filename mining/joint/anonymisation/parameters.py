@@ -88,6 +88,7 @@ class Carried:
         kind: What its values are.
         values: All that may occur, in order; public. None: any text of `most_bytes` at most.
         most_bytes: Of a cell in UTF-8.
+        may_be_unique: Whether it may tell most rows apart.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Carried:
     kind: Kind
     values: tuple[str, ...] | None
     most_bytes: int
+    may_be_unique: bool = False
 
 
 @dataclass(frozen=True)
