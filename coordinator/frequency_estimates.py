@@ -58,6 +58,11 @@ class Estimates:
         """What they are of: "counts", "mean" or "found"."""
         return self.head.kind
 
+    @property
+    def of(self) -> int:
+        """How many reports counts refer to: those of the round, or of the publication that it tells again."""
+        return self.head.of or self.head.reports
+
 
 class Pieces:
     """Puts the pieces of estimates together as they come.
@@ -160,7 +165,7 @@ def rows(estimates: Estimates, domain: Domain | None, asked: Asked) -> Iterator[
         ConfigurationError: Intervals of an open domain are to hold together: nobody knows how many values it has.
         MalformedMessage: A value is not in the domain.
     """
-    n, kind = estimates.head.reports, estimates.kind
+    n, kind = estimates.of, estimates.kind
     if kind == FOUND:
         if asked.joint:
             raise ConfigurationError("the values of an open domain are not known, so --joint has no meaning; omit it")

@@ -201,7 +201,7 @@ def _courses(reading: Reading, values: Sequence[str]) -> list[_Course]:
 
 def _share(row: Row, estimates: Estimates) -> tuple[float, float, float]:
     """An estimate and its interval, such that rounds of many and of few reports compare."""
-    scale = 1.0 if estimates.kind == MEAN else 100 / max(estimates.head.reports, 1)
+    scale = 1.0 if estimates.kind == MEAN else 100 / max(estimates.of, 1)
     return row.estimate * scale, row.low * scale, row.high * scale
 
 

@@ -105,7 +105,7 @@ async def _earlier(node: FrequencyNode, spec: CollectionSpec, latest: Estimates)
         except ConfigurationError:
             continue
         alike = estimates.kind == latest.kind and decides_only(estimates) == decides_only(latest)
-        if alike and estimates.head.reports:
+        if alike and estimates.of:
             found.insert(0, estimates)
     return found
 
@@ -127,7 +127,7 @@ def _processed(estimates: Estimates, domain: Domain | None, mechanism: Mechanism
         )
     if not np.array_equal(estimates.codes, np.arange(domain.size)):
         raise MalformedMessage(f"the node of {estimates.node} did not send all values", party=estimates.node)
-    raw = Estimate(domain, estimates.head.reports, estimates.counts, estimates.variances)
+    raw = Estimate(domain, estimates.of, estimates.counts, estimates.variances)
     return [float(count) for count in consistent(raw, mechanism, method).counts]
 
 
@@ -178,6 +178,7 @@ def round_as_data(estimates: Estimates) -> dict[str, Any]:
         "at": head.at,
         "kind": head.kind,
         "reports": head.reports,
+        "of": estimates.of,
         "counters": counters_as_data(head.counters),
     }
 

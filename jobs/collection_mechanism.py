@@ -28,6 +28,9 @@ from ldp.streams.sampled import Sampled
 from ldp.streams.sliding_memo import SlidingMemo
 from link.errors import ConfigurationError
 
+TWO_ROUNDS: Final = frozenset({"rappor", "l-grr", "l-osue"})
+"""Mechanisms whose clients keep an answer of a larger ε∞, and perturb it anew for each report."""
+
 MAX_REPORT_BYTES: Final = 1 << 20
 MAX_TALLY_CELLS: Final = 1 << 25
 MAX_PREFIXES: Final = 1 << 20
@@ -106,6 +109,21 @@ def report_epsilon(spec: CollectionSpec) -> Decimal:
     """The largest ε of a report that the collection may ask for."""
     series = budgets_of(spec)
     return spec.collection.epsilon if series is None else Decimal(float(max(series)))
+
+
+def kept_epsilon(spec: CollectionSpec) -> Decimal:
+    """ε∞, the ε of all reports of one value together, where a client keeps an answer that it repeats; else that of one.
+
+    Raises:
+        ConfigurationError: It does not exceed that of one report, as it has to.
+    """
+    section = spec.collection
+    if section.mechanism not in TWO_ROUNDS:
+        return report_epsilon(spec)
+    given = section.parameters.get("permanent_epsilon")
+    if given is None:
+        return Decimal(permanent_budget(float_below(report_epsilon(spec)), None))
+    return Decimal(given)
 
 
 def search_of(spec: CollectionSpec) -> PrefixExtending:

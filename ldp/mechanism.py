@@ -161,10 +161,15 @@ class Mechanism(ABC, Generic[E]):
         """The same mechanism with some other parameters."""
         return type(self)(**{**self.get_params(), **changes})
 
+    @property
+    def mapping(self) -> int:
+        """Which version of its reports' meaning this is: above 1 where another software version reads them otherwise."""
+        return 1
+
     @cached_property
     def fingerprint(self) -> bytes:
-        """16 bytes that name the mechanism with all its parameters."""
-        text = json.dumps([self.name, self.get_params()], default=_plain, sort_keys=True)
+        """16 bytes that name the mechanism with all its parameters, and what its reports mean."""
+        text = json.dumps(_plain(self), default=_plain, sort_keys=True)
         return hashlib.sha256(text.encode()).digest()[:FINGERPRINT_BYTES]
 
     def __repr__(self) -> str:
@@ -175,7 +180,8 @@ def _plain(value: object) -> object:
     if isinstance(value, Domain):
         return [value.size, value.labels]
     if isinstance(value, Mechanism):
-        return [value.name, value.get_params()]
+        # The first mapping goes unsaid, so that mechanisms that never changed keep their fingerprints.
+        return [value.name, value.get_params(), *([value.mapping] if value.mapping > 1 else [])]
     if isinstance(value, np.ndarray):
         return value.tolist()
     return str(value)

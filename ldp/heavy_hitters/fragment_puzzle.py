@@ -102,6 +102,11 @@ class SequenceFragmentPuzzle(Mechanism[list[HeavyHitter]]):
         self._tag_seed, self._print_seed = self._tags.draw(1, rng), self._prints.draw(1, rng)
 
     @property
+    def mapping(self) -> int:
+        """That of its fragments' oracle."""
+        return self.fragment.mapping
+
+    @property
     def exact_epsilon(self) -> float:
         """The sum of both parts: another value may change either."""
         return self.fragment.exact_epsilon + self.whole.exact_epsilon

@@ -63,6 +63,11 @@ class HadamardResponse(FrequencyOracle):
         self._row = spread // self._shape.blocks + 1
 
     @property
+    def mapping(self) -> int:
+        """The second where there are several blocks: they were filled one after the other before."""
+        return 1 if self._shape.blocks == 1 else 2
+
+    @property
     def exact_epsilon(self) -> float:
         """Of a number inside the half block against one outside."""
         shape = self._shape

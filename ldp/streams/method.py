@@ -68,12 +68,14 @@ class Release:
         variances: Shape (d,): of the frequencies when they were fresh, over reports and the draw of users. How far the
             stream has moved since comes on top. Infinite while nothing has been published.
         published: The step at which they were fresh; None for zeros, before anything is published.
+        reports: From how many reports they were estimated; 0 before anything is published.
     """
 
     step: int
     frequencies: Floats
     variances: Floats
     published: int | None
+    reports: int = 0
 
     @property
     def fresh(self) -> bool:
@@ -106,6 +108,7 @@ class StreamMethod(ABC):
         self._step, self._users = -1, 0
         self._pending: Phase | None = None
         self._published: int | None = None
+        self._reports = 0
         self._frequencies = np.zeros(self.domain.size)
         self._variances = np.full(self.domain.size, np.inf)
 
@@ -163,7 +166,7 @@ class StreamMethod(ABC):
         """
         if self._step < 0 or self._pending is not None:
             raise InputDataError("a release is there when its step is done; plan it, and observe what it asks for")
-        return Release(self._step, self._frequencies, self._variances, self._published)
+        return Release(self._step, self._frequencies, self._variances, self._published, self._reports)
 
     def mechanism(self, epsilon: Fraction) -> FrequencyOracle:
         """What makes the reports of a phase with this ε."""
@@ -208,7 +211,7 @@ class StreamMethod(ABC):
     def _publish(self, estimate: Estimate) -> None:
         shares = np.clip(estimate.frequencies, 0, 1)
         drawing = drawing_factor(estimate.n, self._users)
-        self._published, self._frequencies = self._step, estimate.frequencies
+        self._published, self._reports, self._frequencies = self._step, estimate.n, estimate.frequencies
         self._variances = estimate.frequency_variances + shares * (1 - shares) * drawing
 
     # -- bytes --------------------------------------------------------------------------------------------------------
@@ -234,6 +237,7 @@ class StreamMethod(ABC):
             "spent": self._spent.to_bytes().decode(),
             "pending": None if pending is None else [pending.kind, *map(str, _amounts(pending))],
             "published": published,
+            "reports": self._reports,
             "frequencies": None if published is None else self._frequencies.tolist(),
             "variances": None if published is None else self._variances.tolist(),
         }
@@ -241,6 +245,7 @@ class StreamMethod(ABC):
     def _restore(self, state: dict[str, Any]) -> None:
         self._step, self._users = int(state["step"]), int(state["users"])
         self._published = None if state["published"] is None else int(state["published"])
+        self._reports = int(state.get("reports", 0))  # which earlier versions did not note
         self._spent = WindowLedger.from_bytes(state["spent"].encode())
         if (self._spent.w, self._spent.epsilon) != (self.w, self._total):
             raise InputDataError("the ledger is one of another window or budget")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -66,6 +66,8 @@ class Answer:
         variances: Of the counts, or of the mean.
         found: Values with their frequencies, the most frequent first.
         fresh: Under continual release: whether this is a publication, and not the one before again.
+        of: Of how many reports the counts are, where not of the round's own: those of the publication that is told
+            again. 0 where they are.
     """
 
     kind: Kind
@@ -74,6 +76,7 @@ class Answer:
     variances: Floats = field(default_factory=_none)
     found: tuple[tuple[str, float, float], ...] = ()
     fresh: bool = True
+    of: int = 0
 
     def __len__(self) -> int:
         return len(self.found) if self.kind == "found" else len(self.counts)
@@ -83,7 +86,7 @@ class Answer:
         for start in range(0, max(len(self), 1), PIECE_VALUES):
             part = slice(start, start + PIECE_VALUES)
             codes = None if self.codes is None else self.codes[part]
-            yield Answer(self.kind, codes, self.counts[part], self.variances[part], self.found[part], self.fresh)
+            yield Answer(self.kind, codes, self.counts[part], self.variances[part], self.found[part], self.fresh, self.of)
 
 
 def answer(snapshot: Snapshot, question: Question, collection: Collection) -> Answer:
@@ -134,12 +137,15 @@ def _counted(estimate: Estimate, mechanism: Mechanism[Any], question: Question, 
 
 
 def _released(snapshot: Snapshot, question: Question, mechanism: Mechanism[Any]) -> Answer:
-    """What continual release has published, in counts of the round's reports."""
+    """What continual release has published, in counts of the reports that it was published from.
+
+    Those of the round itself may be others, which told whether to publish, or none at all.
+    """
     assert isinstance(mechanism, FrequencyOracle)
-    release, n = release_of(snapshot.stored.result), len(snapshot.aggregator)
-    scale = max(n, 1)
+    release = release_of(snapshot.stored.result)
+    scale = release.reports or max(len(snapshot.aggregator), 1)
     estimate = Estimate(mechanism.domain, scale, release.frequencies * scale, release.variances * scale**2)
-    return _counted(estimate, mechanism, question, fresh=release.fresh)
+    return replace(_counted(estimate, mechanism, question, fresh=release.fresh), of=scale)
 
 
 def _decoded(counts: BloomCounts, question: Question, domain: Domain | None) -> Answer:

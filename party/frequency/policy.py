@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from jobs.collection import MECHANISMS, CollectionSpec
-from jobs.collection_mechanism import report_epsilon
+from jobs.collection_mechanism import kept_epsilon, report_epsilon
 from jobs.federation import Name
 from jobs.spec_values import Duration, Fraction, seconds
 from jobs.toml import TomlTable
@@ -20,7 +20,8 @@ class FrequencySection(TomlTable):
     """The `[frequency]` table; without it a node collects nothing.
 
     Attributes:
-        max_epsilon: The largest ε of a report that a collection may ask for.
+        max_epsilon: The largest ε that a collection may ask for, of a report and of all reports of a value that
+            repeat a kept answer.
         create: Coordinators that may create collections; all, where absent.
         mechanisms: That collections may use; all, where absent.
         max_collections: That are open at once.
@@ -81,6 +82,12 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
     asked = report_epsilon(spec)
     if asked > policy.max_epsilon:
         return f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and the collection asks for {asked:.6g}"
+    kept = kept_epsilon(spec)
+    if kept > policy.max_epsilon:
+        return (
+            f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and all reports of a value together spend "
+            f"{kept:.6g} in the collection; set its permanent_epsilon"
+        )
     if policy.mechanisms is not None and section.mechanism not in policy.mechanisms:
         allowed = ", ".join(policy.mechanisms) or "none"
         return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"

@@ -444,7 +444,7 @@ def _read(state: bytes) -> dict[str, Any]:
 
 
 def _result(release: Release) -> bytes:
-    head = {"step": release.step, "published": release.published}
+    head = {"step": release.step, "published": release.published, "reports": release.reports}
     parts = (part.astype("<f8").tobytes() for part in (release.frequencies, release.variances))
     return json.dumps(head).encode() + b"\n" + b"".join(parts)
 
@@ -461,4 +461,4 @@ def release_of(result: bytes) -> Release:
     values: NDArray[np.float64] = np.frombuffer(data, "<f8").astype(np.float64)
     frequencies, variances = np.split(values, 2)
     found = json.loads(head)
-    return Release(found["step"], frequencies, variances, found["published"])
+    return Release(found["step"], frequencies, variances, found["published"], found.get("reports", 0))

@@ -414,6 +414,7 @@ class FrequencyService(FrequencyEstimationServicer):
                 counters=_counters(snapshot.counters),
                 fresh=found.fresh,
                 kind=found.kind,
+                of=found.of,
             )
         )
         parts[-1].last = True

@@ -549,6 +549,7 @@ class EstimateHead(_message.Message):
     COUNTERS_FIELD_NUMBER: _builtins.int
     FRESH_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     reports: _builtins.int
     """that were counted"""
@@ -562,6 +563,8 @@ class EstimateHead(_message.Message):
     """under continual release: whether this is a publication, not the one before again"""
     kind: _builtins.str
     """counts | mean | found"""
+    of: _builtins.int
+    """reports that counts refer to, where not the round's: those of a publication; else 0"""
     @_builtins.property
     def round(self) -> Global___Round: ...
     @_builtins.property
@@ -580,10 +583,11 @@ class EstimateHead(_message.Message):
         counters: Global___Counters | None = ...,
         fresh: _builtins.bool = ...,
         kind: _builtins.str = ...,
+        of: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counters", b"counters", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "collection", b"collection", "counters", b"counters", "final", b"final", "fresh", b"fresh", "kind", b"kind", "reports", b"reports", "round", b"round", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "collection", b"collection", "counters", b"counters", "final", b"final", "fresh", b"fresh", "kind", b"kind", "of", b"of", "reports", b"reports", "round", b"round", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

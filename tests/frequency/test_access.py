@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,18 @@ def test_what_is_created_and_read_is_in_the_audit_log(tmp_path: Path) -> None:
     [
         ({"create": ["boss"]}, {}, "lets boss create collections, and not 'analyst' (rule create)"),
         ({"max_epsilon": "0.5"}, {}, "allows epsilon up to 0.5 (rule max_epsilon), and the collection asks for 1.0"),
+        (
+            {"max_epsilon": "1.5"},
+            {"mechanism": "l-osue"},
+            "allows epsilon up to 1.5 (rule max_epsilon), and all reports of a value together spend 2 in the "
+            "collection; set its permanent_epsilon",
+        ),
+        (
+            {"max_epsilon": "2"},
+            {"mechanism": "l-grr", "parameters": {"permanent_epsilon": Decimal("2.5")}},
+            "allows epsilon up to 2 (rule max_epsilon), and all reports of a value together spend 2.5 in the "
+            "collection; set its permanent_epsilon",
+        ),
         ({"mechanisms": ["olh"]}, {}, "allows the mechanisms olh (rule mechanisms), and the collection takes 'grr'"),
         (
             {"max_domain": 7},

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from client.connection import Connection
 from client.fleet import Fleet
+from coordinator.frequency_estimates import Asked, Estimates, rows
+from ldp.domain import Domain
+from link.errors import ComineError
 from party.frequency import folding
 from tests.frequency.nodes import batch, running
 from tests.frequency.specs import spec_of
@@ -64,6 +68,58 @@ def test_releases_of_a_stream_are_off_by_as_much_as_stated(tmp_path: Path, metho
         assert low < squares < high
     # Means of so many standard normal numbers: 6.8 standard deviations have a chance of 10^-11.
     assert (np.abs(errors.mean(axis=0)) < 6.8 / np.sqrt(len(errors))).all()
+
+
+@pytest.mark.parametrize("method", ["lbu", "lpa"])
+def test_what_is_told_again_is_told_in_counts_of_its_publication(tmp_path: Path, method: str) -> None:
+    """Whether the round has no reports at all, or such that only tell whether to publish."""
+    now = [1_800_000_000.0]
+    values = np.repeat(np.arange(4), (TRUTH * CLIENTS).astype(int))
+
+    async def run() -> None:
+        async with running(tmp_path, now=lambda: now[0]) as world:
+            analyst = world.analyst
+            await analyst.create(
+                spec_of(
+                    size=4,
+                    epsilon="6.0",
+                    window={"length": "1h"},
+                    continual={"method": method, "w": 2, "users": CLIENTS},
+                    access={"gateways": {"fleet": 10**6}},
+                )
+            )
+            fleet, rounds = Fleet(CLIENTS, seed=11, clock=lambda: now[0]), []
+            with Connection(world.authority.issue("fleet", "client"), "north", world.address) as connection:
+                for step in range(12):
+                    if step < 8:  # two rounds an hour for lpa, and nobody in the end
+                        done = await asyncio.to_thread(fleet.report, connection, "homepages", values)
+                        rounds.append(done.round)
+                    now[0] += HOUR / 2
+                    await analyst.describe()
+            published, again = 0, 0
+            for number in range(int(max(filter(None, rounds))) + 2):
+                try:
+                    found = await analyst.estimate(round=number)
+                except (ComineError, grpc.aio.AioRpcError):
+                    continue
+                head = found.head
+                if not head.final or not np.isfinite(found.variances).all():
+                    continue
+                if head.fresh and head.round.purpose == "publication":
+                    published = head.reports
+                    assert head.of == published
+                elif not head.fresh and published:
+                    again += 1
+                    assert head.of == published != head.reports
+                    assert found.counts.sum() == pytest.approx(published)
+                    shown = Estimates("north", head, np.arange(4), found.counts, found.variances, ())
+                    for row in rows(shown, Domain(4), Asked()):
+                        assert row.low <= max(row.estimate, 0.0)
+                        assert row.high >= min(row.estimate, published)
+                        assert row.high > 0
+            assert again, rounds
+
+    asyncio.run(run())
 
 
 def test_a_million_values_are_folded_and_estimated_rightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

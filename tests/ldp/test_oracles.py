@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.heavy_hitters.bit_strings import Integers
+from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
+from ldp.mechanism import _plain
 from ldp.oracle import FrequencyOracle
+from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.registry import ORACLES, oracle
+from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, InputDataError, ResourceError
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
@@ -97,3 +106,24 @@ def test_estimated_variances_are_right_with_more_values_than_reports(name: str, 
     exact = found.variance(np.bincount(values, minlength=3000).astype(np.float64), n)
     assert estimate.variances.mean() == pytest.approx(exact.mean(), rel=0.25)
     assert (estimate.variances > 0).all()
+
+
+def test_what_reports_mean_is_part_of_the_fingerprint() -> None:
+    """Several blocks of Hadamard response are filled otherwise than before: such reports must not mix with these.
+
+    All other mechanisms keep the fingerprints that they had, or running collections would end.
+    """
+    several, one = HadamardResponse(64, 4.0, blocks=4), HadamardResponse(64, 1.0, blocks=1)
+    before = {
+        each: hashlib.sha256(json.dumps([each.name, each.get_params()], default=_plain, sort_keys=True).encode())
+        for each in (several, one, oracle("olh", 64, 1.0))
+    }
+    old = {each: digest.digest()[:16] for each, digest in before.items()}
+    assert [each.fingerprint == old[each] for each in old] == [False, True, True]
+    puzzles = [SequenceFragmentPuzzle(Integers(16), epsilon, 4) for epsilon in (1.0, 8.0)]
+    assert [each.fragment.one_block for each in puzzles] == [True, False]
+    assert [each.mapping for each in puzzles] == [1, 2]
+    nested = Sampled(64, several, Fraction(1, 2))
+    assert b"4}, 2]" in json.dumps(_plain(nested), default=_plain).encode()
+    with pytest.raises(InputDataError, match="another mechanism or to other parameters"):
+        several.read(type(several.privatise([1]))(old[several], several.privatise([1]).fields).to_bytes())
