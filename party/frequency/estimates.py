@@ -86,7 +86,9 @@ class Answer:
         for start in range(0, max(len(self), 1), PIECE_VALUES):
             part = slice(start, start + PIECE_VALUES)
             codes = None if self.codes is None else self.codes[part]
-            yield Answer(self.kind, codes, self.counts[part], self.variances[part], self.found[part], self.fresh, self.of)
+            yield Answer(
+                self.kind, codes, self.counts[part], self.variances[part], self.found[part], self.fresh, self.of
+            )
 
 
 def answer(snapshot: Snapshot, question: Question, collection: Collection) -> Answer:
