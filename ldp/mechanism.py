@@ -163,7 +163,7 @@ class Mechanism(ABC, Generic[E]):
 
     @property
     def mapping(self) -> int:
-        """Which version of its reports' meaning this is: above 1 where another software version reads them otherwise."""
+        """The version of what its reports mean: above 1 where earlier software versions read them otherwise."""
         return 1
 
     @cached_property
