@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,6 +27,7 @@ from jobs.audit.events import (
     LogBegan,
     LogFollows,
     NodeStarted,
+    PlanAsked,
     Proposed,
     Refused,
     SessionBegan,
@@ -40,8 +42,10 @@ from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError
 from party import companions
 from party.consent import proposal_of, support_asked
+from party.heads import follow
 from party.job import ENDS
 from party.ledger import Entry, Ledger
+from party.plan_count import PlanCount
 from party.store import Reached, Record, Store
 from protos.v1.control_pb2 import (
     APPROVED,
@@ -127,6 +131,7 @@ class _Life:
 def reconcile(
     store: Store,
     ledger: Ledger,
+    plans: PlanCount,
     audit: AuditLog,
     party: str,
     *,
@@ -138,6 +143,7 @@ def reconcile(
     Args:
         store: The jobs.
         ledger: What they may have cost.
+        plans: How many were asked for lately.
         audit: The log beside both; nobody else writes to it but people at the command line, who hold the database.
         party: Whose they are.
         ran_before: Whether other files of the state folder tell that a node ran there.
@@ -152,12 +158,16 @@ def reconcile(
         known = _known(store.reached(), store.is_empty(), audit, party, ran_before=ran_before)
         lives: dict[bytes, _Life] = {}
         others: list[Event] = []
+        asked: list[tuple[str, float]] = []
         for told in entries_after(audit.path, known):
             if not isinstance(told.event, JobEvent):
                 others.append(told.event)
+                if isinstance(told.event, PlanAsked):
+                    asked.append((told.event.coordinator, told.entry.time.timestamp()))
             else:
                 lives.setdefault(told.event.job, _Life()).take(told)
         _check_log(store, audit.path, known, lives)
+        follow(store, others)
         companions.note(store, audit.path.parent, others)
         companions.check(store, audit.path.parent, party)
         records = {job_id: record for job_id, life in lives.items() if (record := _whole(store, job_id, life))}
@@ -169,14 +179,21 @@ def reconcile(
                 jobs += 1
     lost = (SessionLost(job=job_id, session=each) for job_id, life in lives.items() for each in sorted(life.sessions))
     audit.append(*lost)
+    plans.restore(asked, float("-inf") if known is None else entry_at(audit.path, known).time.timestamp())
     starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
-    note(store, audit.mark(), party)
+    store.reach(Reached(party, *audit.mark()))
+    store.fold()
     return Restored(jobs, starts)
 
 
-def note(store: Store, mark: Mark, party: str) -> None:
+def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
     """Notes that the database knows all that the log tells up to an entry, and leaves it in one file."""
-    store.reach(Reached(party, *mark))
+    reached = store.reached()
+    known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
+    with store.alone():
+        told = entries_after(audit.path, known)
+        follow(store, (each.event for each in takewhile(lambda each: each.entry.seq <= mark.seq, told)))
+        store.reach(Reached(party, *mark))
     store.fold()
 
 

@@ -6,6 +6,7 @@
     spent     the same starts, counted by what they cost: totals need no look at each of them
     companions  databases beside this one that the node has had, and without which it does not start
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
+    heads     how far the databases beside this one had come, by what the audit log tells
     plans     when each coordinator has asked for plans lately
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
@@ -23,7 +24,7 @@ from link.errors import ConfigurationError
 from party.database import alone, bring_back, connect, make_private, told
 
 FILE: Final = "node.db"
-VERSION: Final = 6
+VERSION: Final = 7
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _FIRST: Final = f"""
@@ -123,7 +124,17 @@ _SIXTH: Final = """
 CREATE TABLE companions (name TEXT PRIMARY KEY) WITHOUT ROWID;
 PRAGMA user_version = 6;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)  # what each has beyond the one before
+_SEVENTH: Final = """
+CREATE TABLE heads (
+    service TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (service, subject)
+) WITHOUT ROWID;
+PRAGMA user_version = 7;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)  # what each has beyond the one before
 
 
 def open_database(path: Path) -> sqlite3.Connection:

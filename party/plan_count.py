@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sqlite3
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +42,20 @@ class PlanCount:
         """Ends the connection, once nobody uses it."""
         with self._lock:
             self._connection.close()
+
+    def restore(self, asked: Iterable[tuple[str, float]], since: float) -> None:
+        """Brings back the plans of a time, in the place of those that are counted.
+
+        Args:
+            asked: By the audit log, coordinators and when they asked, in Unix seconds.
+            since: After which it tells of all, in Unix seconds.
+
+        Raises:
+            ComineError: The database cannot be written.
+        """
+        with self._lock, translated(self._path), alone(self._connection):
+            self._connection.execute("DELETE FROM plans WHERE asked > ?", (since,))
+            self._connection.executemany("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", asked)
 
     def take(self, coordinator: str, most: int, me: str, now: float) -> None:
         """Counts a plan of a coordinator.

@@ -39,6 +39,7 @@ from party.descriptors import take_all_descriptors
 from party.estimate import Estimates
 from party.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.frequency.service import FrequencyService
+from party.heads import hold
 from party.history import note, reconcile
 from party.identity import check_identity
 from party.interceptors import Gate
@@ -131,6 +132,7 @@ class Node:
         restored = reconcile(
             self._store,
             self._ledger,
+            self._plans,
             self._audit,
             self.name,
             ran_before=ran_before,
@@ -169,10 +171,14 @@ class Node:
         estimates = Estimates(config, judge, self._plans, self._executor, self._audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
         self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
+        undo.callback(self._frequency.close)
         self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
+        undo.callback(self._shuffler.close)
         self._anonymization = AnonymizationService(
             config.dataset, state, self.name, self._releases, self._sources, self._executor, self._audit, log
         )
+        undo.callback(self._anonymization.close)
+        hold(self._store, self._audit, log, self._frequency, self._shuffler, self._anonymization)
 
     async def start(self) -> str:
         """Begins to answer, and returns the address.
@@ -234,7 +240,7 @@ class Node:
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self._audit.record(NodeStopped())
                 companions.note(self._store, self._audit.path.parent)
-                note(self._store, self._audit.mark(), self.name)
+                note(self._store, self._audit, self._audit.mark(), self.name)
             self._log.info("stopped")
         self._executor.close()
         self._store.close()

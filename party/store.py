@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from party.case import Earlier
+from party.heads import Head
 from party.job import MOVES
 from party.node_database import open_database, translated
 from protos.v1.control_pb2 import JobState, SignedProposal
@@ -359,6 +360,23 @@ class Store:
         """Notes that the node has these databases."""
         for name in names:
             self._execute("INSERT OR IGNORE INTO companions VALUES (?)", name)
+
+    def heads(self, service: str) -> list[Head]:
+        """How far a database beside this one had come by what the audit log tells."""
+        columns = ", ".join(Head._fields)
+        return [Head(*row) for row in self._execute(f"SELECT {columns} FROM heads WHERE service = ?", service)]  # noqa: S608
+
+    def raise_head(self, head: Head) -> None:
+        """Notes how far one had come, where that is beyond what is noted."""
+        self._execute(
+            "INSERT INTO heads VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET number = excluded.number, "
+            "size = excluded.size WHERE (excluded.number, excluded.size) > (number, size)",
+            *head,
+        )
+
+    def drop_head(self, service: str, subject: str) -> None:
+        """Forgets what one had of a collection or route."""
+        self._execute("DELETE FROM heads WHERE service = ? AND subject = ?", service, subject)
 
     def fold(self) -> None:
         """Brings what was written into the database's own file, so that nothing hangs on the one beside it."""

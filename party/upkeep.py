@@ -84,7 +84,7 @@ class Upkeep:
         self._before = await asyncio.to_thread(self._audit.mark)
         if marks[0] is not None:
             known = min(filter(None, marks), key=lambda mark: mark.seq)
-            await asyncio.to_thread(note, self._store, known, self._config.party.name)
+            await asyncio.to_thread(note, self._store, self._audit, known, self._config.party.name)
 
     def _forget(self, after: float) -> float | None:
         """Forgets some old jobs; where to go on."""

@@ -44,6 +44,7 @@ from jobs.audit.service_events import (
     CollectionCreated,
     CollectionDeleted,
     CollectionEvent,
+    CollectionLost,
     EstimatesRead,
     QueryDecided,
     QueryRefused,
@@ -51,6 +52,7 @@ from jobs.audit.service_events import (
     RoundEnded,
     RouteCreated,
     RouteEvent,
+    RouteLost,
     RouteRetired,
     TableReleased,
 )
@@ -206,6 +208,8 @@ def _of_collection(event: CollectionEvent) -> str:
             return f" by {event.coordinator}, specification {event.spec_digest.hex()[:12]}"
         case CollectionClosed() | CollectionDeleted():
             return f" by {event.by}"
+        case CollectionLost():
+            return ": the node's database has nothing of it any more"
         case RoundEnded():
             return f", round {event.round}: {event.reports} reports"
         case EstimatesRead():
@@ -218,6 +222,8 @@ def _of_route(event: RouteEvent) -> str:
     match event:
         case RouteCreated():
             return f" by {event.coordinator}, document {event.document_digest.hex()[:12]}"
+        case RouteLost():
+            return ": the node's database has nothing of it any more"
         case BatchClosed():
             left = f"{event.dropped} dropped, {event.withheld} withheld, {event.forwarded} forwarded"
             return f", batch {event.batch}: {event.received} reports came, {left}"

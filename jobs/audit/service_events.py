@@ -40,6 +40,12 @@ class CollectionDeleted(CollectionEvent):
     by: str = Field(description="The coordinator that had created it.")
 
 
+class CollectionLost(CollectionEvent):
+    """The node's database has nothing of the collection any more when the node starts: it is over."""
+
+    event = "collection-lost"
+
+
 class RoundEnded(CollectionEvent):
     """A round takes no more reports; told again where the node died before its end was on disk."""
 
@@ -100,6 +106,12 @@ class RouteRetired(RouteEvent):
     discarded: int = Field(ge=0, description="Reports that waited, too few for a batch.")
 
 
+class RouteLost(RouteEvent):
+    """The node's database has nothing of the route any more when the node starts: it is over."""
+
+    event = "route-lost"
+
+
 # -- audited queries -------------------------------------------------------------------------------------------------
 class QueryDecided(Event):
     """A query was answered or denied. The answer is in the node's own log of queries, under the same number."""
@@ -136,6 +148,7 @@ class TableReleased(Event):
     rows: int = Field(ge=0, description="How many are published.")
     certificate: Id = Field(description="The digest in certificate.json, which the coordinator has, too.")
     report: bool = Field(description="Whether the report with figures of the original leaves with it.")
+    number: int = Field(default=0, ge=0, description="Releases and failures that the node had counted by then.")
 
 
 class ReleaseRefused(Event):
@@ -146,3 +159,4 @@ class ReleaseRefused(Event):
     coordinator: str
     code: str = Field(description="Of the error.")
     reason: str = Field(description="As the coordinator was told it.")
+    number: int = Field(default=0, ge=0, description="Releases and failures that the node had counted by then.")

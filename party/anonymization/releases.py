@@ -55,6 +55,10 @@ CREATE TABLE IF NOT EXISTS joint (
     came_to_nothing INTEGER NOT NULL DEFAULT 0
 )
 """  # the same
+_HEAD: Final = """
+CREATE TABLE IF NOT EXISTS head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL)
+"""  # how much has been counted ever, by which an older copy is known
+_COUNTED: Final = ("releases", "failures", "joint")
 
 
 class Counted(NamedTuple):
@@ -103,10 +107,23 @@ class Releases:
                 prepare(connection, path, "releases", _TABLES, APPLICATION, VERSION)
                 connection.execute(_FAILURES)
                 connection.execute(_JOINT)
+                connection.execute(_HEAD)
+                connection.execute("INSERT OR IGNORE INTO head VALUES (1, 0)")
+                for table in _COUNTED:
+                    connection.execute(
+                        f"CREATE TRIGGER IF NOT EXISTS {table}_count AFTER INSERT ON {table} "  # noqa: S608
+                        "BEGIN UPDATE head SET number = number + 1; END"
+                    )
             except BaseException:
                 connection.close()
                 raise
         return cls(path, connection, me, alike)
+
+    @property
+    def head(self) -> int:
+        """How much has been counted ever: it goes up with whatever leaves or fails."""
+        with self._using() as connection:
+            return int(connection.execute("SELECT number FROM head").fetchone()[0])
 
     def counted(self, dataset: str, without: bytes = b"") -> Counted:
         """What has been made of the rows of a dataset.

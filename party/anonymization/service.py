@@ -121,6 +121,7 @@ class ReleaseService:
                         rows=made.published,
                         certificate=made.certificate,
                         report=found.rules.report,
+                        number=await asyncio.to_thread(self._count),
                     )
                 )
                 async for part in _parts(made, report=found.rules.report):
@@ -139,9 +140,16 @@ class ReleaseService:
     async def _refused(self, request: pb.AnonymizeRequest, coordinator: str, error: ComineError) -> None:
         await self._audit.record(
             ReleaseRefused(
-                dataset=request.dataset[:100], coordinator=coordinator, code=error.code, reason=error.message[:1000]
+                dataset=request.dataset[:100],
+                coordinator=coordinator,
+                code=error.code,
+                reason=error.message[:1000],
+                number=await asyncio.to_thread(self._count),
             )
         )
+
+    def _count(self) -> int:
+        return self._releases.head
 
 
 async def _parts(made: Made, *, report: bool) -> AsyncGenerator[pb.ReleasePart]:

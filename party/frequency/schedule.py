@@ -146,8 +146,13 @@ class Schedule(ABC):
 
     def next_number(self, state: bytes) -> int:
         """The number from which on rounds have not been opened yet."""
-        number: int = _read(state)["next"]
-        return number
+        return next_round(state)
+
+
+def next_round(state: bytes) -> int:
+    """The number from which on rounds have not been opened yet, by the state of any schedule."""
+    number: int = _read(state)["next"]
+    return number
 
 
 def schedule_of(spec: CollectionSpec, domain: Domain | None, created: float) -> Schedule:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import grpc
 
-from jobs.audit.service_events import EstimatesRead
+from jobs.audit.events import Event
+from jobs.audit.service_events import CollectionLost, EstimatesRead
 from jobs.collection import MAX_LABEL_BYTES, CollectionSpec
 from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
@@ -28,6 +29,7 @@ from party.frequency.records import COUNTERS, Counters, StoredRound
 from party.frequency.store import FILE, FrequencyStore
 from party.frequency.submission import Submissions
 from party.frequency.workers import Workers
+from party.heads import Heads, older
 from party.interceptors import coordinator_of
 from party.limits import Queue, Room, Streams
 from party.logs import Log
@@ -81,6 +83,23 @@ class FrequencyService(FrequencyEstimationServicer):
         self._room, self._queue = Room(ROOM_BYTES), Queue(QUEUE_BYTES, me)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
+
+    def compare(self, heads: Heads) -> list[Event]:
+        """Which collections the database has lost, by what the audit log tells of them.
+
+        Raises:
+            ConfigurationError: It is an older copy.
+        """
+        if self._running is None:
+            return []
+        lost, store = list[Event](), self._running.store
+        for head in heads.heads("frequency"):
+            known = store.knows(head.subject, head.number, head.size)
+            if known is None:
+                lost.append(CollectionLost(collection=head.subject))
+            elif not known:
+                raise older(FILE, self._me, f"'{head.subject}'", "move it away, which ends all its collections")
+        return lost
 
     async def start(self) -> None:
         """Takes up the collections that there are.

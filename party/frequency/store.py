@@ -30,6 +30,7 @@ from party.frequency.folding import Folder, Folding
 from party.frequency.participants import Claim, Participants
 from party.frequency.records import COUNTERS, Counters, StoredCollection, StoredRound
 from party.frequency.refusals import WHOLE, Refusals
+from party.frequency.schedule import next_round
 from party.frequency.schema import Opened, open_database, translated
 from party.frequency.tags import KEY_BYTES
 from party.frequency.writer import Writer
@@ -109,6 +110,22 @@ class FrequencyStore:
     def collections(self) -> list[StoredCollection]:
         """All collections, in the order of their creation."""
         return [StoredCollection(*row) for row in self._select(f"SELECT {_COLLECTION} FROM collections ORDER BY row")]  # noqa: S608
+
+    def knows(self, name: str, number: int, reports: int) -> bool | None:
+        """Whether all is there that was told of a collection; None where there is nothing of it.
+
+        Args:
+            name: The collection.
+            number: Of its latest round that was told of; below 0 for none.
+            reports: How many that round had then.
+        """
+        found = self._select("SELECT state FROM collections WHERE name = ?", name)
+        if not found:
+            return None
+        if number < 0:
+            return True
+        kept = self.round(name, number)
+        return next_round(found[0][0]) > number and (kept is None or kept.counters.counted >= reports)
 
     def close_collection(self, name: str, at: float) -> None:
         """Notes that a collection was closed; keys and tags of periods whose next round now never comes are deleted.

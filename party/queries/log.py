@@ -205,6 +205,12 @@ class QueryLog:
         with self._using() as connection, alone(connection):
             connection.executemany("INSERT INTO variables VALUES (?, ?, ?)", rows)
 
+    @property
+    def head(self) -> int:
+        """The number of the last decision."""
+        with self._using() as connection:
+            return int(connection.execute("SELECT coalesce(max(number), 0) FROM decisions").fetchone()[0])
+
     # -- decisions ---------------------------------------------------------------------------------------------------
     def decided(
         self,

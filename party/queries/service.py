@@ -12,13 +12,16 @@ from typing import Any, Final
 import grpc
 
 from anonymize.auditing.decision import Reason
+from jobs.audit.events import Event
 from jobs.audit.service_events import QueryDecided, QueryRefused
 from link.errors import PeerError, PolicyDenied
 from link.executor import Executor
 from mining.tables import Table
+from party.anonymization.releases import FILE as RELEASES
 from party.anonymization.releases import Releases
 from party.anonymization.service import ReleaseService
 from party.config import DatasetSection
+from party.heads import Heads, older
 from party.interceptors import coordinator_of
 from party.limits import Streams
 from party.logs import Log
@@ -97,9 +100,24 @@ class AnonymizationService(AnonymizationServicer):
                 name: _Open(DatasetQueries(name, policy, self._log, kept, log)) for name, policy in policies.items()
             }
         self._asking = Streams(MAX_WAITING, me)
-        self._releases = ReleaseService(datasets, state, me, releases, audit)
+        self._releases, self._counted = ReleaseService(datasets, state, me, releases, audit), releases
         self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
         self._stopping = False
+
+    def compare(self, heads: Heads) -> list[Event]:
+        """Whether the databases know all answers and releases that the audit log tells of.
+
+        Raises:
+            ConfigurationError: One is an older copy.
+        """
+        counted = {"releases": (RELEASES, self._counted.head)}
+        if self._log is not None:
+            counted["queries"] = FILE, self._log.head
+        for service, (file, number) in counted.items():
+            if any(head.number > number for head in heads.heads(service)):
+                anew = "begin without a history in an empty state folder (see the page on running a party)"
+                raise older(file, self._me, "what has left", anew)
+        return []
 
     async def stop(self) -> None:
         """Takes no further query, ends runs, and waits a while for decisions; the log is whole at any time."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key
-from jobs.audit.service_events import RouteCreated, RouteRetired
+from jobs.audit.events import Event
+from jobs.audit.service_events import RouteCreated, RouteLost, RouteRetired
 from ldp.shuffling.batch import TAG_KEY_BYTES
 from ldp.shuffling.route import Route, route_of
 from link.errors import (
@@ -29,6 +30,7 @@ from link.errors import (
 from link.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
 from mining.public_sizes import coarse
+from party.heads import Heads, older
 from party.interceptors import coordinator_of
 from party.limits import Room, Streams
 from party.logs import Log
@@ -84,6 +86,23 @@ class ShufflerService(ShufflerServicer):
         self._room = Room(ROOM_BYTES)
         if policy is not None:
             self._running = _Running(policy, state, identity, addresses, audit, log)
+
+    def compare(self, heads: Heads) -> list[Event]:
+        """Which routes the database has lost, by what the audit log tells of them.
+
+        Raises:
+            ConfigurationError: It is an older copy.
+        """
+        if self._running is None:
+            return []
+        lost, store = list[Event](), self._running.store
+        for head in heads.heads("shuffler"):
+            known = store.knows(head.subject, head.number, head.size, self._me)
+            if known is None:
+                lost.append(RouteLost(route=head.subject))
+            elif not known:
+                raise older(FILE, self._me, f"'{head.subject}'", "move it away, which ends all its routes")
+        return lost
 
     async def start(self) -> None:
         """Takes up the routes that there are, and sends the batches that have not arrived."""

@@ -18,8 +18,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp.shuffling.route import route_of
 from link.errors import ConfigurationError
 from party.database import alone
+from party.heads import RETIRED
 from party.shuffler.schema import Opened, open_database, translated
 from protos.v1.shuffle_pb2 import BatchHead
 
@@ -140,6 +142,26 @@ class ShufflerStore:
         """All routes, in the order of their creation."""
         columns = "name, document, key, tag_key, creator, created, retired, batch, row"
         return [StoredRoute(*row) for row in self._select(f"SELECT {columns} FROM routes ORDER BY row")]  # noqa: S608
+
+    def knows(self, name: str, batch: int, received: int, me: str) -> bool | None:
+        """Whether all is there that was told of a route; None where there is nothing of it.
+
+        Args:
+            name: The route.
+            batch: The latest that was told of, or `party.heads.RETIRED`. A batch may not have been closed yet, where
+                the node died just then.
+            received: How many reports it was told to have.
+            me: This party; one that is not the first gets a batch as a whole and closes it at once.
+        """
+        found = next((each for each in self.routes() if each.name == name), None)
+        if found is None:
+            return None
+        if batch == RETIRED or found.retired is not None:
+            return found.retired is not None
+        if found.batch != batch or route_of(found.document).shufflers[0] != me:
+            return found.batch >= batch
+        waiting = self.waiting(found.row)
+        return waiting.senders.total() + waiting.drops.total() >= received
 
     def retire(self, row: int, at: float) -> None:
         """Deletes a route's keys, tags, and reports that wait; batches that have not left stay."""

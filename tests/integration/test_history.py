@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
@@ -106,6 +108,28 @@ def no_rows(state: Path) -> None:
         for table in ("jobs", "charges", "spent", "reached", "companions"):
             database.execute(f"DELETE FROM {table}")
     database.close()
+
+
+@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, lambda state: None])
+def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callable[[Path], None]) -> None:
+    """As often as they were asked for, no less and no more, however often the node starts."""
+    node = started(state)
+    for coordinator in ("analyst", "analyst", "other", "analyst"):
+        node._plans.take(coordinator, 9, "south", time.time())
+        node._audit.append(PlanAsked(coordinator=coordinator, spec_digest=bytes(32)))
+    node._store.close()  # as a kill would leave it
+    shutil.copytree(state, state.with_name("copy"))
+    asyncio.run(node.stop())
+    shutil.rmtree(state)
+    state.with_name("copy").rename(state)
+    lose(state)
+    for asked in (3, 4):
+        node = started(state)
+        with pytest.raises(PolicyDenied, match="max_plans"):
+            node._plans.take("analyst", asked, "south", time.time())
+        node._plans.take("analyst", asked + 1, "south", time.time())
+        node._audit.append(PlanAsked(coordinator="analyst", spec_digest=bytes(32)))
+        asyncio.run(node.stop())
 
 
 @pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, lambda state: None])
