@@ -1,4 +1,4 @@
-"""A node whose databases beside `node.db` were replaced by older copies, emptied or removed: nothing is lost in silence."""
+"""A node whose databases beside `node.db` were replaced by older copies, emptied or removed: it is never silent."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_what_is_lost_as_a_whole_is_told_once_in_both_logs(place: tuple[str, Pat
 
 @pytest.mark.parametrize("copy", ["created", "two", "three", "ended", "killed"])
 def test_a_node_that_was_killed_at_any_time_starts_again(place: tuple[str, Path], copy: str) -> None:
-    file, folder = place
+    _, folder = place
     as_of(folder, copy)
     asyncio.run(_stopped(started(folder)))
     asyncio.run(_stopped(started(folder)))
