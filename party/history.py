@@ -47,24 +47,18 @@ from party.job import ENDS
 from party.ledger import Entry, Ledger
 from party.plan_count import PlanCount
 from party.store import Reached, Record, Store
-from protos.v1.control_pb2 import (
-    APPROVED,
-    AWAITING_APPROVAL,
-    CANCELLED,
-    DENIED,
-    EXPIRED,
-    FAILED,
-    RELEASING,
-    RUNNING,
-    SUCCEEDED,
-    JobState,
-)
+from protos.v1 import control_pb2 as control
 
 UNKNOWN: Final = b""  # in the place of the digest of rows that a job ran on, and that nobody knows any more
-_STATES: Final = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED, "expired": EXPIRED}
+_STATES: Final = {
+    "succeeded": control.SUCCEEDED,
+    "failed": control.FAILED,
+    "cancelled": control.CANCELLED,
+    "expired": control.EXPIRED,
+}
 _ABOUT_THE_LOG: Final = (LogBegan, CertificateChanged, LineTorn, HeadLost)
 _SLACK_S: Final = 60.0  # between an entry and the row of the same thing
-_ORDER: Final = {AWAITING_APPROVAL: 0, APPROVED: 1, RUNNING: 2, RELEASING: 3}
+_ORDER: Final = {control.AWAITING_APPROVAL: 0, control.APPROVED: 1, control.RUNNING: 2, control.RELEASING: 3}
 _REMEDY: Final = (
     "bring both back from a copy of one time, or begin without a history in an empty state folder (see the page on "
     "running a party)"
@@ -117,15 +111,15 @@ class _Life:
                 self.ended, self.ended_at = event, at
 
     @property
-    def state(self) -> JobState.ValueType:
+    def state(self) -> control.JobState.ValueType:
         """Where the log leaves the job."""
         if self.ended is not None:
             return _STATES[self.ended.state]
         if self.starts:
-            return RUNNING
+            return control.RUNNING
         if self.answer is None:
-            return AWAITING_APPROVAL
-        return APPROVED if isinstance(self.answer, Approved) else DENIED
+            return control.AWAITING_APPROVAL
+        return control.APPROVED if isinstance(self.answer, Approved) else control.DENIED
 
 
 def reconcile(
@@ -283,7 +277,7 @@ def _proposed(job_id: bytes, proposed: Proposed, received: float) -> Record:
         min_support="",
         expiry=0,
         received=received,
-        state=AWAITING_APPROVAL,
+        state=control.AWAITING_APPROVAL,
     )
     spec = _spec(bare)
     return replace(
@@ -340,7 +334,7 @@ def _error(ended: Ended) -> dict[str, object]:
     return {"error_code": ended.error_code, "error_message": what, "error_party": ended.error_party or ""}
 
 
-def _rank(state: JobState.ValueType) -> int:
+def _rank(state: control.JobState.ValueType) -> int:
     return _ORDER.get(state, len(_ORDER))
 
 
