@@ -108,8 +108,8 @@ class Numeric:
 
     Attributes:
         name: Of the column.
-        low: Public bound; no number is below it.
-        high: Public bound; no number is above it.
+        low: Public bound; a number below it counts as this one.
+        high: Public bound; a number above it counts as this one.
         steps: How many steps there are between them. A number is rounded to the nearest, a half to the even one.
 
     Raises:
@@ -135,15 +135,18 @@ class Numeric:
     def codes(self, column: Column) -> Codes:
         """Of each row's number, how many steps it is above `low`.
 
+        A number outside the bounds is no error: whoever chooses them could ask by failing jobs how far a party's
+        numbers reach.
+
         Raises:
-            InputDataError: A cell is empty, no number, or outside the bounds; the sentence tells how many are.
+            InputDataError: A cell is empty or no number; the sentence tells how many are.
         """
 
         def place(text: str) -> int | None:
             number = number_of(text)
-            return None if number is None or not self.low <= number <= self.high else self.place(Fraction(number))
+            return None if number is None else self.place(Fraction(min(max(number, self.low), self.high)))
 
-        return _coded(column, place, "is no number between the public bounds of this attribute")
+        return _coded(column, place, "is no number")
 
     def place(self, number: Fraction) -> int:
         """How many steps a number is above `low`, rounded."""

@@ -37,6 +37,7 @@ TENTHS = Numeric("c", Decimal(-1), Decimal(1), 20)
         (AGES, ["17.9", "18", " 64 ", "65", "1e3"], [0, 1, 1, 2, 2]),
         (TENTHS, ["-1", "0", "0.04", "0.06", "1.0"], [0, 10, 10, 11, 20]),
         (TENTHS, ["0.05", "0.15"], [10, 12]),  # halves go to the even step
+        (TENTHS, ["1.1", "-7", "1e300", "-1e300", "0"], [20, 0, 20, 0, 10]),  # beyond the bounds
     ],
 )
 def test_codes(attribute: Attribute, cells: list[str], codes: list[int]) -> None:
@@ -50,7 +51,7 @@ def test_codes(attribute: Attribute, cells: list[str], codes: list[int]) -> None
         (Categorical("c", ("red",)), ["", ""], "2 rows of the column"),
         (AGES, ["eleven"], "is no number"),
         (AGES, [""], "is no number"),
-        (TENTHS, ["1.1", "0"], "between the public bounds"),
+        (TENTHS, ["tenth", "0"], "is no number"),
     ],
 )
 def test_cells_that_an_attribute_does_not_allow(attribute: Attribute, cells: list[str], words: str) -> None:
@@ -58,6 +59,18 @@ def test_cells_that_an_attribute_does_not_allow(attribute: Attribute, cells: lis
         attribute.codes(column(*cells))
     assert "blue" not in caught.value.message  # it may cross the wire
     assert "eleven" not in caught.value.message
+
+
+@given(
+    st.lists(st.decimals(allow_nan=False, allow_infinity=False), min_size=1), st.integers(-99, 99), st.integers(1, 99)
+)
+def test_no_bounds_ask_how_far_numbers_reach(numbers: list[Decimal], low: int, wide: int) -> None:
+    """Whatever a job names as bounds, numbers end no job, and are at the bound that they are beyond."""
+    attribute = Numeric("c", Decimal(low), Decimal(low + wide), 10)
+    for number, code in zip(numbers, attribute.codes(column(*map(str, numbers))).tolist(), strict=True):
+        assert 0 <= code <= 10
+        assert number > low or code == 0
+        assert number < low + wide or code == 10
 
 
 def test_a_missing_column() -> None:
