@@ -85,6 +85,7 @@ min_new_rows = 100              # rows that must have come or gone between two j
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
 # max_plans = 100               # plans that each coordinator may ask for within 24 hours
+# max_failed_jobs = 20          # jobs of each on a dataset that may fail within 24 hours because of it
 # disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
 # keys = "union"                # lets a release tell which combinations of values occur; refused otherwise
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden

@@ -12,6 +12,7 @@ from jobs.kinds import check_kind
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
+from link.errors import PolicyDenied
 from party.anonymization.releases import NOTHING, Releases
 from party.case import Case, Earlier, Verdict
 from party.config import PartyConfig
@@ -21,6 +22,7 @@ from party.privacy_budget import DatasetBudget, left, totals
 from party.rules import PolicySection
 from party.store import Store
 
+FAILED_S: Final = 24 * 3600  # for which a failure counts
 MOST_SHOWN: Final = 100  # of earlier jobs, to a person who decides
 
 
@@ -69,7 +71,21 @@ class Judge:
             ConfigurationError: The job does not fit this node or the kind of its dataset.
             PolicyDenied: A rule refuses it.
         """
-        return decide(self.policy_of(spec), self._case(spec, coordinator, job_id, attempt, expiry))
+        approval = decide(self.policy_of(spec), self._case(spec, coordinator, job_id, attempt, expiry))
+        self._check_failures(spec, coordinator)
+        return approval
+
+    def _check_failures(self, spec: JobSpec, coordinator: str) -> None:
+        """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""
+        me, most = self._config.party.name, self._config.policy.max_failed_jobs
+        since = self._now() - FAILED_S
+        if self._store.failed_here(spec.job.dataset, coordinator, me, since) >= most:
+            raise PolicyDenied(
+                f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because of "
+                f"its data (rule max_failed_jobs), since each may tell of its rows; have the log of {me} looked at, "
+                "and try again in a day",
+                party=me,
+            )
 
     def verdicts(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"") -> tuple[Verdict, ...]:
         """What each rule of the policy says to a job now.

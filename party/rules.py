@@ -158,12 +158,14 @@ class PolicySection(Rules):
     Attributes:
         datasets: Datasets that may be used; all, where absent.
         max_plans: Plans that each coordinator may ask for within 24 hours.
+        max_failed_jobs: Jobs of each coordinator on a dataset that may fail within 24 hours because of its data.
     """
 
     approve: Literal["auto", "manual"]
     tasks: Tasks
     datasets: Annotated[tuple[DataName, ...] | None, Some] = None
     max_plans: Count = 100
+    max_failed_jobs: Count = 20
 
     def under(self, rules: Rules | None) -> PolicySection:
         """This policy with the rules that a dataset writes in place of these."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from link.errors import InputDataError
 from party.case import Earlier
 from party.heads import Head
 from party.job import MOVES
@@ -177,6 +178,22 @@ class Store:
                 (dataset, without, number),
             ).fetchall()
         return [Earlier(job_id, started, (), "", "") for job_id, started in reversed(rows)]
+
+    def failed_here(self, dataset: str, coordinator: str, party: str, since: float) -> int:
+        """How many jobs of a coordinator on a dataset failed because of this party's data, as others were told.
+
+        Args:
+            dataset: The dataset.
+            coordinator: Who proposed them.
+            party: Whose store this is.
+            since: Unix seconds, from which on they were started.
+        """
+        (number,) = self._execute(
+            "SELECT count(*) FROM jobs "
+            "WHERE dataset = ? AND started > ? AND coordinator = ? AND error_party = ? AND error_code = ?",
+            *(dataset, since, coordinator, party, InputDataError.code),
+        ).fetchone()
+        return int(number)
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""

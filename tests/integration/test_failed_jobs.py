@@ -1,0 +1,150 @@
+"""Jobs that a coordinator chooses so that they fail on some rows: a node lets few of them fail in a day, and names none
+that it refuses by rows then. Numbers beyond a job's bounds fail no job at all."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.runner import run_job
+from jobs.findings import Result
+from jobs.spec import JobSpec
+from link.authority import Authority
+from link.errors import ComineError
+from tests.unit.party.nodes import Nodes, running
+
+pytestmark = pytest.mark.slow
+
+MOST = 3
+TOWNS = [*"ABCDEFGH", "Z"]  # Z is in one row of south alone
+ROWS = {
+    name: [
+        {"town": "Z" if (name, number) == ("south", 7) else TOWNS[number % 8], "age": str(20 + 7 * number % 60)}
+        for number in range(40)
+    ]
+    for name in ("north", "south", "east")
+}
+
+
+def prepared(folder: Path) -> Callable[[Authority], None]:
+    def prepare(_: Authority) -> None:
+        for name, rows in ROWS.items():
+            with (folder / f"{name}.csv").open("w", newline="") as file:
+                writer = csv.DictWriter(file, ["town", "age"])
+                writer.writeheader()
+                writer.writerows(rows)
+            dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{name}.csv"\nformat = "csv"\nid = []\n'
+            path = folder / f"{name}.toml"
+            text = path.read_text().replace('tasks = ["itemsets", "rules"]', 'tasks = ["naive-bayes", "k-means"]')
+            path.write_text(text.replace("[policy]", f"{dataset}[policy]"))
+
+    return prepare
+
+
+def asks(towns: list[str], number: int) -> JobSpec:
+    """A job that fails at whom has a row of any other town."""
+    contents = {
+        "job": {"name": f"job-{number}", "task": "naive-bayes", "parties": list(ROWS), "dataset": "people"},
+        "naive_bayes": {"target": "town", "attributes": ["age"]},
+        "columns": {"town": {"values": towns}, "age": {"cuts": ["40"]}},
+    }
+    return JobSpec.of(contents, "the test", Path())
+
+
+def reaches(high: int) -> JobSpec:
+    """A job that would find out whether any number is above `high`."""
+    contents = {
+        "job": {"name": f"reach-{high}", "task": "k-means", "parties": list(ROWS), "dataset": "people"},
+        "k_means": {"k": 2, "max_iterations": 2, "attributes": ["age"]},
+        "columns": {"age": {"low": "0", "high": str(high), "steps": 100}},
+    }
+    return JobSpec.of(contents, "the test", Path())
+
+
+async def outcome(nodes: Nodes, spec: JobSpec, name: str = "analyst") -> Result | ComineError:
+    try:
+        return await run_job(spec, nodes.authority.issue(name, "coordinator"), nodes.addresses)
+    except ComineError as error:
+        return error
+
+
+def with_nodes(folder: Path, test: Callable[[Nodes], Awaitable[None]]) -> None:
+    async def main() -> None:
+        policy = f"max_failed_jobs = {MOST}\n"
+        async with running(folder, policy=policy, prepare=prepared(folder)) as nodes:
+            await test(nodes)
+
+    asyncio.run(main())
+
+
+def probes() -> Iterator[JobSpec]:
+    """Each asks whether anybody has one of the towns."""
+    for number in count():
+        left_out = TOWNS[number % len(TOWNS)]
+        yield asks([town for town in TOWNS if town != left_out], number)
+
+
+def test_few_jobs_may_fail_by_rows_in_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(nodes: Nodes) -> None:
+        asked = probes()
+        answers = [await outcome(nodes, next(asked)) for _ in range(MOST)]
+        assert [getattr(answer, "code", "") for answer in answers] == ["E101"] * MOST
+        blamed = next(answer.party for answer in answers if isinstance(answer, ComineError))
+        assert blamed in ROWS
+        for name in ROWS:  # over a restart
+            await nodes.nodes[name].stop()
+            await nodes.restart(name)
+
+        async def load(name: str) -> Any:
+            raise AssertionError("rows were looked at")
+
+        for node in nodes.nodes.values():
+            monkeypatch.setattr(node._sources, "load", load)
+        for spec in (next(asked), asks(TOWNS, 99), reaches(10)):
+            refused = await outcome(nodes, spec)
+            assert isinstance(refused, ComineError)
+            assert (refused.code, refused.exit_code) == ("E300", 30), refused
+            assert "rule max_failed_jobs" in refused.message
+        monkeypatch.undo()
+
+        found = await outcome(nodes, asks(TOWNS, 100), "another")  # whom nobody has reason to doubt
+        assert isinstance(found, Result), found
+        for node in nodes.nodes.values():
+            judge, real = node.host._room.consent.judge, node.host._room.consent.judge._now
+            monkeypatch.setattr(judge, "_now", lambda real=real: real() + 24 * 3600 + 60)
+        assert isinstance(await outcome(nodes, asks(TOWNS, 101)), Result)
+
+    with_nodes(tmp_path, test)
+
+
+def test_what_others_do_counts_against_nobody(tmp_path: Path) -> None:
+    """A party whose peer fails has not failed itself."""
+
+    async def test(nodes: Nodes) -> None:
+        without_z = asks([town for town in TOWNS if town != "Z"], 1)  # south alone has that
+        for _ in range(MOST):
+            failed = await outcome(nodes, without_z)
+            assert isinstance(failed, ComineError)
+            assert (failed.code, failed.party) == ("E101", "south")
+        refused = await outcome(nodes, asks(TOWNS, 2))
+        assert isinstance(refused, ComineError)
+        assert (refused.code, refused.party) == ("E300", "south")
+        for name in ("north", "east"):
+            judge = nodes.nodes[name].host._room.consent.judge
+            assert judge.decide(asks(TOWNS, 2), "analyst") == "auto"
+
+    with_nodes(tmp_path, test)
+
+
+def test_no_bounds_find_how_far_numbers_reach(tmp_path: Path) -> None:
+    async def test(nodes: Nodes) -> None:
+        for high in (1, 20, 50, 78, 79, 1000):
+            assert isinstance(await outcome(nodes, reaches(high)), Result), high
+
+    with_nodes(tmp_path, test)
