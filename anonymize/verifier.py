@@ -61,12 +61,12 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
     yield from _hashes(folder, certificate)
     try:
         release = _release(folder)
+        agree = [_formats_agree(*release)] if len(release) > 1 else []
+        text = text_table(release[0])
     except InputDataError as error:
         yield Finding("release", "readable files", error.message, False)
         return
-    if len(release) > 1:
-        yield _formats_agree(*release)
-    text = text_table(release[0])
+    yield from agree
     columns = list(_columns(certificate, text))
     yield from columns
     if not all(finding.ok for finding in columns):  # nothing else can be looked at
@@ -76,11 +76,11 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
     if original is not None:
         try:
             read = read_parquet(original) if original.suffix in (".parquet", ".pq") else read_csv(original, separator)
+            source = text_table(read)
         except InputDataError as error:
             yield Finding("original", "a readable file", error.message, False)
         else:
             yield _same_original(certificate, original)
-            source = text_table(read)
             certificate = with_counts(certificate, source)
     yield from telling(certificate, text, source)
     if certificate.classes is None:

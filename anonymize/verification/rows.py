@@ -47,7 +47,7 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
     try:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file, delimiter=separator), [])
+            header = next(filter(None, csv.reader(file, delimiter=separator)), [])
         if len(set(header)) < len(header):
             raise InputDataError(f"{path} has two columns of one name; rename one of them.")
         return pyarrow.csv.read_csv(
@@ -98,7 +98,18 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Cells as a CSV file shows them; a missing one is the empty text."""
+    """Cells as a CSV file shows them; a missing one is the empty text.
+
+    Raises:
+        InputDataError: No CSV file shows cells of this type, or a time that no calendar has.
+    """
+    try:
+        return _as_text(column)
+    except (pa.ArrowException, ValueError, OverflowError):
+        raise InputDataError(f"a column of type {column.type} holds cells that cannot be written as text") from None
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
@@ -111,7 +122,11 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def text_table(table: pa.Table) -> pa.Table:
-    """A table with all cells as text."""
+    """A table with all cells as text.
+
+    Raises:
+        InputDataError: As in `as_text`.
+    """
     return pa.table({name: as_text(table.column(name)) for name in table.column_names})
 
 
