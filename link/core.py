@@ -29,6 +29,7 @@ from link.errors import (
     from_code,
 )
 from link.executor import Executor
+from link.identity import Member
 from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from protos.v1.link_pb2 import Abort, Frame
@@ -142,6 +143,7 @@ class SessionCore:
         self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
         self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
+        self.members: dict[str, Member] = {}  # by name, once they have greeted
         self._early: list[tuple[str, Frame]] = []
         self._early_bytes = 0
 
@@ -165,6 +167,7 @@ class SessionCore:
     def _accept(self, peer: str, frame: Frame) -> None:
         if frame.sender != peer:
             raise IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
+        self._check_member(peer)
         if frame.receiver != self.me or peer not in self.terms.parties:
             raise UnexpectedMessage(f"{peer} sent a frame that is not for this party in this job", party=peer)
         body = frame.body
@@ -184,6 +187,11 @@ class SessionCore:
         elif frame.session != self.terms.job_id:
             raise UnexpectedMessage(f"{peer} greeted for another job", party=peer)
         self._order(peer, frame, body)
+
+    def _check_member(self, peer: str) -> None:
+        """Looks at a peer's certificate once more: it may have been revoked since the greeting."""
+        if (member := self.members.get(peer)) is not None:
+            member.check()
 
     def early(self, peer: str, frame: Frame, size: int) -> None:
         """Keeps a frame of a peer that knows the session's id before this party does."""
@@ -237,9 +245,10 @@ class SessionCore:
 
     # -- for the lanes -----------------------------------------------------------------------------------------------
     async def post(self, to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
-        """Sends a frame, unless the session has ended."""
+        """Sends a frame, unless the session has ended or the peer's certificate is no longer good."""
         if self.failure is not None:
             raise self.failure
+        self._check_member(to)
         try:
             async with asyncio.timeout_at(self.deadline):
                 await self.transmit(to, lane, kind, body, last=last, round_=round_)

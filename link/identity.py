@@ -94,12 +94,46 @@ def check_peer(trust: Trust, auth_context: Mapping[str, Iterable[bytes]]) -> tup
         auth_context: `context.auth_context()` of the call.
 
     Raises:
-        IdentityError: See `peer_of`; or the certificate is revoked, or not the one that is pinned.
+        IdentityError: See `peer_of`; or the certificate has expired since, is revoked, or not the one that is pinned.
     """
     role, name = peer_of(auth_context)
-    pem = b"".join(auth_context.get("x509_pem_cert", ()))
-    trust.check(_certificate(pem, f"the certificate that {name} calls with", name), role, name)
+    Member.of(trust, b"".join(auth_context.get("x509_pem_cert", ())), role, name).check()
     return role, name
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member at the other end of something that lasts, whose certificate is looked at again and again.
+
+    Attributes:
+        trust: Whom this end believes.
+        certificate: The member's, which was good once.
+        role: Its role.
+        name: Its name.
+    """
+
+    trust: Trust
+    certificate: x509.Certificate
+    role: Role
+    name: str
+
+    @classmethod
+    def of(cls, trust: Trust, certificate_pem: bytes, role: Role, name: str) -> Member:
+        """A member by its certificate in PEM form.
+
+        Raises:
+            IdentityError: It cannot be read.
+        """
+        return cls(trust, _certificate(certificate_pem, f"the certificate of {name}", name), role, name)
+
+    def check(self) -> None:
+        """Refuses a member whose certificate is no longer good.
+
+        Raises:
+            IdentityError: It has expired, is revoked, or is not the one that is pinned.
+        """
+        _check_time(self.certificate, f"the certificate of {self.name}", self.name)
+        self.trust.check(self.certificate, self.role, self.name)
 
 
 @dataclass(frozen=True, slots=True)

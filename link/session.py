@@ -40,7 +40,7 @@ from link.errors import (
     VersionMismatch,
 )
 from link.executor import Executor
-from link.identity import Identity
+from link.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
 from link.transcript import Transcript
@@ -143,6 +143,7 @@ class Session:
             _compare(peer, mine, hello)
             if identity is not None:
                 check(hello.proof, identity.trust, peer, terms, hello.nonce, self.me, lasts_s=core.deadline_s)
+                core.members[peer] = Member.of(identity.trust, hello.proof.certificate, "party", peer)
             nonces[peer] = hello.nonce
         digest = hashlib.sha256(terms.job_id + terms.attempt.to_bytes(4, "big"))
         for party in terms.parties:

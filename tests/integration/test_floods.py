@@ -122,9 +122,12 @@ class _Context:
         raise IdentityError(sentence)
 
 
+@pytest.mark.parametrize("why", ["was revoked", "expired on"])
 @pytest.mark.parametrize("method", STREAMS, ids=lambda method: method.full_name)
-def test_a_revocation_ends_every_stream_of_answers(tmp_path: Path, method: MethodDescriptor) -> None:
-    """Whatever a method yields: what comes after the revocation does not leave."""
+def test_a_certificate_that_ends_ends_every_stream_of_answers(
+    tmp_path: Path, method: MethodDescriptor, why: str
+) -> None:
+    """Whatever a method yields: what comes after the certificate was revoked, or has expired, does not leave."""
     authority = Authority.create()
     authority.write(tmp_path)
     ca = tmp_path / "ca.crt"
@@ -132,11 +135,15 @@ def test_a_revocation_ends_every_stream_of_answers(tmp_path: Path, method: Metho
     gate = Gate(Identity("north", "party", b"", b"", trust), open_log("north"))
 
     async def ended(role: Role) -> str:
-        caller = authority.issue(f"some-{role}", role)
+        lasts = {} if why == "was revoked" else {"valid_days": 1.2 / 86400}
+        caller = authority.issue(f"some-{role}", role, **lasts)
 
         async def answers(*_: object) -> AsyncIterator[str]:
             yield "before"
-            _revoke(authority, tmp_path, caller)
+            if why == "was revoked":
+                _revoke(authority, tmp_path, caller)
+            else:
+                await asyncio.sleep(2.5)
             yield "after"
 
         kind = "stream_stream" if method.client_streaming else "unary_stream"
@@ -159,7 +166,7 @@ def test_a_revocation_ends_every_stream_of_answers(tmp_path: Path, method: Metho
             assert await anext(heard) == "before"
         except IdentityError:
             return "not open to this role"
-        with pytest.raises(IdentityError, match="was revoked"):
+        with pytest.raises(IdentityError, match=why):
             await anext(heard)
         return "ended"
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import datetime as dt
 import os
 import shutil
+import time
 
 import pytest
 from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.primitives.randomness import Randomness
 from link import revocation
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError
+from link.executor import ThreadExecutor
 from link.identity import Identity, check_peer, verify
 from link.issued import is_revoked, revoke, show
 from link.revocation import RevocationList, dates_of, number_of, read_list, sign_list
+from link.session import Session
 from link.trust import Trust, fingerprint
+from tests.link.messages import Note
+from tests.world import nodes, terms
 
 AUTHORITY = Authority.create()
 NORTH = AUTHORITY.issue("north")
@@ -308,3 +316,61 @@ def test_pins_are_of_a_role():
 def test_ones_own_pin_is_checked_at_the_start(member):
     with pytest.raises(IdentityError, match="certificate of south is not the one"):
         _south(member, pins={"party/south": frozenset({"0" * 64})})
+
+
+# -- while a connection is open ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("does", ["speaks", "listens"])
+@pytest.mark.parametrize("revoked", ["a", "b"], ids=["who dialled", "who accepted"])
+def test_a_peer_that_is_revoked_amid_a_session_is_neither_heard_nor_told(tmp_path, revoked, does):
+    authority, honest = Authority.create(), {"a": "b", "b": "a"}[revoked]
+    for name in "ab":
+        authority.write(tmp_path / name)
+    trusts = {name: Trust.load(authority.certificate_pem, tmp_path / name / "ca.crt") for name in "ab"}
+    identities = {name: dataclasses.replace(authority.issue(name), trust=trusts[name]) for name in "ab"}
+    agreed = terms(("a", "b"))
+
+    async def main():
+        async with nodes(identities) as links:
+            opened = {name: links[name].open(agreed.job_id, ("a", "b")) for name in "ab"}
+
+            def begin(name):
+                return Session.establish(
+                    agreed,
+                    name,
+                    opened[name],
+                    random=Randomness.from_seed(1).derive(name),
+                    executor=ThreadExecutor(1),
+                    deadline_s=60,
+                    identity=identities[name],
+                )
+
+            sessions = dict(zip("ab", await asyncio.gather(begin("a"), begin("b")), strict=True))
+            for one, other in (("a", "b"), ("b", "a")):
+                await sessions[one].send(other, Note(number=1))
+                assert (await sessions[other].recv(one, Note)).number == 1
+            serial = _certificate(identities[revoked]).serial_number
+            authority.revoke(tmp_path / honest, [serial])  # the honest party has the list, the other has not
+            if does == "speaks":
+                await sessions[revoked].send(honest, Note(number=2))
+                ended = sessions[honest].recv(revoked, Note)
+            else:
+                ended = sessions[honest].send(revoked, Note(number=2))
+            with pytest.raises(IdentityError, match=f"certificate of {revoked} was revoked") as refused:
+                await ended
+            assert refused.value.party == revoked
+            received = opened[revoked].conversations[honest]._received
+            await asyncio.sleep(0.2)
+            assert opened[revoked].conversations[honest]._received == received
+
+    asyncio.run(main())
+
+
+def test_a_caller_is_refused_from_the_moment_at_which_its_certificate_expires(pki, member):
+    trust = _south(member).trust
+    brief = AUTHORITY.issue("brief", valid_days=2 / 86400)
+    until = _certificate(brief).not_valid_after_utc
+    assert check_peer(trust, _call(brief)) == ("party", "brief")
+    while dt.datetime.now(dt.UTC) <= until:
+        time.sleep(0.1)
+    with pytest.raises(IdentityError, match="certificate of brief expired on"):
+        check_peer(trust, _call(brief))
