@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 import grpc
@@ -22,7 +22,7 @@ from link.core import Receiver, printable
 from link.errors import ComineError, IdentityError, PeerError, placeless
 from link.grpc_channel import dial
 from link.grpc_stream import Conversation, Duplex, parse, too_long
-from link.identity import Identity, check_peer
+from link.identity import Identity, Role, check_peer
 from protos.v1.link_pb2 import Envelope, Frame, Resume
 
 SERVICE: Final = "comine.v1.Link"
@@ -43,6 +43,9 @@ class NodeLink:
         identity: This party.
         addresses: "host:port" by name of each peer.
         patience_s: Seconds for which a peer may be away before it counts as lost.
+
+    Attributes:
+        met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
     """
 
     def __init__(self, identity: Identity, addresses: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> None:
@@ -54,6 +57,7 @@ class NodeLink:
         self._early: dict[str, int] = {}
         self._firsts: dict[str, asyncio.Semaphore] = {}
         self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
+        self.met: Callable[[str, Role, str], None] = lambda peer, role, name: None
 
     def register(self, server: grpc.aio.Server) -> None:
         """Lets `server` answer this link's streams."""
@@ -115,6 +119,7 @@ class NodeLink:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only parties exchange frames")
         if not peer < self.identity.name:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is dialled and does not dial here")
+        self.met(context.peer(), role, peer)
         resume = await self._first(context, peer)
         if self._has_finished(resume.resume, peer):
             return  # the farewell was lost; the end of this stream repeats it

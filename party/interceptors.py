@@ -150,10 +150,13 @@ class Gate(grpc.aio.ServerInterceptor):
     Args:
         identity: This party, and whom it believes.
         log: The node's log.
+        met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
     """
 
-    def __init__(self, identity: Identity, log: Log) -> None:
-        self._me, self._trust, self._log = identity.name, identity.trust, log
+    def __init__(
+        self, identity: Identity, log: Log, met: Callable[[str, Role, str], None] = lambda peer, role, name: None
+    ) -> None:
+        self._me, self._trust, self._log, self._met = identity.name, identity.trust, log, met
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
         self._held = Rooms(HELD_BYTES)
 
@@ -195,6 +198,7 @@ class Gate(grpc.aio.ServerInterceptor):
         """Who calls, and may."""
         proof = context.auth_context()
         caller = _Caller(*check_peer(self._trust, proof), proof)
+        self._met(context.peer(), caller.role, caller.name)
         _check_role(method.roles, caller.role, caller.name, self._me)
         return caller
 

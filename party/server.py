@@ -33,6 +33,7 @@ from party.anonymization.releases import FILE as RELEASES
 from party.anonymization.releases import Releases
 from party.case import noise_protects
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
+from party.connections import Connections, most_connections
 from party.consent import Consent
 from party.database import KEEP, locked
 from party.descriptors import take_all_descriptors
@@ -186,9 +187,16 @@ class Node:
         Raises:
             ResourceError: The port is taken, or the audit log cannot be written.
         """
+        most = most_connections()
+        connections = self._connections = Connections(self._log, most)
+        self._link.met = connections.met
         server = grpc.aio.server(
-            interceptors=[Gate(self._link.identity, self._log)],
-            options=[*SERVER_OPTIONS, ("grpc.max_concurrent_streams", MAX_STREAMS)],
+            interceptors=[Gate(self._link.identity, self._log, connections.met)],
+            options=[
+                *SERVER_OPTIONS,
+                ("grpc.max_concurrent_streams", MAX_STREAMS),
+                ("grpc.max_allowed_incoming_connections", most),
+            ],
         )
         self._link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
@@ -216,6 +224,7 @@ class Node:
         await self._frequency.start()
         await self._shuffler.start()
         await server.start()
+        connections.start(port)
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
         await self._tell_health(health_pb2.HealthCheckResponse.SERVING)
@@ -229,6 +238,7 @@ class Node:
             self._log.info("stopping", jobs=self.host.running)
             await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self._upkeep.stop()
+            await self._connections.stop()
             await self.host.close()
             await self._frequency.stop()
             await self._shuffler.stop()

@@ -1,0 +1,199 @@
+"""Who holds the node's connections: strangers and any one kind of caller can take their part of them, and no more.
+
+gRPC accepts connections by itself and tells of a caller only with its first call. So the node looks at its own sockets:
+one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
+for strangers; where a kind has more, whoever holds most of them loses its oldest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import resource
+import socket
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from link.identity import Role
+from party.logs import Log
+
+OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, processes
+MOST: Final = 16_384  # connections, however many descriptors there are
+MOST_OF_ADDRESS: Final = 64  # strangers
+LOOK_S: Final = 1.0
+SOON_S: Final = 0.02  # where some were closed
+TOLD_S: Final = 30.0  # between two lines about them
+_SOCKETS: Final = "/proc/self/fd"
+
+
+def most_connections() -> int:
+    """How many connections a node takes in at once, by the descriptors that it may have."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MOST
+    return max(min(MOST, limit - OWN_DESCRIPTORS), limit // 2)
+
+
+class _Holder(NamedTuple):
+    """Who holds a connection: a member, or a stranger by its address."""
+
+    kind: Role | None
+    name: str
+
+
+class _Connection(NamedTuple):
+    """An open connection: the inode of its socket, which is never another's while it is open, and a descriptor."""
+
+    inode: int
+    descriptor: int
+    end: tuple[str, int]
+
+
+def surplus(held: Iterable[tuple[_Connection, _Holder]], most: int) -> dict[_Holder, list[_Connection]]:
+    """The connections that are too many, by holder.
+
+    Args:
+        held: All of them, oldest first, and who holds them.
+        most: How many the node takes in.
+    """
+    by_kind: dict[Role | None, dict[_Holder, list[_Connection]]] = defaultdict(lambda: defaultdict(list))
+    for connection, holder in held:
+        by_kind[holder.kind][holder].append(connection)
+    found: dict[_Holder, list[_Connection]] = {}
+    for kind, holders in by_kind.items():
+        each = _share([len(connections) for connections in holders.values()], most // 4)
+        if kind is None:
+            each = min(each, MOST_OF_ADDRESS)
+        for holder, connections in holders.items():
+            if len(connections) > each:
+                found[holder] = connections[: len(connections) - each]
+    return found
+
+
+def _share(numbers: list[int], most: int) -> int:
+    """The most that one may have so that all have `most` at the most; those who have less keep what they have."""
+    left = most
+    for place, number in enumerate(sorted(numbers)):
+        fair = left // (len(numbers) - place)
+        if number > fair:
+            return fair
+        left -= number
+    return most
+
+
+class Connections:
+    """The connections of a node, looked at again and again.
+
+    Args:
+        log: The node's log.
+        most: How many the node takes in.
+    """
+
+    def __init__(self, log: Log, most: int) -> None:
+        self._log, self._most = log, most
+        self._members: dict[tuple[str, int], _Holder] = {}
+        self._known: dict[int, tuple[str, int] | None] = {}  # by inode: the other end; None for other sockets
+        self._closed: Counter[_Holder] = Counter()
+        self._looking: asyncio.Task[None] | None = None
+
+    def met(self, peer: str, role: Role, name: str) -> None:
+        """A member has made a good call over a connection.
+
+        Args:
+            peer: What gRPC calls the other end.
+            role: The member's role.
+            name: Its name.
+        """
+        _, _, end = unquote(peer).partition(":")
+        address, _, port = end.rpartition(":")
+        if port.isdecimal():
+            self._members[_plain(address.strip("[]")), int(port)] = _Holder(role, name)
+
+    def start(self, port: int) -> None:
+        """Begins to look at the connections to a port, where the system shows them."""
+        if sys.platform == "linux":
+            self._looking = asyncio.create_task(self._look(port))
+
+    async def stop(self) -> None:
+        """Looks no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _look(self, port: int) -> None:
+        told = -TOLD_S
+        while True:
+            closed = await asyncio.to_thread(self._close_surplus, port)
+            self._closed.update(closed)
+            now = asyncio.get_running_loop().time()
+            if self._closed and now - told >= TOLD_S:
+                told = now
+                for holder, number in self._closed.most_common(10):
+                    who = {"address": holder.name} if holder.kind is None else {"caller": holder.name}
+                    self._log.warning("connections closed", connections=number, **who)
+                self._closed.clear()
+            await asyncio.sleep(SOON_S if closed else LOOK_S)
+
+    def _close_surplus(self, port: int) -> Mapping[_Holder, int]:
+        held = [(each, self._holder(each.end)) for each in self._open(port)]
+        found = surplus(held, self._most)
+        for connections in found.values():
+            for connection in connections:
+                _shut(connection)
+        return {holder: len(connections) for holder, connections in found.items()}
+
+    def _holder(self, end: tuple[str, int]) -> _Holder:
+        return self._members.get(end) or _Holder(None, _network(end[0]))
+
+    def _open(self, port: int) -> list[_Connection]:
+        """The open connections to a port, in the order in which they were seen first."""
+        sockets: dict[int, int] = {}
+        for descriptor in map(int, os.listdir(_SOCKETS)):
+            with contextlib.suppress(OSError):
+                kind, _, number = os.readlink(f"{_SOCKETS}/{descriptor}").partition(":")
+                if kind == "socket":
+                    sockets[int(number.strip("[]"))] = descriptor
+        for inode in self._known.keys() - sockets.keys():
+            end = self._known.pop(inode)
+            if end is not None:
+                self._members.pop(end, None)
+        for inode in sorted(sockets.keys() - self._known.keys()):
+            with contextlib.suppress(OSError):
+                self._known[inode] = _other_end(sockets[inode], port)
+        return [_Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
+
+
+def _other_end(descriptor: int, port: int) -> tuple[str, int] | None:
+    with socket.socket(fileno=os.dup(descriptor)) as same:
+        if same.family not in (socket.AF_INET, socket.AF_INET6) or same.getsockname()[1] != port:
+            return None
+        try:
+            address, number, *_ = same.getpeername()
+        except OSError:  # it listens, or has been closed
+            return None
+        return _plain(address), number
+
+
+def _shut(connection: _Connection) -> None:
+    """Ends a connection, for gRPC to find it ended; by a copy of its descriptor, which may be another's by now."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.descriptor)) as same:
+        if os.fstat(same.fileno()).st_ino == connection.inode:
+            same.shutdown(socket.SHUT_RDWR)
+
+
+def _plain(address: str) -> str:
+    """An address as one writes it; IPv4 inside IPv6 is IPv4."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
+
+
+def _network(address: str) -> str:
+    """What one host can choose its addresses from: an address, or the /64 of IPv6."""
+    found = ipaddress.ip_address(address)
+    return address if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False).network_address)

@@ -1,0 +1,136 @@
+"""Connections without a certificate, more than the node has descriptors: members are served, and jobs go on."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import resource
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from link.grpc_channel import dial
+from protos.v1 import control_pb2 as control
+from protos.v1.control_pb2_grpc import ControlStub
+from tests.integration import processes
+from tests.integration.processes import START_S, Organisations
+from tests.unit.party.nodes import DATA
+
+DESCRIPTORS = 1024  # as systemd gives by default
+STRANGERS = 1500
+
+
+@contextmanager
+def strangers(address: str, number: int) -> Iterator[None]:
+    """So many idle connections from one address, each renewed as soon as it is closed."""
+    host, _, port = address.rpartition(":")
+    over, full = threading.Event(), threading.Event()
+
+    def flood() -> None:
+        open_: list[socket.socket] = []
+        while not over.wait(0.05):
+            open_ = [each for each in open_ if _is_open(each)]
+            while len(open_) < number and not over.is_set():
+                new = socket.socket()
+                new.settimeout(1)
+                try:
+                    new.connect((host, int(port)))
+                except OSError:
+                    new.close()
+                    break
+                new.setblocking(False)
+                open_.append(new)
+            full.set()
+        for each in open_:
+            each.close()
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        assert full.wait(START_S)
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _is_open(connection: socket.socket) -> bool:
+    try:
+        if connection.recv(1):
+            return True
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    connection.close()
+    return False
+
+
+async def _served(world: Organisations, times: int) -> int:
+    """Calls of a member, each over a connection of its own, until so many were answered; how many were not."""
+    missed = answered = 0
+    hub = world.authority.issue("hub", "coordinator")
+    async with asyncio.timeout(START_S):
+        while answered < times:
+            channel = dial(hub, "north", world.addresses["north"])
+            try:
+                await ControlStub(channel).Describe(control.DescribeRequest(challenge=bytes(32)), timeout=START_S)
+                answered += 1
+            except grpc.aio.AioRpcError:
+                missed += 1
+            finally:
+                await channel.close()
+    return missed
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisations]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < STRANGERS + DESCRIPTORS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limited = functools.partial(
+        subprocess.Popen,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)),
+    )
+    made = Organisations.create(tmp_path, {name: DATA[name] for name in ("north", "south")})
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(processes.subprocess, "Popen", limited)
+            made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def test_strangers_take_no_node_out(world: Organisations) -> None:
+    with strangers(world.addresses["north"], STRANGERS):
+        asyncio.run(_served(world, 10))
+        node = world.nodes["north"]
+        line = json.loads(node.until('"connections closed"'))
+        assert (line["address"], line["level"]) == ("127.0.0.1", "warning")
+        assert line["connections"] > 0
+        node.send(signal.SIGTERM)
+        assert node.end().code == 0
+    lines = [json.loads(each) for each in node.lines if each.startswith("{")]
+    assert sum(each["event"] == "connections closed" for each in lines) <= 10
+    assert {each["event"] for each in lines} <= {"ready", "connections closed", "stopping", "stopped"}
+
+
+def test_a_job_goes_on_amid_strangers(world: Organisations) -> None:
+    long = "".join(f"item{i}\n" for i in range(3000))
+    for name in world.data:
+        (world.folder / f"{name}.dat").write_text(long)
+    run = world.begin(world.job(min_support="1", more='universe = "all-items"\nmax_length = 1'), "result")
+    for node in world.nodes.values():
+        node.until('"job started"')
+    with strangers(world.addresses["north"], STRANGERS), strangers(world.addresses["south"], STRANGERS):
+        ran = run.end()
+    assert ran.code == 0, ran.err
