@@ -118,6 +118,9 @@ class _Context:
     def auth_context(self) -> Any:
         return self._proof
 
+    def peer(self) -> str:
+        return "ipv4:10.0.0.1:7101"
+
     async def abort(self, _: object, sentence: str, __: object) -> None:
         raise IdentityError(sentence)
 
