@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.grouping import group
@@ -108,8 +109,21 @@ def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str
 
     Sensitive values are taken to be known to nobody, so of these only such are told as tell most rows apart.
     """
+    found = []
+    for name in sensitive:
+        texts = pc.unique(data.column(name).cast(pa.string())).to_pylist()
+        read = {" ".join(text.split()).casefold() for text in texts if text}
+        if len(read) < sum(bool(text) for text in texts):
+            found.append(
+                f'"{name}" has values that people read as one, as they differ in blanks or capitals alone: models take '
+                "them for several; write them alike"
+            )
+        if not all(texts):
+            found.append(
+                f'a missing value of "{name}" counts as one of its own: beside it, a single other one is known'
+            )
     telling = [each for each in rare(data, sensitive, least) if len(each.columns) == 1 and each.share > TELLING]
-    return [
+    return found + [
         f"{percent(share)} of the rows have {_listed(names)} that fewer than {least} rows have: whoever knows "
         f"{'it' if len(names) == 1 else 'them'} of a person finds the row, whatever k is"
         for names, share in (*rare(data, insensitive, least), *telling)

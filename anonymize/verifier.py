@@ -21,7 +21,7 @@ from anonymize.certificate import Certificate, sha256_of
 from anonymize.verification.classes import equivalence_classes
 from anonymize.verification.condensed import condensed
 from anonymize.verification.findings import Finding, Verification
-from anonymize.verification.labels import Labels
+from anonymize.verification.labels import Labels, consistent
 from anonymize.verification.original import unchanged, with_counts
 from anonymize.verification.replaced import replaced
 from anonymize.verification.rows import equal_columns, read_csv, read_parquet, read_release, text_table
@@ -94,21 +94,23 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
         return
     labels = None
     if source is not None and certificate.hashes.labels is not None:
-        labels = yield from _labels(certificate.hashes.labels, folder / LABELS)
+        labels = yield from _labels(certificate, folder / LABELS)
     yield from equivalence_classes(certificate, text, source, labels)
 
 
-def _labels(claimed: str, path: Path) -> Generator[Finding, None, LabelledValues | None]:
+def _labels(certificate: Certificate, path: Path) -> Generator[Finding, None, LabelledValues | None]:
     """What the labels of a release stand for; None where the file is not there."""
     if not path.exists():
         return None
-    found = sha256_of(path)
+    claimed, found = str(certificate.hashes.labels), sha256_of(path)
     yield Finding(f"SHA-256 of {path.name}", claimed, found, found == claimed)
     try:
-        return Labels.read(path).columns
+        labels = Labels.read(path)
     except InputDataError as error:
         yield Finding("labels", "a readable file", error.message, False)
         return None
+    yield from consistent(certificate, labels)
+    return labels.columns
 
 
 def _explained(certificate: Certificate) -> Finding:

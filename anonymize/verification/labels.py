@@ -7,10 +7,14 @@ certificate holds its salted SHA-256 only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
+from anonymize.certificate import Certificate
+from anonymize.verification.findings import Finding
 from anonymize.verification.secret_document import SecretDocument
 
 SCHEMA: Final = "comine.anonymization-labels/1"
@@ -27,3 +31,31 @@ class Labels(SecretDocument):
     columns: dict[str, dict[str, list[str]]] = Field(
         description="By quasi-identifier and published label, the values of the input that the label stands for."
     )
+
+
+def consistent(certificate: Certificate, labels: Labels) -> Iterator[Finding]:
+    """Whether labels can be those of hierarchies: else whoever writes the file could make any row true.
+
+    Of two labels of a tree one lies within the other, or they have no value in common; where a column has one level,
+    they have none. No label stands for more values than its hierarchy has leaves below it.
+
+    Args:
+        certificate: What is claimed.
+        labels: What each label of the release stands for.
+    """
+    for name, column in labels.columns.items():
+        known = {label: set(values) for label, values in column.items()}
+        one_level = certificate.node is not None and name in certificate.node
+        torn = sum(
+            bool(one & other) and (one_level or not (one <= other or other <= one))
+            for one, other in combinations(known.values(), 2)
+        )
+        scale, kind = (certificate.scales or {}).get(name), certificate.columns[name].kind
+        leaves = (
+            scale.labels if scale is not None and kind not in ("numeric", "date") else {}
+        )  # whose leaves may be bins
+        wide = sum(len(known[label]) > number for label, number in leaves.items() if label in known)
+        found = "they are"
+        if torn or wide:
+            found = f"{torn} pairs overlap, {wide} stand for more values than they have leaves"
+        yield Finding(f"labels of {name}", "those of a hierarchy", found, not torn and not wide)

@@ -24,6 +24,7 @@ from anonymize.mondrian.mondrian import mondrian
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from anonymize.verification.labels import Labels
 from anonymize.verification.rows import read_csv
 from anonymize.verifier import verify
 
@@ -183,6 +184,36 @@ def test_untrue_rows_are_found_when_the_certificate_was_made_anew(name: str, tmp
     assert verify(folder, original).ok
     tamper(folder, TAMPERINGS[name])
     assert not verify(folder, original).ok
+
+
+WIDENED: dict[str, Callable[[dict[str, list[str]]], dict[str, list[str]]]] = {
+    "all stand for all": lambda told: dict.fromkeys(told, sorted({v for values in told.values() for v in values})),
+    "each for one more": lambda told: {
+        label: sorted({*values, other[0]})
+        for (label, values), other in zip(
+            told.items(), [*list(told.values())[1:], next(iter(told.values()))], strict=True
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("how", WIDENED)
+@pytest.mark.parametrize("maker", ["full domain", "mondrian"])
+def test_labels_that_were_widened_to_make_rows_true_are_found(tmp_path: Path, how: str, maker: str) -> None:
+    """Whoever exchanges labels may write `labels.json` and the certificate anew, too."""
+    table = people(200, 5)
+    folder, original = publish(table, MAKERS[maker](table), tmp_path)
+    assert verify(folder, original).ok
+    tamper(folder, TAMPERINGS["labels exchanged"])
+    path = folder / "labels.json"
+    labels = Labels.read(path)
+    assert {len(values) for values in labels.columns["job"].values()} == {2}
+    changed = labels.columns | {"job": WIDENED[how](labels.columns["job"])}
+    labels.model_copy(update={"columns": changed}).write(path)
+    given = Certificate.read(folder / "certificate.json")
+    hashes = given.hashes.model_copy(update={"labels": sha256_of(path)})
+    given.model_copy(update={"hashes": hashes}).sealed().write(folder / "certificate.json")
+    assert "labels of job" in {finding.check for finding in verify(folder, original).failures}
 
 
 def test_without_the_labels_nothing_is_said_of_them(tmp_path: Path) -> None:

@@ -158,3 +158,25 @@ def test_what_is_allowed_has_the_role_that_it_is_allowed_in(
     write(tmp_path, ["0"] * N, top=f'{key} = ["age"]')
     ran = comine("anonymize", "run", "a.toml", "--out", "out")
     assert f"{key} names 'age', which is not among {role}" in ran.err
+
+
+@pytest.mark.parametrize(("ills", "words"), [
+    (("HIV", "HIV "), "values that people read as one"),
+    (("HIV", "hiv"), "values that people read as one"),
+    (("stomach ulcer", "stomach  ulcer"), "values that people read as one"),
+    (("HIV", ""), 'a missing value of "ill" counts as one of its own'),
+    (("HIV", "flu"), ""),
+])  # fmt: skip
+def test_sensitive_values_that_are_one_to_people_are_told(
+    comine: Comine, tmp_path: Path, ills: tuple[str, str], words: str
+) -> None:
+    """To a model they are two, so that l = 2 holds of a class in which all have the same."""
+    write(tmp_path, ["0"] * N, top='missing = "value"')
+    lines = (tmp_path / "t.csv").read_text().splitlines()
+    rows = [line.replace(f"d{row % 4}", ills[row % 2]) for row, line in enumerate(lines[1:])]
+    (tmp_path / "t.csv").write_text("\n".join([lines[0], *rows]) + "\n")
+    (tmp_path / "a.toml").write_text((tmp_path / "a.toml").read_text() + "l = 2\n")
+    ran = comine("anonymize", "run", "a.toml", "--out", "out")
+    assert ran.code == 0, ran.err
+    told = [line for line in ran.err.splitlines() if '"ill"' in line]
+    assert (words in " ".join(told)) if words else told == []
