@@ -6,7 +6,9 @@ import asyncio
 import math
 import multiprocessing
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,7 +23,7 @@ from coordinator.frequency_service import FrequencyNode, check_open
 from coordinator.local_process import peak_bytes, process_at
 from ldp.domain import Domain
 from ldp.oracle import FrequencyOracle
-from link.errors import ConfigurationError, UsageError
+from link.errors import ConfigurationError, ResourceError, UsageError
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 
 _MOST: Final = {"reports": 10**8, "batch": 10**6, "connections": 64}
@@ -158,9 +160,10 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
     parts = [values[place :: load.connections] for place in range(load.connections)]
     with ProcessPoolExecutor(load.connections, multiprocessing.get_context("spawn")) as pool:
         loop = asyncio.get_running_loop()
-        sending = [loop.run_in_executor(pool, send, gateway, collection.name, part, load.batch) for part in parts]
-        latencies = await _latencies(node, collection.name, asyncio.gather(*sending))
-        sent = [await each for each in sending]
+        sending = (loop.run_in_executor(pool, send, gateway, collection.name, part, load.batch) for part in parts)
+        ended_all = asyncio.gather(*sending, return_exceptions=True)  # each failure is looked at, not the first alone
+        latencies = await _latencies(node, collection.name, ended_all)
+        sent = _without_failure(await ended_all)
     process = process_at(gateway.address)
     began, ended = min(each.began for each in sent), max(each.ended for each in sent)
     counted = sum(each.counted for each in sent)
@@ -177,6 +180,24 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
         None if process is None else peak_bytes(process),
         *errors,
     )
+
+
+def _without_failure(outcomes: Sequence[Sent | BaseException]) -> list[Sent]:
+    """What the connections did, if none of them failed.
+
+    Raises:
+        ComineError: As the first that failed has told.
+        ResourceError: A process was ended by the system.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, BrokenProcessPool):
+            raise ResourceError(
+                "a process that sent reports was ended, most likely for want of memory; take fewer --reports or "
+                "--connections"
+            )
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
 async def _latencies(node: FrequencyNode, name: str, until: asyncio.Future[Any]) -> list[tuple[float, float]]:

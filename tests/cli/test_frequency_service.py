@@ -289,6 +289,21 @@ def test_a_load_is_measured_against_the_truth(node: Deployed) -> None:
     assert node.comine("loadtest", "loaded", *FLEET, "--reports", 0).code == 2
 
 
+def test_a_load_whose_connections_all_fail_is_told_in_a_sentence(node: Deployed) -> None:
+    """Each connection is a process; the failures of all but the first are no tracebacks."""
+    node.write(
+        "barred.toml",
+        '[collection]\nname = "barred"\nmechanism = "grr"\nepsilon = 4.0\nsize = 4\n[access]\nsubmit = ["other"]\n',
+    )
+    assert node.comine("create", "barred.toml").code == 0
+    ran = node.comine("loadtest", "barred", *FLEET, "--reports", 90, "--connections", 3)
+    assert ran.code not in (0, 70), ran.err
+    assert "Traceback" not in ran.err
+    for option in ("--reports", "--batch", "--connections"):
+        ran = node.comine("loadtest", "barred", *FLEET, option, 10**15)
+        assert (ran.code, "Traceback" in ran.err) == (2, False)
+
+
 def test_rounds_follow_each_other_and_the_page_shows_their_course(node: Deployed) -> None:
     create(node, "daily", window='[window]\nlength = "1s"\ngrace = "1s"\n')
     rounds: set[int] = set()
