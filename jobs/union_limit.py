@@ -39,6 +39,14 @@ def too_large_unions(spec: JobSpec) -> str | None:
     )
 
 
+def blurs_pairs(spec: JobSpec) -> bool:
+    """Whether the job shows its merger, behind the noise of common fakes, how much two others have in common.
+
+    Two parties have no others, and alignments have the fakes of unions.
+    """
+    return len(spec.job.parties) > 2 and (spec.is_vertical or takes_unions(spec))
+
+
 def takes_unions(spec: JobSpec) -> bool:
     """Whether the job may take a secure set union."""
     if spec.is_vertical:

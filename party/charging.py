@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobs.audit.events import Charged
 from jobs.privacy_account import charge
+from jobs.union_limit import blurs_pairs
 from party.job import Job
 from party.ledger import Entry, Ledger
 from party.room import Room
@@ -26,7 +27,8 @@ def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
     if job.spec.anonymizes:
         most = room.consent.judge.policy_of(job.spec).max_releases
         room.releases.begin(named.dataset, job.id, job.coordinator, most)
-    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))
+    cost, unites = charge(job.spec), blurs_pairs(job.spec)
+    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, unites))
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:

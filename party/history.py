@@ -39,6 +39,7 @@ from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
+from jobs.union_limit import blurs_pairs
 from link.errors import ComineError, ConfigurationError
 from party import companions
 from party.consent import proposal_of, support_asked
@@ -347,5 +348,8 @@ def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
     lost = sorted(life.starts.keys() - charged)
     for attempt in lost:
         at, named = life.starts[attempt], spec.job
-        ledger.record(Entry(record.job_id, attempt, at, named.dataset, named.name, record.coordinator, charge(spec)))
+        unites = blurs_pairs(spec)
+        ledger.record(
+            Entry(record.job_id, attempt, at, named.dataset, named.name, record.coordinator, charge(spec), unites)
+        )
     return len(lost)

@@ -20,6 +20,7 @@ from party.ledger import Ledger, charges
 from party.policy import Approval, check_fit, check_new_rows, decide, verdicts
 from party.privacy_budget import DatasetBudget, left, totals
 from party.rules import PolicySection
+from party.shared_sources import alike
 from party.store import Store
 
 FAILED_S: Final = 24 * 3600  # for which a failure counts
@@ -49,7 +50,7 @@ class Judge:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._config, self._federation, self._store, self._now = config, federation, store, now
-        self._ledger, self._releases = ledger, releases
+        self._ledger, self._releases, self._alike = ledger, releases, alike(config.dataset)
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
@@ -162,8 +163,14 @@ class Judge:
             hides=dataset is not None and dataset.hiding is not None,
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
             made=self._releases.counted(spec.job.dataset, job_id) if spec.anonymizes else NOTHING,
+            unions=self._unions(spec.job.dataset, job_id, attempt),
             charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )
+
+    def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
+        """Counted like `_charged`, over all datasets of one source."""
+        judged = any(entry.unites for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
+        return self._ledger.unions(self._alike.get(dataset, (dataset,))) - judged
 
     def _charged(
         self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None

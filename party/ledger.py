@@ -33,6 +33,7 @@ class Entry:
         name: Of the job, for people.
         coordinator: Who proposed it.
         charge: What it may cost.
+        unites: Whether it had a union, or an alignment, that shows a merger with noise what two others have in common.
         state: How far the job has come; empty where the node knows no such job any more.
     """
 
@@ -43,6 +44,7 @@ class Entry:
     name: str
     coordinator: str
     charge: Charge
+    unites: bool = False
     state: str = ""
 
 
@@ -84,7 +86,7 @@ class Ledger:
         with self._lock, translated(self._path), alone(self._connection):
             done = self._connection.execute(
                 "INSERT INTO charges (job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "
-                "epsilon, delta) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "epsilon, delta, unites) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (
                     entry.job_id,
                     entry.attempt,
@@ -94,6 +96,7 @@ class Ledger:
                     entry.coordinator,
                     charge.model,
                     *amounts,
+                    entry.unites,
                 ),
             )
             if done.rowcount == 1:
@@ -102,6 +105,11 @@ class Ledger:
                     "ON CONFLICT (dataset, model, local_epsilon, epsilon, delta) DO UPDATE SET starts = starts + 1",
                     (entry.dataset, charge.model, *(amount or "" for amount in amounts)),
                 )
+                if entry.unites:
+                    self._connection.execute(
+                        "INSERT INTO unions VALUES (?, 1) ON CONFLICT (dataset) DO UPDATE SET starts = starts + 1",
+                        (entry.dataset,),
+                    )
 
     def entries(self, dataset: str, since: float | None = None) -> list[Entry]:
         """What was charged on a dataset, the first first.
@@ -133,6 +141,12 @@ class Ledger:
                 found[_charge(model, amounts)] += starts
         return found
 
+    def unions(self, datasets: Iterable[str]) -> int:
+        """How many starts on some datasets had a union, those included whose jobs the node has forgotten."""
+        with self._lock, translated(self._path):
+            counted = dict(self._connection.execute("SELECT dataset, starts FROM unions").fetchall())
+        return sum(counted.get(dataset, 0) for dataset in datasets)
+
     def of_job(self, job_id: bytes) -> list[Entry]:
         """What the starts of one job were charged."""
         return self._select("job_id = ?", job_id)
@@ -144,7 +158,8 @@ class Ledger:
 
     def _select(self, where: str, *values: object) -> list[Entry]:
         statement = (
-            "SELECT job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, epsilon, delta, "  # noqa: S608
+            "SELECT job_id, attempt, time, dataset, name, coordinator, unites, model, local_epsilon, "  # noqa: S608
+            "epsilon, delta, "
             f"(SELECT state FROM jobs WHERE jobs.job_id = charges.job_id) FROM charges WHERE {where} "
             "ORDER BY time, job_id, attempt"
         )
@@ -172,8 +187,9 @@ def _times(cost: Charge, starts: int) -> Iterator[Decimal | None]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    job_id, attempt, time, dataset, name, coordinator, model, *amounts, state = row
-    return Entry(job_id, attempt, time, dataset, name, coordinator, _charge(model, amounts), state or "")
+    job_id, attempt, time, dataset, name, coordinator, unites, model, *amounts, state = row
+    cost = _charge(model, amounts)
+    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, bool(unites), state or "")
 
 
 def _charge(model: Any, amounts: Iterable[str | None]) -> Charge:

@@ -4,6 +4,7 @@
     levels    what the levels of jobs that can go on have disclosed
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
+    unions    of each dataset, the starts in which common fakes blurred what pairs of parties have in common
     companions  databases beside this one that the node has had, and without which it does not start
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
     heads     how far the databases beside this one had come, by what the audit log tells
@@ -24,7 +25,7 @@ from link.errors import ConfigurationError
 from party.database import alone, bring_back, connect, make_private, told
 
 FILE: Final = "node.db"
-VERSION: Final = 7
+VERSION: Final = 8
 BUSY_S: Final = 5.0  # for which another process may hold the database
 _APPLICATION: Final = 0x636F6D69  # "comi"
 _FIRST: Final = f"""
@@ -134,7 +135,12 @@ CREATE TABLE heads (
 ) WITHOUT ROWID;
 PRAGMA user_version = 7;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH)  # what each has beyond the one before
+_EIGHTH: Final = """
+ALTER TABLE charges ADD COLUMN unites INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE unions (dataset TEXT PRIMARY KEY, starts INTEGER NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = 8;
+"""
+_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)  # each: what it adds
 
 
 def open_database(path: Path) -> sqlite3.Connection:

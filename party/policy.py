@@ -15,11 +15,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, Literal
 
-from jobs.parameters import engine_of, helper_of, horizontal_mining
+from crypto.protocols import union_disclosure
+from jobs.parameters import engine_of, helper_of
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
+from jobs.union_limit import blurs_pairs, takes_unions
 from link.errors import ConfigurationError, PolicyDenied
-from mining.joint.disclosure import openings
 from mining.joint.hybrid.parameters import DEFAULT_K
 from party.case import Case, Earlier, Verdict, listed
 from party.privacy_budget import MOST_WITHOUT_FLOORS
@@ -35,7 +36,6 @@ _TOP: Final = "; without a floor only where [dataset.privacy] bounds the noise"
 _UNBOUNDED: Final = (
     f"; noise stands in for it only where [dataset.privacy] has delta and an epsilon of at most {MOST_WITHOUT_FLOORS}"
 )
-_UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which a union is opened
 
 
 def decide(policy: PolicySection, case: Case) -> Approval:
@@ -331,14 +331,27 @@ def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
     spec = case.spec
     if spec.is_vertical:
         asked, key = spec.alignment.bound, "[align] bound"
-    elif spec.trains or spec.privacy.model != "exact" or (spec.anonymizes and spec.anonymization.keys == "none"):
-        return None  # there is no union
-    elif spec.anonymizes:
+    elif takes_unions(spec):
         asked, key = spec.union.bound, "[union] bound"
     else:
-        labels = {line.label for line in openings(horizontal_mining(spec), spec.job.parties)}
-        asked, key = spec.union.bound if labels & _UNIONS else 0, "[union] bound"
+        return None
     return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), key)
+
+
+def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
+    """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
+    if not blurs_pairs(case.spec):
+        return None
+    most, before, refusal = policy.max_unions, case.unions, None
+    off = f"{union_disclosure.deviation(before + 1):.2g}"
+    allows = f"{most} on the same rows in all, and this would be number {before + 1}: the merger's mean is off by {off}"
+    if before >= most:
+        refusal = (
+            f"allows {most} jobs with a union or an alignment of three or more parties on the rows of "
+            f"'{case.spec.job.dataset}' in all (rule max_unions), and as many were started: the noise on what two "
+            "parties have in common averages out; take a catalogue, or let the owner raise the rule"
+        )
+    return Verdict("max_unions", allows, refusal)
 
 
 def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
@@ -416,6 +429,7 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     *PRIVACY_RULES,
     _max_deadline,
     _max_union_bound,
+    _max_unions,
     _max_expiry,
     _party_sets,
     _max_jobs,

@@ -77,10 +77,7 @@ def _of(what: str, lines: list[Learned]) -> list[Learned]:
 
 
 def _of_merger(merger: str) -> list[Learned]:
-    pairs = (
-        "for every two other parties the number of identifiers that exactly these two hold, plus the pair's number of "
-        f"common fakes (ε = {EPSILON_COMMON})"
-    )
+    pairs = union_disclosure.of_pairs("identifiers", EPSILON_COMMON)
     groups = (
         f"for every group of parties with {merger} in it, or of three or more, the number of identifiers that exactly "
         "these hold"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from math import exp, sqrt
 
 from crypto.protocols import common_length, masked_maximum
 from crypto.protocols.union_lists import LEAST_RUNG, MOST_CLASSES, Fill
@@ -89,8 +90,7 @@ def leakage(
             Learned(
                 (merger,),
                 "count",
-                "for every two other parties the number of elements that exactly these two hold, "
-                f"plus the pair's number of common fakes (ε = {epsilon_dup})",
+                of_pairs("elements", epsilon_dup),
             )
         )
         lines.append(
@@ -104,6 +104,27 @@ def leakage(
     else:
         lines += _of_two(everyone, merger, fill)
     return lines
+
+
+def of_pairs(what: str, epsilon: Decimal | float) -> str:
+    """What a merger learns of pairs of other parties, in words.
+
+    Args:
+        what: They hold.
+        epsilon: Of the number of their common fakes.
+    """
+    off = f"{deviation(1, epsilon):.2g}"
+    return (
+        f"for every two other parties the number of {what} that exactly these two hold, plus the pair's number of "
+        f"common fakes (ε = {epsilon}), with a standard deviation of {off}; over n jobs on the same rows the mean of "
+        f"these is off by {off}/√n only, so that some ten jobs tell the number"
+    )
+
+
+def deviation(unions: int, epsilon: Decimal | float = 1.0) -> float:
+    """The standard deviation of the mean of a pair's numbers of common fakes in so many unions."""
+    decay = exp(-float(epsilon))
+    return sqrt(2 * decay / unions) / (1 - decay)
 
 
 def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:

@@ -105,7 +105,7 @@ def older(state: Path) -> None:
 def no_rows(state: Path) -> None:
     """As somebody with an editor would lose it."""
     with sqlite3.connect(state / "node.db") as database:
-        for table in ("jobs", "charges", "spent", "reached", "companions"):
+        for table in ("jobs", "charges", "spent", "unions", "reached", "companions"):
             database.execute(f"DELETE FROM {table}")
     database.close()
 
@@ -138,6 +138,7 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
     for _ in range(2):  # and is there ever after
         node = started(state)
         assert left_behind(node) == (3, Decimal("1.0"))
+        assert node._ledger.unions(["baskets"]) == 1  # the jobs with noise have none
         for spec, rule in ((weekly(), "max_jobs"), (NORTH_AND_SOUTH, "party_sets")):
             with pytest.raises(PolicyDenied, match=rule):
                 node.host._room.consent.judge.decide(spec, "analyst")

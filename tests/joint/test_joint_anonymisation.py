@@ -419,14 +419,14 @@ def test_a_collector_that_opens_other_rows_is_named(change: Callable[[Any], Any]
     assert getattr(raised.value, "party", None) == "north"
 
 
-def test_a_peer_that_tells_of_more_rows_than_there_may_be_is_named() -> None:
+def test_more_rows_than_there_may_be_at_a_party_that_nobody_learns() -> None:
     cells, parties = people(40, 1), PARTIES[:2]
     owners = np.array([0] * 8 + [1] * 32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "MAX_BOUND", 16)
-        with pytest.raises(MalformedMessage, match="more rows than a party may have") as raised:
+        with pytest.raises(ConfigurationError, match="nobody learns which, has more rows or items than 16") as raised:
             joint(cells, owners, parties, task(parties))
-    assert raised.value.party == "south"
+    assert raised.value.party is None
 
 
 def test_a_row_that_cannot_be_opened_ends_the_job() -> None:

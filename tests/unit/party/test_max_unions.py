@@ -1,0 +1,131 @@
+"""Unions of the same rows are counted: the noise on what two parties have in common averages out over them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.union_disclosure import deviation, leakage
+from crypto.protocols.union_lists import common_fakes
+from jobs.privacy_account import charge
+from jobs.spec import JobSpec
+from jobs.union_limit import blurs_pairs
+from link.errors import PolicyDenied
+from party.anonymization.releases import Releases
+from party.config import PartyConfig
+from party.judge import Judge
+from party.ledger import Entry, Ledger
+from party.store import Store
+from tests.unit.party.files import PARTIES, party_toml
+
+TWICE = '[[dataset]]\nname = "twin"\nkind = "transactions"\nsource = "north.dat"\nformat = "basket"\n'
+CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
+
+
+def job(*parties: str, dataset: str = "baskets", **itemsets: object) -> JobSpec:
+    named = {"name": "weekly", "task": "itemsets", "parties": list(parties or PARTIES), "dataset": dataset}
+    return JobSpec.of({"job": named, "itemsets": {"min_support": 20, **itemsets}}, "job.toml", Path())
+
+
+def noisy() -> JobSpec:
+    contents = job().model_dump(mode="json", by_alias=True)
+    contents["privacy"] = {"model": "distributed", "epsilon": "1", "delta": "1e-6"}
+    return JobSpec.of(contents, "job.toml", Path())
+
+
+def columns(*parties: str) -> JobSpec:
+    named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "baskets", "partition": "vertical"}
+    return JobSpec.of({"job": named, "align": {"mode": "cardinality"}}, "job.toml", Path())
+
+
+@contextmanager
+def node(folder: Path, policy: str = "") -> Iterator[tuple[Judge, Ledger]]:
+    path = folder / "north.toml"
+    path.write_text(party_toml("north", policy=policy).replace("[policy]", f"{TWICE}[policy]"))
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(contextlib.closing(Store.open(folder / "node.db")))
+        ledger = stack.enter_context(contextlib.closing(Ledger.open(folder / "node.db")))
+        releases = stack.enter_context(contextlib.closing(Releases.open(folder / "releases.db", "north")))
+        yield Judge(PartyConfig.load(path), PARTIES, store, ledger, releases), ledger
+
+
+def start(ledger: Ledger, spec: JobSpec, number: int, attempt: int = 1) -> bytes:
+    """As `charging.charge_start` does."""
+    job_id, named = number.to_bytes(32, "big"), spec.job
+    ledger.record(Entry(job_id, attempt, 5.0, named.dataset, named.name, "analyst", charge(spec), blurs_pairs(spec)))
+    return job_id
+
+
+@pytest.mark.parametrize(("policy", "most"), [("", 32), ("max_unions = 3\n", 3)])
+def test_so_many_unions_may_start_also_where_the_policy_says_nothing(tmp_path: Path, policy: str, most: int) -> None:
+    for number in range(most):
+        with node(tmp_path, policy) as (judge, ledger):  # a restart each time
+            judge.decide(job(), "analyst")
+            start(ledger, job(), number)
+            for spec in (job("north", "south"), job(**CATALOGUE), noisy()):  # none of which counts
+                start(ledger, spec, 1000 + 3 * number + len(spec.job.parties))
+    with node(tmp_path, policy) as (judge, _):
+        with pytest.raises(PolicyDenied, match=rf"allows {most} jobs with a union .*\(rule max_unions\)") as refused:
+            judge.decide(job(), "analyst")
+        assert refused.value.code == "E300"
+        with pytest.raises(PolicyDenied, match=r"the rows of 'twin' in all \(rule max_unions\)"):
+            judge.decide(job(dataset="twin"), "analyst")  # another name for the same rows
+        for spec in (job("north", "south"), job(**CATALOGUE), noisy()):
+            judge.decide(spec, "analyst")
+            assert "max_unions" not in {verdict.rule for verdict in judge.verdicts(spec, "analyst")}
+
+
+def test_a_job_counts_with_each_attempt_and_is_not_judged_by_the_one_that_begins(tmp_path: Path) -> None:
+    with node(tmp_path, "max_unions = 2\n") as (judge, ledger):
+        first = start(ledger, job(), 1)
+        start(ledger, job(), 1)  # told twice
+        assert ledger.unions(["baskets"]) == 1
+        judge.decide(job(), "analyst", job_id=first, attempt=2)
+        start(ledger, job(), 1, attempt=2)
+        judge.decide(job(), "analyst", job_id=first, attempt=2)
+        with pytest.raises(PolicyDenied, match="max_unions"):
+            judge.decide(job(), "analyst", job_id=first, attempt=3)  # which draws other fakes
+        with pytest.raises(PolicyDenied, match="max_unions"):
+            judge.decide(job(), "analyst")
+
+
+def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
+    with node(tmp_path) as (_, ledger):
+        start(ledger, job(), 1)
+        ledger._connection.execute("DELETE FROM charges")
+        assert ledger.unions(["baskets"]) == 1
+        assert ledger.unions(["visits"]) == 0
+        assert ledger.unions(["visits", "baskets"]) == 1
+
+
+def test_alignments_of_three_have_common_fakes_too() -> None:
+    assert blurs_pairs(columns("north", "south", "east"))
+    assert not blurs_pairs(columns("north", "south"))
+    assert blurs_pairs(job(universe="hidden-all"))
+    assert blurs_pairs(job(**CATALOGUE, thin=True))
+
+
+def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -> None:
+    with node(tmp_path) as (judge, ledger):
+        for number in range(15):
+            start(ledger, job(), number)
+        (said,) = [verdict.allows for verdict in judge.verdicts(job(), "analyst") if verdict.rule == "max_unions"]
+        assert said == "32 on the same rows in all, and this would be number 16: the merger's mean is off by 0.34"
+    (line,) = [line.what for line in leakage(PARTIES, "north") if "every two other parties" in line.what]
+    assert "a standard deviation of 1.4; over n jobs on the same rows the mean of these is off by 1.4/√n only" in line
+
+
+def test_the_deviation_is_that_of_the_fakes() -> None:
+    """Of 4,000 draws it is within 15 %, eight deviations of its own (kurtosis 6), but with probability below 2^-40."""
+    source, fakes = Randomness.from_seed(3), common_fakes(1.0)
+    drawn = [fakes.sample(source) for _ in range(4000)]
+    assert np.std(drawn) == pytest.approx(deviation(1), rel=0.15)
+    assert deviation(9) == pytest.approx(deviation(1) / 3)
+    assert deviation(1) == pytest.approx(sqrt(2 * np.exp(-1)) / (1 - np.exp(-1)))
