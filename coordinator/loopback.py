@@ -241,6 +241,7 @@ format = "basket"
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules"]
+max_unions = 100_000            # nobody's data: here jobs may be tried as often as one likes
 """
 
 
