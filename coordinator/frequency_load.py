@@ -157,8 +157,9 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
     counts = true_counts(load.reports, domain.size)
     known = np.arange(domain.size) if domain.labels is None else np.array(domain.labels)
     values = np.repeat(known, counts)
-    parts = [values[place :: load.connections] for place in range(load.connections)]
-    with ProcessPoolExecutor(load.connections, multiprocessing.get_context("spawn")) as pool:
+    connections = min(load.connections, load.reports)
+    parts = [values[place::connections] for place in range(connections)]
+    with ProcessPoolExecutor(connections, multiprocessing.get_context("spawn")) as pool:
         loop = asyncio.get_running_loop()
         sending = (loop.run_in_executor(pool, send, gateway, collection.name, part, load.batch) for part in parts)
         ended_all = asyncio.gather(*sending, return_exceptions=True)  # each failure is looked at, not the first alone

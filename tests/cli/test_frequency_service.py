@@ -286,6 +286,7 @@ def test_a_load_is_measured_against_the_truth(node: Deployed) -> None:
     assert (measured["counted"], measured["refused"]) == (20_000, 0)
     assert 0.5 < measured["rmse"] / measured["theory_rmse"] < 1.6  # 64 values: beyond by chance with less than 1e-6
     assert measured["node_peak_bytes"] > 1 << 20
+    assert node.comine("loadtest", "loaded", *FLEET, "--reports", 2, "--connections", 3).code == 0
     assert node.comine("loadtest", "loaded", *FLEET, "--reports", 0).code == 2
 
 
@@ -300,7 +301,7 @@ def test_a_load_whose_connections_all_fail_is_told_in_a_sentence(node: Deployed)
     assert ran.code not in (0, 70), ran.err
     assert "Traceback" not in ran.err
     for option in ("--reports", "--batch", "--connections"):
-        ran = node.comine("loadtest", "barred", *FLEET, option, 10**15)
+        ran = node.comine("loadtest", "barred", *FLEET, option, 2**63)
         assert (ran.code, "Traceback" in ran.err) == (2, False)
 
 
