@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 
 LARGEST_DOMAIN: Final = 1 << 24
@@ -17,6 +18,7 @@ Codes: TypeAlias = NDArray[np.int64]
 """Shape (n,): numbers of values, 0 … d − 1."""
 
 
+@checked
 class Domain:
     """d values in a public order.
 
@@ -42,7 +44,9 @@ class Domain:
         if isinstance(values, Domain):
             return values
         if isinstance(values, int | np.integer):
-            return cls(int(values))
+            return cls(values)
+        if not isinstance(values, Iterable):
+            raise ConfigurationError(f"a domain is a number of values, or their texts, not {values!r}")
         labels = [str(value) for value in values]
         return cls(len(labels), labels)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.parameters import checked
 
 Seeds = NDArray[Any]
 """Shape (n, 2) of uint32 or uint64: a and b of each function."""
@@ -26,6 +27,7 @@ _CHUNK: Final = 1 << 16  # functions that are tested together: below, numpy's ca
 _SPARE_BITS: Final = 16
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class HashFamily:
     """The functions from a domain of d values to g buckets.

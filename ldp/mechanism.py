@@ -18,6 +18,7 @@ from crypto.primitives.randomness import Randomness
 from ldp.blanket import Blanket
 from ldp.budget import check_epsilon
 from ldp.domain import Domain
+from ldp.parameters import Checked
 from ldp.reports import FINGERPRINT_BYTES, Field, Reports
 from link.errors import ConfigurationError, InputDataError, ResourceError
 
@@ -30,7 +31,7 @@ Channel = list[list[Fraction]]
 E = TypeVar("E")
 
 
-class Mechanism(ABC, Generic[E]):
+class Mechanism(Checked, ABC, Generic[E]):
     """A mechanism with its parameters; it holds no data.
 
     Parameters are the constructor's, readable as attributes of the same names (`get_params`).

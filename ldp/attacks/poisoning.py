@@ -27,6 +27,7 @@ from ldp.domain import Codes
 from ldp.mechanism import some
 from ldp.oracle import FrequencyOracle, PureOracle
 from ldp.oracles.hadamard_response import HadamardResponse
+from ldp.parameters import checked
 from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError
 
@@ -167,6 +168,7 @@ class RandomItem(Attack):
         return float(p + (r - 1) * q)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class MaximalGain(Attack):
     """MGA: supports all targets where a report can; unary reports are padded to look like genuine ones.

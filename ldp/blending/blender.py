@@ -27,6 +27,7 @@ from ldp.blending.head_list import OTHER, HeadList, Record
 from ldp.blending.two_stages import QUERY_SHARE, TwoStageEncoding
 from ldp.mechanism import Tally
 from ldp.oracle import Floats
+from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 
 
@@ -64,6 +65,7 @@ class Blended:
     queries: Blend
 
 
+@checked
 class Blender:
     """The hybrid model's parameters; it holds no data.
 

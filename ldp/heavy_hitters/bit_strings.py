@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 
 Words = NDArray[np.uint64]
@@ -55,6 +56,7 @@ class Strings(ABC):
         """Whether a prefix of `length` bits may begin the string of a value."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Integers(Strings):
     """Whole numbers from 0 to 2^width − 1, the highest bit first.
@@ -93,6 +95,7 @@ class Integers(Strings):
         return True
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Texts(Strings):
     """Texts of at most `size` bytes in UTF-8, filled up with zero bytes.

@@ -30,6 +30,7 @@ from ldp.heavy_hitters.found import HeavyHitter
 from ldp.heavy_hitters.vector_hashing import VectorHashFamily
 from ldp.mechanism import Tally
 from ldp.oracles.local_hashing import LocalHashing, best_buckets
+from ldp.parameters import checked
 from ldp.reports import Field, Reports
 from ldp.sampling import Bits
 from link.errors import ConfigurationError, InputDataError
@@ -116,6 +117,7 @@ class PrefixHashing(LocalHashing):
         return found
 
 
+@checked
 class PrefixExtending:
     """PEM: the public plan of a search for the k most frequent values.
 

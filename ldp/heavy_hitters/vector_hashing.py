@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.heavy_hitters.bit_strings import WORD, Words
+from ldp.parameters import checked
 
 Seeds = NDArray[np.uint64]
 """Shape (n, words + 1): the a_i and b of each function."""
@@ -28,6 +29,7 @@ _CHUNK: Final = 1 << 14  # functions that are tested together; their few arrays 
 _FEW: Final = 512  # functions that are rather evaluated one by one, on all strings at once
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class VectorHashFamily:
     """The functions from strings to g buckets.

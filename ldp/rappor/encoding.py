@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldp.packed import Rows, row_bytes, set_bits
+from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 
 GOOGLE_BITS: Final = 32
@@ -26,6 +27,7 @@ _MOST_HASHES: Final = 16
 _MOST_COHORTS: Final = 1 << 16
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class BloomFilters:
     """The filters of all cohorts.
@@ -46,11 +48,6 @@ class BloomFilters:
     google: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("bits", "hashes", "cohorts"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ConfigurationError(f"RAPPOR's {name} are a whole number, not {value!r}")
-            object.__setattr__(self, name, int(value))
         most = GOOGLE_BITS if self.google else _MOST_BITS
         if not 2 <= self.bits <= most:
             raise ConfigurationError(f"a Bloom filter has between 2 and {most:,} bits here, not {self.bits}")

@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldp.parameters import checked
 from ldp.reconstruction.columns import Codes, Column, check_columns, check_labels, check_table
 from link.errors import ConfigurationError, InputDataError
 
@@ -56,6 +57,7 @@ class Node:
         return 1 if self.left is None or self.right is None else self.left.leaves + self.right.leaves
 
 
+@checked
 class DecisionTree:
     """Learns from perturbed records; classifies records as they are.
 

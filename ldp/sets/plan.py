@@ -26,6 +26,7 @@ from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism
 from ldp.oracle import Floats
+from ldp.parameters import Checked
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets, Sets
 from ldp.sets.itemset_candidates import Candidates, Itemset
@@ -132,7 +133,7 @@ class Supports:
         ]
 
 
-class MiningPlan(ABC):
+class MiningPlan(Checked, ABC):
     """The public plan of a search for the k most frequent items or itemsets.
 
     Args:
@@ -158,7 +159,7 @@ class MiningPlan(ABC):
     def __init__(self, domain: DomainLike, epsilon: float, k: int) -> None:
         self.domain, self.epsilon, self.k = Domain.of(domain), check_epsilon(epsilon), k
         self.phase_epsilon = self.epsilon
-        if isinstance(k, bool) or not self.least_sought <= k <= self.most_sought:
+        if not self.least_sought <= k <= self.most_sought:
             raise ConfigurationError(f"k lies between {self.least_sought} and {self.most_sought:,} here, not at {k}")
 
     @property

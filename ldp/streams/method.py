@@ -26,6 +26,7 @@ from ldp.budget import LEAST_EPSILON, check_epsilon
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
 from ldp.oracle import FrequencyOracle
+from ldp.parameters import Checked
 from ldp.registry import oracle as oracle_of
 from ldp.streams.composition import rounded_down
 from ldp.streams.dissimilarity import drawing_factor
@@ -83,7 +84,7 @@ class Release:
         return self.published == self.step
 
 
-class StreamMethod(ABC):
+class StreamMethod(Checked, ABC):
     """A method that releases frequencies at every step and spends at most ε of any user in any w consecutive steps.
 
     What a method divides among steps, the budget or the users, it notes in ledgers, which refuse to exceed it.

@@ -50,9 +50,9 @@ def test_a_number_that_the_job_says_stays_and_its_loss_is_bounded(given_most: in
     held = np.array([900, 100])
     of_items = item_truncation((given_most,), held, 0.0, 5.0, 50.0, 100)
     assert of_items == Truncation(given_most, 100, 100, 100)
-    of_pairs = itemset_truncation((given_most,), np.array([990, 10]), held, 0.0, 5.0, 50.0, 100)
+    of_pairs = itemset_truncation((given_most,), np.array([990, 10]), held, 0.0, 5.0, 50.0, 100, True)
     assert of_pairs == Truncation(given_most, 10, 100, 100)
-    noisy = itemset_truncation((given_most,), np.array([990, 10]), held, 20.0, 5.0, 50.0, 100)
+    noisy = itemset_truncation((given_most,), np.array([990, 10]), held, 20.0, 5.0, 50.0, 100, True)
     assert noisy.of_likely == pytest.approx(10 + stats.norm.isf(0.05) * 20)
 
 
@@ -89,7 +89,7 @@ def test_no_candidate_loses_more_than_its_bound(
     brute = [sum(set(each) <= row for each in sets[order[:likely]].tolist()) for row in held]
     assert sizes[0].tolist() == brute
     counts = [class_counts(each, (most,)) for each in sizes]
-    found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets))
+    found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets), True)
     lost = excess(rows, sets, order, most)[order]
     assert (lost[:most] == 0).all()
     assert (lost[:likely] <= found.of_likely).all()

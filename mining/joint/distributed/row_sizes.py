@@ -13,8 +13,9 @@ bound, which noise in h keeps below the truth in one of twenty cases.
 
 M has the least estimated error of a support near the least one, c: the variance of the noise, and the square of c times
 the share of all members that rows lose, Σ h(s)·(s − M) / Σ h(s)·s, of likely candidates twice that, since those that
-are rare lose more. Candidates that are not likely lose more still where they are frequent all the same; so a small part
-of the rows that hold more than M of all is added.
+are rare lose more. Candidates that are not likely lose more still where they are frequent all the same; so the share
+that is lost of all candidates is added, of pairs, which are nearly all unlikely, a small part of the rows that hold
+more than M.
 
 Source: the bias-variance balance and the intervals as in `ldp.bias_aware`; the weights are ours, by trial.
 """
@@ -49,7 +50,7 @@ MOST_CLASSES: Final = 36
 
 _STEP: Final = 1.6
 _FINE: Final = (0, 1, 2)
-_TOLD: Final = 2.0  # standard deviations, from which on a class of sizes is more than noise
+_TOLD: Final = 3.5  # standard deviations, from which on a class of sizes is more than noise
 _LARGEST: Final = 1_000_000.0
 _LIMIT: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
 _RARE: Final = 2.0  # by what a rare candidate loses more than others, where the frequent are kept first
@@ -125,14 +126,32 @@ def item_truncation(
 
 
 def itemset_truncation(
-    ends: tuple[int, ...], likely: Counts, held: Counts, sigma: float, of_one: float, least: float, candidates: int
+    ends: tuple[int, ...],
+    likely: Counts,
+    held: Counts,
+    sigma: float,
+    of_one: float,
+    least: float,
+    candidates: int,
+    pairs: bool,
 ) -> Truncation:
-    """M of longer candidates, by the rows' likely candidates and by all; other arguments as of `item_truncation`."""
+    """M of longer candidates.
+
+    Args:
+        ends: The classes.
+        likely: Rows by the likely candidates that they hold.
+        held: Rows by all candidates that they hold.
+        sigma: Of the noise in these.
+        of_one: Of the noise in a count.
+        least: c.
+        candidates: How many there are.
+        pairs: Whether the candidates have two items; then most of all are pairs of items that hardly ever meet.
+    """
     found = []
     for at in _allowed(ends):
         most = ends[at]
         bias = least * _RARE * _lost_share(ends, likely, sigma, at)
-        unlikely = _UNLIKELY * _rows(held, at)
+        unlikely = _UNLIKELY * _rows(held, at) if pairs else least * _lost_share(ends, held, sigma, at)
         whole = np.ones(len(ends) - at)
         of_likely, of_any = (_limit(whole, each[at + 1 :], sigma) for each in (likely, held))
         found.append(
