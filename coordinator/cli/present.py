@@ -104,7 +104,8 @@ def _summary(result: Result, out: Path | None) -> str:
             elsewhere = f"; the model is at {', '.join(result.spec.job.recipients)}"
         written = f"; written to {out}" if out is not None else ""
         return f"task {result.spec.job.task}: {result.size} of {len(result.parties)} parties{elsewhere}{written}"
-    over = f"{result.n_rows:,} transactions of {len(result.parties)} parties"
+    about = "about " if result.spec.privacy.model == "distributed" else ""  # parties add noise to that number, too
+    over = f"{about}{result.n_rows:,} transactions of {len(result.parties)} parties"
     if itemsets is None:
         account = f"; the account is written to {out}" if out is not None else ""
         return f"mined {over}; the result is at {', '.join(result.spec.job.recipients)}{account}"

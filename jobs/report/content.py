@@ -152,7 +152,8 @@ def _size(result: Result) -> tuple[str, str]:
         return "positions of rows", text.number(result.positions or 0)
     spec = result.spec
     what = "transactions" if spec.mines else "rows in common" if spec.is_vertical else "rows"
-    return what, text.number(result.n_rows)
+    noisy = spec.privacy.model == "distributed"  # then the parties add noise to that number, too
+    return what, f"about {text.number(result.n_rows)}" if noisy else text.number(result.n_rows)
 
 
 def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:

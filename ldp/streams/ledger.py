@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp.parameters import checked
 from ldp.streams.composition import GRID, exact
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
 from link.json_text import read_json
@@ -113,7 +112,6 @@ class WindowLedger:
         return int(step)
 
 
-@checked
 class UserLedgers:
     """The ledgers of many users, for simulations: exact, in whole numbers of the grid.
 

@@ -51,7 +51,7 @@ OUTCOMES_AND_PARTS = {
     ),
     *("LazyUniform", "LinearModel", "MeanEstimate", "Node", "Phase", "RandomFunctions", "RapporClient"),
     *("Reconstruction", "RecordsEstimate", "Release", "Route", "SetEstimate", "SharedNoise", "VectorEstimate"),
-    *("WindowLedger", "Windows"),
+    *("UserLedgers", "WindowLedger", "Windows"),
 }
 
 TRIED: list[tuple[type[Any], dict[str, Any]]] = [
