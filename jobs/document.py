@@ -116,8 +116,8 @@ class ResultDocument(_Part):
     n_rows: int | None = Field(
         ge=0,
         description="Transactions, or rows, of all parties together; of a vertical job the rows that all have. Null "
-        "where nobody learns how many these are: task align with mode union. With [privacy] model distributed this number "
-        "has noise, too: it is about right, and no fact.",
+        "where nobody learns how many these are: task align with mode union. With [privacy] model distributed it "
+        "has noise, too, and is about right.",
     )
     positions: int | None = Field(
         default=None,
