@@ -7,9 +7,10 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from link.errors import ConfigurationError, ResourceError
 
@@ -139,36 +140,6 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def prepare(connection: sqlite3.Connection, path: Path, what: str, tables: str, application: int, version: int) -> None:
-    """Brings a new database into being, and refuses a foreign one.
-
-    Args:
-        connection: To the database.
-        path: Its file.
-        what: Which one it is: "frequency", "shuffler".
-        tables: The statements that make its tables, between semicolons; they set both numbers.
-        application: Its `application_id`.
-        version: Its `user_version`.
-
-    Raises:
-        ConfigurationError: The file is another's, or of another version.
-    """
-    with alone(connection):
-        (found_application,) = connection.execute("PRAGMA application_id").fetchone()
-        (found_version,) = connection.execute("PRAGMA user_version").fetchone()
-        (found_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (found_application, found_version, found_tables) == (0, 0, 0):
-            for statement in tables.split(";"):
-                connection.execute(statement)
-        elif found_application != application:
-            raise ConfigurationError(f"{path} is not the {what} database of a party; {bring_back(path)}")
-        elif found_version != version:
-            raise ConfigurationError(
-                f"{path} was written by another version of comine (its schema is {found_version}, this version has "
-                f"{version}); bring comine to that version"
-            )
-
-
 @contextmanager
 def told(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder.
@@ -196,3 +167,104 @@ def told(path: Path, what: str, remedy: str) -> Iterator[None]:
         raise ConfigurationError(
             f"the {what} database {path.name} in the state folder is damaged (it holds text that is none); {remedy}"
         ) from None
+
+
+class Held(NamedTuple):
+    """An open database that nobody else may use.
+
+    Attributes:
+        lock: An open file whose lock says so.
+        connection: To the database.
+    """
+
+    lock: int
+    connection: sqlite3.Connection
+
+    def close(self) -> None:
+        """Ends the connection, and lets others use the database."""
+        self.connection.close()
+        os.close(self.lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all databases of one kind have in common, and how they are opened.
+
+    Attributes:
+        name: In sentences: "job", "frequency".
+        remedy: What to do with a damaged one.
+        application: Their `application_id`.
+        versions: Statements, parted by semicolons, that make each version out of the one before it.
+        first: The number of the first of these versions; files that are older are refused.
+        pragmas: Settings of connections beyond write-ahead mode.
+    """
+
+    name: str
+    remedy: str
+    application: int
+    versions: tuple[str, ...]
+    first: int = 1
+    pragmas: tuple[str, ...] = ("synchronous = FULL",)  # each commit survives a loss of power
+
+    def told(self, path: Path) -> AbstractContextManager[None]:
+        """Translates what SQLite raises about a database; see `told`."""
+        return told(path, self.name, self.remedy)
+
+    def open(self, path: Path, busy_s: float) -> sqlite3.Connection:
+        """Opens a database, makes it where there is none, and brings an older one up to date.
+
+        Args:
+            path: The file.
+            busy_s: For which another process may hold it.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a version that is not known.
+            ResourceError: It cannot be read or written.
+        """
+        make_private(path, folder=True)
+        with self.told(path):
+            connection = connect(path, busy_s, *self.pragmas)
+            try:
+                with alone(connection):  # two processes may do so at once
+                    self._prepare(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def open_alone(self, path: Path, busy_s: float) -> Held:
+        """As `open`, and no other process may: what is in the database is known in memory, too.
+
+        Raises:
+            ConfigurationError: As `open`; or another process uses it.
+            ResourceError: As `open`.
+        """
+        make_private(path, folder=True)
+        lock = locked(path)
+        try:
+            return Held(lock, self.open(path, busy_s))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        latest = self.first + len(self.versions) - 1
+        if (application, version, tables) == (0, 0, 0):
+            version = self.first - 1
+        elif application != self.application:
+            raise ConfigurationError(f"{path} is not the {self.name} database of a party; {bring_back(path)}")
+        elif not self.first <= version <= latest:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {version}, this version has "
+                f"{latest}); bring comine to that version"
+            )
+        if version == latest:
+            return
+        for statements in self.versions[version - self.first + 1 :]:
+            for statement in statements.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {self.application}")
+        connection.execute(f"PRAGMA user_version = {latest}")

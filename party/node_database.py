@@ -17,18 +17,14 @@ which stands for all that is in the state folder.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from link.errors import ConfigurationError
-from party.database import alone, bring_back, connect, make_private, told
+from party.database import Kind
 
 FILE: Final = "node.db"
-VERSION: Final = 8
 BUSY_S: Final = 5.0  # for which another process may hold the database
-_APPLICATION: Final = 0x636F6D69  # "comi"
-_FIRST: Final = f"""
+_FIRST: Final = """
 CREATE TABLE jobs (
     job_id BLOB PRIMARY KEY,
     proposal BLOB NOT NULL,
@@ -54,8 +50,6 @@ CREATE TABLE jobs (
 ) WITHOUT ROWID;
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = 1;
 """
 _SECOND: Final = """
 ALTER TABLE jobs ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
@@ -67,7 +61,6 @@ CREATE TABLE levels (
     PRIMARY KEY (job_id, length)
 ) WITHOUT ROWID;
 UPDATE jobs SET attempt = 1 WHERE started IS NOT NULL;
-PRAGMA user_version = 2;
 """
 _THIRD: Final = """
 CREATE TABLE charges (
@@ -84,7 +77,6 @@ CREATE TABLE charges (
     PRIMARY KEY (job_id, attempt)
 ) WITHOUT ROWID;
 CREATE INDEX charges_by_dataset ON charges (dataset, time);
-PRAGMA user_version = 3;
 """
 _FOURTH: Final = """
 DROP INDEX jobs_by_state;
@@ -114,16 +106,13 @@ CREATE TABLE reached (
     entry TEXT NOT NULL,
     place INTEGER NOT NULL
 );
-PRAGMA user_version = 4;
 """
 _FIFTH: Final = """
 CREATE TABLE plans (coordinator TEXT NOT NULL, asked REAL NOT NULL);
 CREATE INDEX plans_by_coordinator ON plans (coordinator, asked);
-PRAGMA user_version = 5;
 """
 _SIXTH: Final = """
 CREATE TABLE companions (name TEXT PRIMARY KEY) WITHOUT ROWID;
-PRAGMA user_version = 6;
 """
 _SEVENTH: Final = """
 CREATE TABLE heads (
@@ -133,58 +122,25 @@ CREATE TABLE heads (
     size INTEGER NOT NULL,
     PRIMARY KEY (service, subject)
 ) WITHOUT ROWID;
-PRAGMA user_version = 7;
 """
 _EIGHTH: Final = """
 ALTER TABLE charges ADD COLUMN unites INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE unions (dataset TEXT PRIMARY KEY, starts INTEGER NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = 8;
 """
-_VERSIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)  # each: what it adds
+_KIND: Final = Kind(
+    "job",
+    "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
+    0x636F6D69,  # "comi"
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH),
+)
+translated: Final = _KIND.told
 
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Opens the database, and makes it where there is none. What is written survives a loss of power.
 
-    Args:
-        path: The file.
-
     Raises:
         ConfigurationError: The file is no such database, damaged, or of a newer version.
         ResourceError: It cannot be read or written.
     """
-    make_private(path, folder=True)
-    with translated(path):
-        connection = connect(path, BUSY_S, "synchronous = FULL")
-        try:
-            _prepare(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def translated(path: Path) -> AbstractContextManager[None]:
-    """Translates what SQLite raises about this database; see `party.database.told`."""
-    return told(
-        path, "job", "move it away, and the node makes it again out of its audit log, or bring it back from a copy"
-    )
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a new database into being, and an old one up to date; two processes may do so at once."""
-    with alone(connection):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        is_new = (application, version, tables) == (0, 0, 0)
-        if not is_new and application != _APPLICATION:
-            raise ConfigurationError(f"{path} is not the job database of a party; {bring_back(path)}")
-        if not is_new and not 1 <= version <= VERSION:
-            raise ConfigurationError(
-                f"{path} was written by another version of comine (its schema is {version}, this version has "
-                f"{VERSION}); bring comine to that version"
-            )
-        for statements in _VERSIONS[version:]:
-            for statement in statements.split(";"):
-                connection.execute(statement)
+    return _KIND.open(path, BUSY_S)

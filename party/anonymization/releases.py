@@ -18,14 +18,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from link.errors import PolicyDenied
-from party.database import alone, connect, make_private, prepare, told
+from party.database import Kind, alone
 
 FILE: Final = "releases.db"
-VERSION: Final = 1
-APPLICATION: Final = 0x636D6172  # "cmar"
 BUSY_S: Final = 10.0
 
-_TABLES: Final = f"""
+_TABLES: Final = """
 CREATE TABLE releases (
     dataset TEXT NOT NULL,
     release BLOB NOT NULL,
@@ -33,9 +31,7 @@ CREATE TABLE releases (
     coordinator TEXT NOT NULL,
     at REAL NOT NULL,
     PRIMARY KEY (dataset, release)
-);
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION}
+)
 """
 _FAILURES: Final = """
 CREATE TABLE IF NOT EXISTS failures (
@@ -58,6 +54,12 @@ CREATE TABLE IF NOT EXISTS joint (
 _HEAD: Final = """
 CREATE TABLE IF NOT EXISTS head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL)
 """  # how much has been counted ever, by which an older copy is known
+_KIND: Final = Kind(
+    "releases",
+    "bring it back from a copy; without it releases before then no longer count",
+    0x636D6172,  # "cmar"
+    (_TABLES,),
+)
 _COUNTED: Final = ("releases", "failures", "joint")
 
 
@@ -100,15 +102,11 @@ class Releases:
             ConfigurationError: The file is another's, damaged, or of another version.
             ResourceError: It cannot be used.
         """
-        make_private(path, folder=True)
-        with told(path, "releases", "move it away; releases before then no longer count"):
-            connection = connect(path, BUSY_S, "synchronous = FULL")
+        connection = _KIND.open(path, BUSY_S)
+        with _KIND.told(path):
             try:
-                prepare(connection, path, "releases", _TABLES, APPLICATION, VERSION)
-                connection.execute(_FAILURES)
-                connection.execute(_JOINT)
-                connection.execute(_HEAD)
-                connection.execute("INSERT OR IGNORE INTO head VALUES (1, 0)")
+                for statement in (_FAILURES, _JOINT, _HEAD, "INSERT OR IGNORE INTO head VALUES (1, 0)"):
+                    connection.execute(statement)
                 for table in _COUNTED:
                     connection.execute(
                         f"CREATE TRIGGER IF NOT EXISTS {table}_count AFTER INSERT ON {table} "  # noqa: S608
@@ -246,7 +244,7 @@ class Releases:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._alone, told(self._path, "releases", "move it away; releases before then no longer count"):
+        with self._alone, _KIND.told(self._path):
             yield self._connection
 
 

@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from party.database import connect, locked, make_private, prepare, told
+from party.database import Kind, connect
 
-VERSION: Final = 1
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
-_APPLICATION: Final = 0x636F6D66  # "comf"
-_TABLES: Final = f"""
+_TABLES: Final = """
 CREATE TABLE collections (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
@@ -83,9 +80,15 @@ CREATE TABLE refusals (
     reason TEXT NOT NULL,
     number INTEGER NOT NULL,
     PRIMARY KEY (collection, round, reason)
-) WITHOUT ROWID;
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {VERSION}"""
+) WITHOUT ROWID"""
+_KIND: Final = Kind(
+    "frequency",
+    "bring it back from a copy, or move it away, which forgets all collections",
+    0x636F6D66,  # "comf"
+    (_TABLES,),
+    pragmas=("synchronous = FULL", "secure_delete = ON"),
+)
+translated: Final = _KIND.told
 
 
 class Opened(NamedTuple):
@@ -115,23 +118,11 @@ def open_database(path: Path) -> Opened:
         ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
         ResourceError: It cannot be read or written.
     """
-    make_private(path, folder=True)
-    lock = locked(path)  # what was counted is also known in memory
-    connections: list[sqlite3.Connection] = []
+    held = _KIND.open_alone(path, BUSY_S)  # what was counted is also known in memory
     try:
         with translated(path):
-            connections.append(connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON"))
-            prepare(connections[0], path, "frequency", _TABLES, _APPLICATION, VERSION)
-            connections[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
-            connections.append(connect(path, BUSY_S, "query_only = ON"))
+            held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
+            return Opened(*held, connect(path, BUSY_S, "query_only = ON"))
     except BaseException:
-        for connection in connections:
-            connection.close()
-        os.close(lock)
+        held.close()
         raise
-    return Opened(lock, *connections)
-
-
-def translated(path: Path) -> AbstractContextManager[None]:
-    """Translates what SQLite raises about this database; see `party.database.told`."""
-    return told(path, "frequency", "bring it back from a copy, or move it away, which forgets all collections")

@@ -19,7 +19,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -29,13 +29,11 @@ from numpy.typing import NDArray
 
 from anonymize.auditing.decision import Reason
 from crypto.primitives.randomness import Randomness
-from party.database import alone, connect, locked, make_private, prepare, told
+from party.database import Kind, alone
 
 FILE: Final = "queries.db"
-VERSION: Final = 2
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
-_APPLICATION: Final = 0x636F6D71  # "comq"
-_TABLES: Final = f"""
+_TABLES: Final = """
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY,
     records INTEGER NOT NULL,
@@ -66,10 +64,15 @@ CREATE TABLE decisions (
     records BLOB,
     value REAL
 );
-CREATE INDEX decisions_of_auditor ON decisions (auditor, number);
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {VERSION}
+CREATE INDEX decisions_of_auditor ON decisions (auditor, number)
 """
+_KIND: Final = Kind(
+    "query",
+    "bring it back from a copy; without it earlier answers are not protected from new ones",
+    0x636F6D71,  # "comq"
+    (_TABLES,),
+    first=2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +142,7 @@ class QueryLog:
             ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
             ResourceError: It cannot be read or written.
         """
-        make_private(path, folder=True)
-        lock = locked(path)  # what was answered is also known in memory
-        connection = None
-        try:
-            with _translated(path):
-                connection = connect(path, BUSY_S, "synchronous = FULL")
-                prepare(connection, path, "query", _TABLES, _APPLICATION, VERSION)
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            os.close(lock)
-            raise
-        return cls(path, lock, connection)
+        return cls(path, *_KIND.open_alone(path, BUSY_S))  # what was answered is also known in memory
 
     def close(self) -> None:
         """Ends the connection, and lets others use the database."""
@@ -282,9 +273,5 @@ class QueryLog:
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._busy, _translated(self._path):
+        with self._busy, _KIND.told(self._path):
             yield self._connection
-
-
-def _translated(path: Path) -> AbstractContextManager[None]:
-    return told(path, "query", "bring it back from a copy; without it earlier answers are not protected from new ones")

@@ -12,18 +12,13 @@ What is deleted is overwritten.
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from party.database import connect, locked, make_private, prepare, told
+from party.database import Held, Kind
 
-VERSION: Final = 1
 BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
-_APPLICATION: Final = 0x636F6D73  # "coms"
-_TABLES: Final = f"""
+_TABLES: Final = """
 CREATE TABLE routes (
     row INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -68,52 +63,29 @@ CREATE TABLE parts (
     number INTEGER NOT NULL,
     reports BLOB NOT NULL,
     PRIMARY KEY (route, batch, number)
-);
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {VERSION}"""
+)"""
+_KIND: Final = Kind(
+    "shuffler",
+    "move it away, which forgets all routes and the reports that wait",
+    0x636F6D73,  # "coms"
+    (_TABLES,),
+    pragmas=("synchronous = FULL", "secure_delete = ON"),
+)
+translated: Final = _KIND.told
 
 
-class Opened(NamedTuple):
-    """An open database.
-
-    Attributes:
-        lock: An open file whose lock says that this process alone uses the database.
-        connection: Each commit through it survives a loss of power.
-    """
-
-    lock: int
-    connection: sqlite3.Connection
-
-    def close(self) -> None:
-        """Ends the connection, and lets others use the database."""
-        self.connection.close()
-        os.close(self.lock)
-
-
-def open_database(path: Path) -> Opened:
+def open_database(path: Path) -> Held:
     """Opens the database, and makes it where there is none.
 
     Raises:
         ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
         ResourceError: It cannot be read or written.
     """
-    make_private(path, folder=True)
-    lock = locked(path)
+    held = _KIND.open_alone(path, BUSY_S)
     try:
         with translated(path):
-            connection = connect(path, BUSY_S, "synchronous = FULL", "secure_delete = ON")
-            try:
-                prepare(connection, path, "shuffler", _TABLES, _APPLICATION, VERSION)
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
-            except BaseException:
-                connection.close()
-                raise
+            held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
     except BaseException:
-        os.close(lock)
+        held.close()
         raise
-    return Opened(lock, connection)
-
-
-def translated(path: Path) -> AbstractContextManager[None]:
-    """Translates what SQLite raises about this database; see `party.database.told`."""
-    return told(path, "shuffler", "move it away, which forgets all routes and the reports that wait")
+    return held

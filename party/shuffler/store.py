@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ldp.shuffling.route import route_of
 from link.errors import ConfigurationError
-from party.database import alone
+from party.database import Held, alone
 from party.heads import RETIRED
-from party.shuffler.schema import Opened, open_database, translated
+from party.shuffler.schema import open_database, translated
 from protos.v1.shuffle_pb2 import BatchHead
 
 FILE: Final = "shuffler.db"
@@ -91,7 +91,7 @@ class ShufflerStore:
         most_bytes: That it may take; then it `is_full`.
     """
 
-    def __init__(self, path: Path, opened: Opened, most_bytes: float = math.inf) -> None:
+    def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
         self._path, self._opened, self._connection = path, opened, opened.connection
         self._most_bytes, self._used_bytes = most_bytes, 0
         self._measure()
