@@ -10,19 +10,33 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+import grpc
 import pytest
 
 from coordinator.loopback import LoopbackFederation
+from coordinator.member import load_federation
+from jobs.spec import JobSpec
+from link.grpc_channel import dial
 from party.config import PartyConfig
 from party.init_files import render_party
+from protos.v1.control_pb2_grpc import ControlStub
+from protos.v1.plan_pb2 import EstimateRequest
 
 PARTIES = ("north", "south", "east")
 MADE = {"bread": 0.5, "milk": 0.4, "tea": 0.2}
+JOB = """
+[job]
+name = "probe"
+task = "itemsets"
+parties = [{parties}]
+dataset = "baskets"
+recipients = ["coordinator"]
+"""
 NOISY = """
 [privacy]
 model = "distributed"
@@ -50,13 +64,10 @@ class World:
     def __init__(self, federation: LoopbackFederation) -> None:
         self.federation, self.folder, self.number = federation, federation.folder / "coordinator", 0
 
-    def run(self, itemsets: str, privacy: str = "", command: str = "run") -> Ran:
+    def run(self, itemsets: str, privacy: str = "", command: str = "run", parties: Sequence[str] = PARTIES) -> Ran:
         self.number += 1
         job, out = self.folder / f"{self.number}.toml", self.folder / f"out-{self.number}"
-        job.write_text(
-            '[job]\nname = "probe"\ntask = "itemsets"\nparties = ["north", "south", "east"]\ndataset = "baskets"\n'
-            f'recipients = ["coordinator"]\n[itemsets]\n{itemsets}\n{privacy}'
-        )
+        job.write_text(JOB.format(parties=", ".join(map(json.dumps, parties))) + f"[itemsets]\n{itemsets}\n{privacy}")
         found = comine(
             "job", command, job, "--federation", self.federation.file, *(["--out", out] * (command == "run"))
         )
@@ -183,3 +194,72 @@ def test_a_job_that_excludes_it_succeeds_as_if_nobody_had_it(world: World, unive
 @pytest.mark.parametrize("support", ["1", "9", "0.0009"])
 def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
     assert world.run(f'min_support = {support}\nexclude = ["hiv*"]').code == 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", ["", 'universe = "rare.txt"', 'universe = "hidden-all"', 'disclose = "frequent"'])
+def test_the_most_frequent_of_few_items_are_no_way_below_the_floors(world: World, more: str) -> None:
+    """Seven rows hold one of the two items of the catalogue, and nobody the other: `top_k` would tell both numbers."""
+    ran = world.run(f'top_k = 2\nmax_length = 1\nexclude = ["hiv*", "[bmtf]*"]\n{more}')
+    assert ran.code != 0 or "seven" not in (ran.out / "itemsets.csv").read_text(), ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [("north", "south"), ("south", "east")])
+def test_two_parties_are_too_few(world: World, pair: tuple[str, str]) -> None:
+    ran = world.run('min_support = 100\nexclude = ["hiv*"]', parties=pair)
+    assert (ran.code, "rule min_parties" in ran.err) == (30, True), ran.err
+
+
+@pytest.mark.slow
+def test_a_row_more_or_less_between_two_jobs_is_too_little(world: World) -> None:
+    """Jobs on other days: the difference would be the row of one person."""
+    job = 'min_support = 100\nexclude = ["hiv*"]'
+    assert world.run(job).code == 0
+    config = PartyConfig.load(world.federation.folder / "south" / "party.toml")
+    source = Path(str(config.dataset[0].source))
+    whole = source.read_text()
+    for changed in (whole + "bread milk\n", "".join(whole.splitlines(keepends=True)[:-1])):
+        source.write_text(changed)
+        ran = world.run(job)
+        assert (ran.code != 0, ran.out.exists()) == (True, False), ran.err
+    source.write_text(whole)
+    assert world.run(job).code == 0
+
+
+@pytest.mark.slow
+def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: World) -> None:
+    """Of an item that seven rows hold, one that nobody holds, a common one, and pairs; until no plan is answered."""
+    one = {"seven": '"[!s]*", "s[!e]*"', "absent": '"[!a]*"', "bread": '"[!b]*"', "pair": '"[!bm]*"'}
+    specs = []
+    for exclude in one.values():
+        for support in range(10, 18):
+            job = world.folder / "closing-in.toml"
+            job.write_text(
+                JOB.format(parties='"north", "south", "east"') + f"[itemsets]\nmin_support = {support}\n"
+                f'exclude = ["hiv*", {exclude}]\n'
+            )
+            specs.append(JobSpec.load(job).canonical())
+    for party in PARTIES:
+        told, refused = asyncio.run(planned(world, party, specs * 4))
+        assert len(set(told)) == 1
+        assert len(told) <= 100
+        assert all("rule max_plans" in sentence for sentence in refused)
+        assert refused
+
+
+async def planned(world: World, party: str, specs: list[bytes]) -> tuple[list[bytes], list[str]]:
+    """What a party answers to plans, but for the speed of its machine; and how it refuses them."""
+    known, _, identity = load_federation(world.federation.file)
+    channel = dial(identity, party, known.addresses[party])
+    told, refused = list[bytes](), list[str]()
+    for spec in specs:
+        try:
+            answer = await ControlStub(channel).Estimate(EstimateRequest(spec=spec))
+        except grpc.aio.AioRpcError as error:
+            refused.append(error.details() or "")
+        else:
+            answer.ClearField("speed")
+            told.append(answer.SerializeToString(deterministic=True))
+    await channel.close()
+    return told, refused
