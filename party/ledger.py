@@ -7,18 +7,15 @@ disk when the call returns, and survives the end of the process and a loss of po
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from pathlib import Path
 from typing import Any
 
 from jobs.privacy_account import Charge
 from party.database import alone
-from party.node_database import open_database, translated
+from party.node_database import NodeTables, translated
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +45,8 @@ class Entry:
     state: str = ""
 
 
-class Ledger:
-    """The charges of one party. Calls are short, and may be made from any thread.
-
-    Args:
-        path: `node.db`.
-        connection: To it, by which what is written survives a loss of power.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
-        self._lock = threading.Lock()
-
-    @classmethod
-    def open(cls, path: Path) -> Ledger:
-        """Opens the database, and makes it where there is none.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, or of a newer version.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, open_database(path))
-
-    def close(self) -> None:
-        """Ends the connection, once nobody uses it."""
-        with self._lock:
-            self._connection.close()
+class Ledger(NodeTables):
+    """The charges of one party. Calls are short, and may be made from any thread."""
 
     def record(self, entry: Entry) -> None:
         """Charges a start, once; it is on disk when this returns.

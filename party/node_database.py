@@ -17,8 +17,9 @@ which stands for all that is in the state folder.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from party.database import Kind
 
@@ -136,11 +137,29 @@ _KIND: Final = Kind(
 translated: Final = _KIND.told
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """Opens the database, and makes it where there is none. What is written survives a loss of power.
+class NodeTables:
+    """Tables of `node.db`. Calls are short, and may be made from any thread.
 
-    Raises:
-        ConfigurationError: The file is no such database, damaged, or of a newer version.
-        ResourceError: It cannot be read or written.
+    Args:
+        path: The database.
+        connection: To it; what is written survives a loss of power.
     """
-    return _KIND.open(path, BUSY_S)
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the database, and makes it where there is none.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a newer version.
+            ResourceError: It cannot be read or written.
+        """
+        return cls(path, _KIND.open(path, BUSY_S))
+
+    def close(self) -> None:
+        """Ends the connection, once nobody uses it."""
+        with self._lock:
+            self._connection.close()

@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import sqlite3
-import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from link.errors import PolicyDenied
 from party.database import alone
-from party.node_database import open_database, translated
+from party.node_database import NodeTables, translated
 
 PERIOD_S: Final = 24 * 3600
 
 
-class PlanCount:
-    """The plans of the last 24 hours. Calls are short, and may be made from any thread.
-
-    Args:
-        path: `node.db`.
-        connection: To it.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
-        self._lock = threading.Lock()
-
-    @classmethod
-    def open(cls, path: Path) -> PlanCount:
-        """Opens the database, and makes it where there is none.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, or of a newer version.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, open_database(path))
-
-    def close(self) -> None:
-        """Ends the connection, once nobody uses it."""
-        with self._lock:
-            self._connection.close()
+class PlanCount(NodeTables):
+    """The plans of the last 24 hours. Calls are short, and may be made from any thread."""
 
     def restore(self, asked: Iterable[tuple[str, float]], since: float) -> None:
         """Brings back the plans of a time, in the place of those that are counted.

@@ -8,7 +8,6 @@ decide at once one is refused, and a job begins once in the life of the database
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -19,7 +18,7 @@ from link.errors import InputDataError
 from party.case import Earlier
 from party.heads import Head
 from party.job import MOVES
-from party.node_database import open_database, translated
+from party.node_database import NodeTables, translated
 from protos.v1.control_pb2 import JobState, SignedProposal
 
 MOST_REFUSED: Final = 1000
@@ -107,33 +106,12 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store:
-    """The jobs of one party. Calls are short, and may be made from any thread.
-
-    Args:
-        path: The database.
-        connection: To it.
-    """
+class Store(NodeTables):
+    """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
-        self._lock = threading.RLock()
+        super().__init__(path, connection)
         self._version = self._data_version()
-
-    @classmethod
-    def open(cls, path: Path) -> Store:
-        """Opens the database, and makes it where there is none.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, or of a newer version.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, open_database(path))
-
-    def close(self) -> None:
-        """Ends the connection, once nobody uses it."""
-        with self._lock:
-            self._connection.close()
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def get(self, job_id: bytes) -> Record | None:
