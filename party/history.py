@@ -185,9 +185,10 @@ def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
     """Notes that the database knows all that the log tells up to an entry, and leaves it in one file."""
     reached = store.reached()
     known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
+    told = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
+    events = [each.event for each in told]  # before the database is held, since it may take a while
     with store.alone():
-        told = entries_after(audit.path, known)
-        follow(store, (each.event for each in takewhile(lambda each: each.entry.seq <= mark.seq, told)))
+        follow(store, events)
         store.reach(Reached(party, *mark))
     store.fold()
 
