@@ -36,7 +36,7 @@ from link.grpc_transport import SERVICE as LINK_SERVICE
 from link.identity import NAME, Identity, Role, check_peer, peer_of
 from party.limits import Rooms, Streams
 from party.logs import Log
-from party.methods import METHODS, Method
+from party.methods import METHODS, SHORT_BYTES, Method
 
 # Of one member at once. Coordinators watch each of their jobs by a call.
 MAX_CALLS: Final[Mapping[Role, int]] = {"client": 64, "coordinator": 1024, "party": 256}
@@ -216,9 +216,13 @@ class Gate(grpc.aio.ServerInterceptor):
     ) -> AsyncIterator[Any]:
         """The request of a call that has one; it counts as held from before it is read until the call is over.
 
-        While it is read it counts as the longest that gRPC takes in: how long it is shows only when it is there.
+        While it is read it counts as the longest that gRPC takes in: how long it is shows only when it is there. Of
+        methods whose requests are short one is read at a time, beside the others: an honest one is there at once.
         """
-        async with self._held.some(f"{caller.role}/{caller.name}", MAX_MESSAGE_BYTES) as held:
+        room, size = f"{caller.role}/{caller.name}", MAX_MESSAGE_BYTES
+        if method.most <= SHORT_BYTES:
+            room, size = f"short/{room}", HELD_BYTES
+        async with self._held.some(room, size) as held:
             try:
                 async with asyncio.timeout(REQUEST_S):
                     arrived = await anext(arriving, _Arrived(_Unreadable(), 0))

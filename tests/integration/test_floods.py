@@ -25,7 +25,7 @@ from tests.integration.processes import Organisations
 from tests.unit.party.nodes import DATA, refused, running, weekly
 
 CALLS = 256
-BOUND_KB = 112 << 10  # of what the memory of a node may grow by, of some gigabytes that are sent
+BOUND_KB = 64 << 10  # of what the memory of a node may grow by, of some gigabytes that are sent
 
 STREAMS = [
     method
