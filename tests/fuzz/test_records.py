@@ -127,6 +127,18 @@ def test_a_result_made_wrong_inside(world: World, data: st.DataObject) -> None:
     verification([world.log(party) for party in PARTIES], [folder], world.trust)
 
 
+@pytest.mark.parametrize("decided", [2**63 - 1, -(2**63), 10**12, 253_402_300_800])
+def test_a_time_that_no_calendar_has(world: World, tmp_path: Path, decided: int) -> None:
+    folder = Path(shutil.copytree(world.folder / "result", tmp_path / "result"))
+    document = json.loads((folder / "result.json").read_text())
+    for consent in document["consents"]["approvals"]:
+        approval = control.Approval.FromString(base64.b64decode(consent["approval"]))
+        approval.decided = decided
+        consent["approval"] = base64.b64encode(approval.SerializeToString()).decode()
+    (folder / "result.json").write_text(json.dumps(document))
+    assert any("no calendar has" in found.what for found in check_result(folder, world.trust, {}))
+
+
 # -- packed results --------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory, world: World) -> dict[str, list[bytes]]:
