@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,7 +93,7 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
     try:
         with pa.input_stream(str(path)) as stream:
             content: bytes = stream.read()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise InputDataError(f"{path} cannot be read; check the path.") from error
     if content.count(b'"') % 2:  # Arrow would read the rest of the file as one cell
         raise InputDataError(f"{path} is not proper CSV: a quote is opened and never closed.")
@@ -144,7 +145,7 @@ def read_parquet(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path)
         table.validate(full=True)  # texts, too, which Parquet promises to be UTF-8
-    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+    except (pa.ArrowException, OSError, UnicodeError, OverflowError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its path and format.") from error
     return as_arrow(table)
 
@@ -166,7 +167,7 @@ def read_sql(url: str, query: str) -> pa.Table:
     if not (found and scheme in ("sqlite", "duckdb") and rest.startswith("/")):
         raise ConfigurationError(f"A database is named by a URL {_FORMS}; the one given is none of these.")
     path = Path(rest[1:])
-    if not path.is_file():
+    if not os.path.isfile(path):  # which no name makes fail
         raise InputDataError(f"There is no database file {path}; check the path in its URL.")
     return as_arrow(_from_sqlite(path, query) if scheme == "sqlite" else _from_duckdb(path, "", query))
 

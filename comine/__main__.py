@@ -15,7 +15,7 @@ import typer
 from coordinator.cli.app import COMMANDS, add_command
 from coordinator.cli.outlet import outlet
 from coordinator.loading import loading
-from link.errors import ComineError, InternalError, JobCancelled, ResourceError, UsageError
+from link.errors import ComineError, ConfigurationError, InternalError, JobCancelled, ResourceError, UsageError
 from link.printable import one_line
 
 _COMMANDS: Final = ("init", *COMMANDS, "party")
@@ -149,6 +149,9 @@ def run(arguments: Sequence[str], *, alone: bool = False) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return _failed(_full(error))
+        if isinstance(error, OSError) and error.filename is not None:  # too long a name, a folder that may not be read
+            path = os.fsdecode(error.filename)
+            return _failed(ConfigurationError(f"{path} cannot be used: {error.strerror}; check the path"))
         return _faulty(error)
     return _ended(code if isinstance(code, int) else 0, arguments)
 

@@ -21,6 +21,7 @@ from jobs.spec import JobSpec
 from jobs.trained import ArrowTable, Model
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
+from link.printable import is_text, one_line, why_not_read
 from mining.table_readers import table_from_arrow
 from mining.tables import Table
 from mining.transactions import Transactions
@@ -70,7 +71,7 @@ def simulate(
         if isinstance(given, Transactions | Table):
             encoded[name] = given
         elif kind == "table" and hasattr(given, "__arrow_c_stream__"):
-            encoded[name] = table_from_arrow(pa.table(given), ids, f"the data of {name}")
+            encoded[name] = table_from_arrow(_arrow(name, given), ids, f"the data of {name}")
         elif not isinstance(given, str | os.PathLike):
             encoded[name] = _encode(name, given)
     return run_interruptibly(simulate_job(spec, encoded, seed=seed))
@@ -85,11 +86,13 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     from jobs.model_document import MODEL_FILE, read_model
 
     file = Path(path)
-    file = file / MODEL_FILE if file.is_dir() else file
+    file = file / MODEL_FILE if os.path.isdir(file) else file  # which no name makes fail
     try:
-        return read_model(file.read_bytes())
-    except OSError as error:
-        raise InputDataError(f"the model {file} cannot be read: {error.strerror}") from None
+        contents = file.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputDataError(f"the model {file} cannot be read: {why_not_read(error)}") from None
+    try:
+        return read_model(contents)
     except ValueError as error:
         raise InputDataError(f"{file} holds no model: {error}") from None
 
@@ -220,6 +223,17 @@ def _specification(job: Job) -> JobSpec:
     return JobSpec.load(Path(job))
 
 
+def _arrow(party: str, given: object) -> pa.Table:
+    try:
+        return pa.table(given)
+    except UnicodeEncodeError:
+        raise InputDataError(
+            f"the data of {party} hold half a character (a lone surrogate); correct or leave it out", party=party
+        ) from None
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputDataError(f"the data of {party} cannot be read as a table: {one_line(str(error))}") from None
+
+
 def _encode(party: str, rows: object) -> Transactions:
     if not isinstance(rows, Iterable):
         raise InputDataError(
@@ -234,6 +248,12 @@ def _encode(party: str, rows: object) -> Transactions:
             raise InputDataError(
                 f"row {number} of {party} is not a collection of item strings; give each transaction as a list of "
                 "its items",
+                party=party,
+            )
+        if not all(map(is_text, items)):
+            raise InputDataError(
+                f"row {number} of {party} has an item with half a character (a lone surrogate); correct it, or leave "
+                "it out",
                 party=party,
             )
         encoded.append(items)

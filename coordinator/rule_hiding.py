@@ -15,6 +15,7 @@ from jobs.hiding_document import HidingDocument
 from jobs.manifest import seal
 from jobs.target import MANIFEST
 from link.errors import InputDataError
+from link.printable import why_not_read
 from link.spreadsheet import write_rows
 from mining.hiding.sensitive import SensitiveRule
 from mining.transactions import Transactions
@@ -32,11 +33,11 @@ def read_rules(path: Path, separator: str = ",") -> list[SensitiveRule]:
         ConfigurationError: A line is no rule.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise InputDataError(f"the sensitive rules {path} cannot be read: {error.strerror}") from None
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError:
         raise InputDataError(f"the sensitive rules {path} are not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise InputDataError(f"the sensitive rules {path} cannot be read: {why_not_read(error)}") from None
     rules = [SensitiveRule.parse(line, separator) for line in lines if line.strip() and not line.startswith("#")]
     if not rules:
         raise InputDataError(f"{path} names no rule; write one a line, such as: bread, milk -> beer")

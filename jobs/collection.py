@@ -23,6 +23,7 @@ from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.registry import ORACLES
 from link.errors import ConfigurationError
 from link.json_text import read_json
+from link.printable import why_not_read
 
 MAX_SPEC_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 1 << 12  # characters of one value of the domain
@@ -405,8 +406,8 @@ def digest_of(labels: bytes) -> bytes:
 def _read_labels(path: Path) -> list[str]:
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"the domain {path} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the domain {path} cannot be read: {why_not_read(error)}") from None
     data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     try:
         found = texts_of(data if data.endswith(b"\n") or not data else data + b"\n")

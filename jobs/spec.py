@@ -30,6 +30,7 @@ from jobs.union_limit import too_large_unions
 from jobs.union_spec import UnionSection
 from link.errors import ConfigurationError, InputDataError
 from link.json_text import read_json
+from link.printable import why_not_read
 from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
 
@@ -485,11 +486,11 @@ def _given(table: str, section: Section | None, fields: frozenset[str] | set[str
 
 def _read_catalogue(path: Path) -> tuple[str, ...]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise ConfigurationError(f"the catalogue {path} cannot be read: {error.strerror}") from None
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # no other sign ends a line, but may be in an item
     except UnicodeDecodeError:
         raise ConfigurationError(f"the catalogue {path} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the catalogue {path} cannot be read: {why_not_read(error)}") from None
     items = sorted({line for line in lines if line}, key=str.encode)
     if not items:
         raise ConfigurationError(f"the catalogue {path} names no item")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from link.errors import ConfigurationError
+from link.printable import why_not_read
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -51,10 +52,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} does not exist") from None
     except IsADirectoryError:
         raise ConfigurationError(f"{path} is a folder, not a TOML file") from None
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {why_not_read(error)}") from None
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class Database:
                 "The source of a dataset of format sql must be a URL sqlite:///PATH, duckdb:///PATH or postgres://..."
             )
         path = Path(rest[1:])
-        if not path.is_file():
+        if not os.path.isfile(path):  # which no name makes fail
             raise InputDataError(f"There is no database file {path}; check the path in the dataset's source.")
         return cls("sqlite" if scheme == "sqlite" else "duckdb", path)
 
@@ -97,7 +98,7 @@ def duckdb_query(database: Database, query: str) -> Iterator[duckdb.DuckDBPyRela
     }
     try:
         connection = duckdb.connect(str(path) if path else ":memory:", read_only=path is not None, config=offline)
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeError) as error:
         raise InputDataError(f"{path} cannot be opened as a DuckDB database for reading.") from error
     try:
         if database.url:

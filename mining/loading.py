@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 import re
 import shutil
 import zlib
@@ -155,9 +156,9 @@ def existing(path: Path) -> Path:
     Raises:
         InputDataError: There is none, or it is a folder.
     """
-    if path.is_dir():
+    if os.path.isdir(path):  # which no name makes fail
         raise InputDataError(f"{path} is a folder; name a file.")
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputDataError(f"There is no file {path}; check the path in the dataset's source.")
     return path
 

@@ -46,7 +46,7 @@ def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
             return Table.of(names, cells, id_columns, where)
     except UnicodeDecodeError:  # which Parquet promises, and nobody checks
         raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
-    except (pa.ArrowException, OSError, OverflowError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
 
 

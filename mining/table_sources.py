@@ -38,7 +38,7 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
             return _from_wide(file.iter_batches(_BATCH_ROWS, columns=items), items, where)
     except UnicodeDecodeError:  # which Parquet promises, and nobody checks
         raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
-    except (pa.ArrowException, OSError, OverflowError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from link.errors import InputDataError
+from link.printable import is_text
+
 _MAX_ITEMS = 2**31 - 1
 _AT_ONCE = 1 << 20  # occurrences
 
@@ -40,7 +43,7 @@ class Transactions:
         The dictionary is in ascending order of UTF-8 bytes, which is the order of Python strings.
         """
         distinct = [set(row) for row in rows]
-        items = tuple(sorted(set().union(*distinct)))
+        items = _checked(tuple(sorted(set().union(*distinct))))
         number = {item: index for index, item in enumerate(items)}
         lengths = np.fromiter((len(row) for row in distinct), np.int64, len(distinct))
         flat = (index for row in distinct for index in sorted(number[item] for item in row))
@@ -196,7 +199,18 @@ def ranked(items: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     order = sorted(range(len(items)), key=items.__getitem__)
     rank = np.empty(len(items), np.int32)
     rank[order] = np.arange(len(items), dtype=np.int32)
-    return tuple(items[index] for index in order), rank
+    return _checked(tuple(items[index] for index in order)), rank
+
+
+def _checked(items: tuple[str, ...]) -> tuple[str, ...]:
+    """The items, if all can be written as UTF-8, as they are sent, sorted and kept.
+
+    Raises:
+        InputDataError: One cannot.
+    """
+    if not is_text("".join(items)):
+        raise InputDataError("an item holds half a character (a lone surrogate); correct or leave it out")
+    return items
 
 
 def occurrence_keys(rows: NDArray[np.integer], ranks: NDArray[np.integer], n_items: int) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 from jobs.data import Data
 from link.errors import InputDataError
 from link.executor import Executor
+from link.printable import why_not_read
 from mining.loading import load_table, load_transactions
 from mining.tables import Table
 from mining.transactions import Transactions
@@ -54,7 +55,7 @@ class Sources:
         return [
             name
             for name, (dataset, _) in self._datasets.items()
-            if not dataset.is_url and not Path(dataset.source).exists()
+            if not dataset.is_url and not os.path.exists(dataset.source)
         ]
 
     def hidden_rules(self, name: str) -> int:
@@ -112,8 +113,8 @@ def _digest_of_transactions(data: Transactions) -> bytes:
 def _stamp(path: Path) -> _Stamp:
     try:
         status = os.stat(path)
-    except OSError as error:
-        raise InputDataError(f"{path} cannot be read ({error.strerror}); check [[dataset]] source") from None
+    except (OSError, ValueError) as error:
+        raise InputDataError(f"{path} cannot be read ({why_not_read(error)}); check [[dataset]] source") from None
     return str(path), status.st_size, status.st_mtime_ns
 
 

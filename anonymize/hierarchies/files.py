@@ -27,7 +27,7 @@ def from_csv(path: Path, separator: str = ",", *, name: str | None = None, add_t
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file, delimiter=separator, strict=True) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise InputDataError(
             f"The hierarchy {path} cannot be read as CSV in UTF-8; check its path and format."
         ) from error

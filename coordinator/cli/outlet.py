@@ -40,7 +40,8 @@ class Outlet(io.TextIOWrapper):
         super().__init__(
             self._pipe if stream.write_through else io.BufferedWriter(self._pipe),
             encoding=stream.encoding,
-            errors=stream.errors,
+            # What the terminal's encoding lacks, or a path that is no text, must not end a command.
+            errors="backslashreplace" if stream.errors == "strict" else stream.errors,
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )
