@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,27 @@ def join(frequent: Sets, limit: int | None = None) -> Candidates:
     left = np.concatenate([left for left, _ in found]) if found else np.empty(0, np.int64)
     right = np.concatenate([right for _, right in found]) if found else np.empty(0, np.int64)
     return Candidates(_joined(frequent, left, right), left, right)
+
+
+def most_candidates(found: Iterable[Sets], length: int, limit: int) -> int:
+    """How many candidates of a length there may be, so that no level and no sum of levels outgrows the job's limit.
+
+    An itemset of many items takes more room than a pair. So the itemsets found so far and the next candidates together
+    take no more of it than `limit` pairs: a job without an end, such as one where each subset of a long row is
+    frequent, stops before it has filled the machines.
+
+    Args:
+        found: The frequent itemsets of each length from 2 on.
+        length: Of the candidates.
+        limit: The most candidates of one length that the job allows.
+    """
+    room = limit * _room(2) - sum(len(sets) * _room(sets.shape[1]) for sets in found)
+    return max(0, min(limit, room // _room(length)))
+
+
+def _room(length: int) -> int:
+    """Bytes of the items and the count of an itemset."""
+    return 4 * length + 8
 
 
 def _prefix_classes(frequent: Sets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, MalformedMessage, tellable
-from mining.candidates import join
+from mining.candidates import join, most_candidates
 from mining.counting import SupportCounter
 from mining.joint.ballot import Ballot
 from mining.joint.tally import Counts, Mask
@@ -34,7 +34,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
     """All frequent itemsets of two and more items, with their supports at a learner.
 
     Raises:
-        ConfigurationError: A level has more candidates than the job allows.
+        ConfigurationError: A level has more candidates than `most_candidates` allows.
     """
     session, task = ballot.session, ballot.task
     counter, most = SupportCounter(items.data), items.most_together(ballot)
@@ -48,7 +48,8 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
                 raise _too_many(length, task.max_candidates)
             counts = await session.compute(counter.count_pairs)
         else:
-            counts = await session.compute(_count_next, counter, levels[-1][0], length, task.max_candidates)
+            limit = most_candidates((sets for sets, _ in levels), length, task.max_candidates)
+            counts = await session.compute(_count_next, counter, levels[-1][0], length, limit)
         frequent, supports = await _decide(ballot, f"level-{length}", counts, most)
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():

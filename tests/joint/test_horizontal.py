@@ -204,6 +204,17 @@ def test_too_many_candidates(prefer: str) -> None:
         run(data, task_for(data, 2, max_candidates=100, prefer=prefer))
 
 
+def test_a_job_without_an_end_stops_before_it_fills_the_machines() -> None:
+    """Each subset of a row of 20 items is frequent: longer itemsets take more room, and so fewer may be tried."""
+    data = {"x": [[f"i{k:02}" for k in range(20)]], "y": [["i00"]], "z": [["i01"]]}
+    lanes: set[str] = set()
+    with pytest.raises(ConfigurationError, match="more than 6352 candidates of 5 items"):
+        run(data, task_for(data, 1, max_candidates=20_000), observe=lambda frame: lanes.add(frame.lane))
+    assert any("level-4" in lane for lane in lanes)
+    assert not any("level-5" in lane for lane in lanes)
+    run(data, task_for(data, 1, max_candidates=20_000, max_length=4))
+
+
 def test_rounds_of_one_shot_do_not_grow_with_the_length_of_itemsets() -> None:
     def rounds(length: int) -> set[int]:
         row = [f"i{k}" for k in range(length)]

@@ -38,7 +38,7 @@ from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.two_party import TwoParty, beside
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation, tellable
 from link.session import Session
-from mining.candidates import join
+from mining.candidates import join, most_candidates
 from mining.itemsets import Itemsets
 from mining.joint.parameters import JointItemsets
 from mining.joint.progress import KEEPS_NOTHING, MAX_LEVELS, KeptLevel, LevelKeeper, common_levels
@@ -123,7 +123,7 @@ async def _mine(
     run = await _Run.begin(session, aligned, task, least_count, secrets, pairs, engine, keeper, n_rows)
     dictionary, conjunctions, levels = await run.go_on(kept) if kept else await run.items()
     while task.allows(len(levels) + 1) and len(levels[-1].sets):
-        levels.append(await run.level(dictionary, conjunctions, levels[-1].sets))
+        levels.append(await run.level(dictionary, conjunctions, [level.sets for level in levels]))
     levels = [level for level in levels if len(level.sets)]
     itemsets = _assemble(dictionary, levels, run.tally)
     rules = None
@@ -261,14 +261,15 @@ class _Run:
         """This party's addends of the supports of itemsets on which an earlier attempt has decided."""
         return await self._addends(f"level-{sets.shape[1]}/again", sets, dictionary, conjunctions)
 
-    async def level(self, dictionary: Dictionary, conjunctions: Conjunctions, frequent: Sets) -> _Level:
-        """The frequent itemsets of the next length."""
-        session, task, length = self.session, self.task, frequent.shape[1] + 1
+    async def level(self, dictionary: Dictionary, conjunctions: Conjunctions, found: list[Sets]) -> _Level:
+        """The frequent itemsets of the next length, from those of all shorter ones."""
+        session, frequent, length = self.session, found[-1], len(found) + 1
+        limit = most_candidates(found[1:], length, self.task.max_candidates)
         session.progress(f"itemsets of {length}", 0, 1)  # not how many: whoever watches need not learn the result
         try:
-            sets = (await session.compute(join, frequent, task.max_candidates)).sets
+            sets = (await session.compute(join, frequent, limit)).sets
         except EnumerationLimit:
-            raise _too_many(length, task.max_candidates) from None
+            raise _too_many(length, limit) from None
         addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
         mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
         session.progress(f"itemsets of {length}", 1, 1)
