@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,14 +93,15 @@ def read_cells(
 
 
 def line_of_record(data: bytes, separator: str, record: int) -> int:
-    """The line on which the record of this number after the header ends."""
+    """The line on which the record of this number after the header ends, or a cell before it that is very long."""
     reader = csv.reader(lines_of(data), delimiter=separator)
     seen = -1
-    for cells in reader:
-        if cells:
-            if seen == record:
-                break
-            seen += 1
+    with suppress(csv.Error):
+        for cells in reader:
+            if cells:
+                if seen == record:
+                    break
+                seen += 1
     return reader.line_num
 
 

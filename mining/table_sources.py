@@ -28,6 +28,9 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
         lists = [field.name for field in schema if _is_list(field.type)]
         names = schema.names
         where = str(path)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InputDataError(f'{where} has more than one column named "{twice[0]}"; rename all but one.')
         with pq.ParquetFile(path, pre_buffer=False) as file:
             if {id_column, item_column} <= set(names) and item_column not in lists:
                 batches = file.iter_batches(_BATCH_ROWS, columns=[id_column, item_column])

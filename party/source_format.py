@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from jobs.kinds import Kind
 from link.errors import InputDataError
+from mining.csv_text import improper
 from mining.loading import existing
 from party.config import FILE_URLS, SERVER_URLS
 
@@ -91,7 +92,7 @@ def guess_format(source: str, kind: Kind = "transactions") -> Guess:
     lines = [line.removesuffix("\r") for line in lines if line.strip()]
     if not lines:
         raise InputDataError(f"{path} holds no line of text; name a file with {'rows' if kind == 'table' else kind}")
-    return _guess_columns(lines) if kind == "table" else _guess_text(lines)
+    return _guess_columns(lines, path) if kind == "table" else _guess_text(lines)
 
 
 def _head(path: Path) -> tuple[bytes, bool]:
@@ -108,13 +109,13 @@ def _head(path: Path) -> tuple[bytes, bool]:
     return head[:HEAD_BYTES], len(head) <= HEAD_BYTES
 
 
-def _guess_columns(lines: list[str]) -> Guess:
+def _guess_columns(lines: list[str], path: Path) -> Guess:
     """How a table with a first line of names is written."""
     separator = max(_SEPARATORS, key=lambda each: (lines[0].count(each) > 0, sum(each in line for line in lines)))
     try:
         header = next(csv.reader(lines, delimiter=separator))
-    except csv.Error:
-        raise InputDataError("the first line of the source is no line of CSV; check the file") from None
+    except csv.Error as error:
+        raise improper(path, 1, error) from None
     named = ["id" for name in header if name == "id"] or [name for name in header if ID_WORDS.fullmatch(name)]
     id_column = (named or header)[0]
     reason = f'its first line has {len(header)} names between {_SEPARATORS[separator]}, and "{id_column}" for ids'

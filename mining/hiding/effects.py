@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from link.errors import ConfigurationError
 from mining.hiding.sensitive import Hidden, Scope, SensitiveRule, Thresholds
 from mining.itemsets import Itemsets
+from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
 from mining.rule_growth import MAX_RULES
 from mining.rules import association_rules
@@ -98,10 +99,19 @@ class Mined:
     Args:
         data: The transactions.
         thresholds: From where on a pattern is found.
+
+    Raises:
+        ConfigurationError: More is found than memory allows.
     """
 
     def __init__(self, data: Transactions, thresholds: Thresholds) -> None:
-        self.table: Itemsets = frequent_itemsets(data, thresholds.least_count(data.n_rows)) if data.n_rows else _none()
+        try:
+            least = thresholds.least_count(data.n_rows) if data.n_rows else 0
+            self.table: Itemsets = frequent_itemsets(data, least) if data.n_rows else _none()
+        except EnumerationLimit as error:
+            raise ConfigurationError(
+                f"more than {error.limit} itemsets are frequent, among which nothing can be hidden; raise min_support"
+            ) from None
         self._thresholds = thresholds
 
     def itemsets(self) -> set[Itemset]:
