@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-By = Annotated[str | None, typer.Option("--by", help="Who decides; by default the user of this machine.")]
+By = Annotated[str, typer.Option("--by", help="Who decides, as the others are told.", show_default=True)]
+OPERATOR = "operator"  # the user of this machine is nobody's business
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask again.")]
 
 
@@ -55,7 +56,7 @@ def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
     _write(contents, as_json, lambda: show_text(contents, str(party_toml)))
 
 
-def approve(party_toml: File, job: JobId, by: By = None, yes: Yes = False, as_json: AsJson = False) -> None:
+def approve(party_toml: File, job: JobId, by: By = OPERATOR, yes: Yes = False, as_json: AsJson = False) -> None:
     """Agree to a job: sign it with the party's key, so that its coordinator may start it."""
     _decide(party_toml, job, by, yes, as_json, None)
 
@@ -64,7 +65,7 @@ def deny(
     party_toml: File,
     job: JobId,
     reason: Annotated[str, typer.Option("--reason", help="Why; its coordinator is told.")],
-    by: By = None,
+    by: By = OPERATOR,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -89,7 +90,7 @@ def budget(
     _write(told.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(told))
 
 
-def _decide(party_toml: Path, job: str, by: str | None, yes: bool, as_json: bool, reason: str | None) -> None:
+def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None) -> None:
     from link.errors import JobCancelled
     from party.inbox import find, listed
     from party.inbox_text import SHORT, harmless
@@ -167,16 +168,9 @@ def _plan(config: PartyConfig, record: Record) -> dict[str, Any] | None:
         return None
 
 
-def _person(by: str | None) -> str:
+def _person(by: str) -> str:
     from link.errors import UsageError
 
-    if by is None:
-        import getpass
-
-        try:
-            by = getpass.getuser()
-        except (KeyError, OSError):
-            raise UsageError("this user has no name; say who decides with --by NAME") from None
     _check_words("--by", by)
     if by == "policy":
         raise UsageError("'policy' is how a node signs by itself; say who decides with --by NAME")
