@@ -2,8 +2,8 @@
 
 What a value, an item, a column or a label is called, others chose. A spreadsheet runs a cell that begins with `=`, `+`,
 `-` or `@`, so before such a text an apostrophe is written, which makes it text (OWASP, "CSV Injection"). Numbers are
-left alone, also those in texts: -5, +49 30 1234. A spreadsheet whose separator is the semicolon or the tab cuts cells
-there, so what follows these, or the end of a line within a cell, is treated like the beginning of a cell.
+left alone, also where a text holds nothing else: -5, +49 30 1234. A spreadsheet whose separator is the semicolon or the
+tab cuts cells there, so what follows these, or the end of a line within a cell, is treated like the beginning of one.
 
 Nothing is lost: a text that begins with apostrophes before a sign gets one more, and `as_named` takes one away.
 """
@@ -20,17 +20,18 @@ _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # the last four are full-width
 _UNSEEN: Final = (  # what may stand before a sign without being seen, and apostrophes
     "[\x00-\x08\x0b\x0c\x0e- '\x7f-\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]*"
 )
-_NUMBER: Final = r" *[+-](?:[.,]?[0-9]+(?:[ .,][0-9]+)*(?:[eE][+-]?[0-9]+)?%?)?(?:[;\t\r\n]|\Z)"  # or a sign alone
-_FIRST: Final = rf"\A(?={_UNSEEN}[{_SIGNS}\t\r\n])"
-_LATER: Final = rf"(?<=[;\t\r\n])(?={_UNSEEN}[{_SIGNS}])"
-_FORMULA: Final = re.compile(rf"(?:{_FIRST}|{_LATER})(?!{_NUMBER})")
+_NUMBER: Final = r"[.,]?[0-9]+(?:[ .,][0-9]+)*(?:[eE][+-]?[0-9]+)?%?"
+_NUMBERS: Final = re.compile(
+    rf" *(?:[+-](?:{_NUMBER})?|{_NUMBER})(?:[;\t\r\n] *[+-]?(?:{_NUMBER})?)*"
+)  # or signs alone
+_FORMULA: Final = re.compile(rf"\A(?={_UNSEEN}[{_SIGNS}\t\r\n])|(?<=[;\t\r\n])(?={_UNSEEN}[{_SIGNS}])")
 _CUT: Final = re.compile(rf";(?={_UNSEEN}[{_SIGNS}])")
 _MARKED: Final = re.compile(rf"\A'(?={_UNSEEN}[{_SIGNS}\t\r\n])|(?<=[;\t\r\n])'(?={_UNSEEN}[{_SIGNS}])")
 
 
 def as_text(value: str) -> str:
     """A text as a cell that no spreadsheet runs."""
-    return _FORMULA.sub("'", value)
+    return value if _NUMBERS.fullmatch(value) else _FORMULA.sub("'", value)
 
 
 def as_named(cell: str) -> str:

@@ -16,7 +16,7 @@ from link.spreadsheet import as_named, as_text, quoted, write_rows
 HOSTILE = ["=", "+", "-", "@", "\t", "\r", "\n", ";", ",", " ", "'", '"', "＝", "\ufeff", "\u200b", "\xa0", "\x00"]
 PIECES = [*HOSTILE, "1", "5", "e", ".", "%", "a", "cmd|' /C calc'!A0", "SUM(A1)", "HYPERLINK"]
 TEXT = st.lists(st.sampled_from(PIECES) | st.characters(codec="utf-8"), max_size=8).map("".join)
-PLAIN_NUMBER = re.compile(r"[+-]?[0-9.,eE%+ -]*")
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9.,eE%+ ;\t\r\n-]*")
 
 
 def is_formula(cell: str) -> bool:
@@ -41,6 +41,9 @@ def cells_of(line: str) -> list[str]:
 @example("\ufeff=1+1")
 @example("a\n@SUM(A1)")
 @example("'=x")
+@example("+1\tcmd|' /C calc'!A0")
+@example("-5;cmd|' /C calc'!A0")
+@example("+\t")
 def test_no_part_of_a_cell_is_a_formula_and_the_text_comes_back(value: str) -> None:
     cell = as_text(value)
     assert not any(map(is_formula, cells_of(cell)))
