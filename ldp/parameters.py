@@ -21,6 +21,9 @@ from link.errors import ConfigurationError
 _WHOLE: Final = frozenset({"int", "int | None"})
 _NUMBERS: Final = frozenset({"float", "float | None", "float | Fraction"})
 _FLAGS: Final = frozenset({"bool"})
+_CHECKED_ELSEWHERE: Final = frozenset({"epsilon", "w"})
+"""Budgets and windows, of which `check_epsilon` and `check_window` have more to say."""
+
 _OPTIONAL: Final = " | None"
 _SHOWN: Final = 40
 
@@ -39,11 +42,11 @@ class Checked:
 def checked(kind: type[T]) -> type[T]:
     """The class, whose constructor refuses numbers that are none of those that its annotations name.
 
-    ε is left to `ldp.budget.check_epsilon`. Annotations are texts: modules have `from __future__ import annotations`.
+    Annotations are texts: modules have `from __future__ import annotations`.
     """
     constructor = kind.__init__
     signature = inspect.signature(constructor)
-    expected = {name: str(each.annotation) for name, each in signature.parameters.items() if name != "epsilon"}
+    expected = {name: str(each.annotation) for name, each in signature.parameters.items()}
     if not (_WHOLE | _NUMBERS | _FLAGS) & set(expected.values()):
         return kind
 
@@ -71,7 +74,8 @@ def whole_number(name: str, value: Any) -> int:
 def _finite(name: str, value: Any) -> Any:
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number):
-        raise ConfigurationError(f"{name} is a finite number, not {_shown(value)}")
+        what = f"the range's end '{name}'" if name in ("low", "high") else name
+        raise ConfigurationError(f"{what} is a finite number, not {_shown(value)}")
     return number
 
 
@@ -92,7 +96,7 @@ def _taken(expected: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, A
     found = {}
     for name, value in given.items():
         annotation = expected.get(name, "")
-        if value is None and annotation.endswith(_OPTIONAL):
+        if name in _CHECKED_ELSEWHERE or (value is None and annotation.endswith(_OPTIONAL)):
             continue
         for kinds, check in _CHECKS:
             if annotation in kinds:
