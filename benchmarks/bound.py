@@ -77,14 +77,13 @@ def items_union_s(slices: list[Transactions], support: Decimal) -> float:
     n_rows, parties = sum(data.n_rows for data in slices), len(slices)
     least = minimum_count(support, n_rows)
     names: set[str] = set()
-    listed = fakes = 0
+    sizes = list[int]()
     width = 1
     for data in slices:
         threshold = local_threshold(support, data.n_rows, least, parties, Decimal("0.8"), n_rows)
         own = np.flatnonzero(data.item_counts() >= threshold)
         names.update(data.items[index] for index in own)
         width = max(width, length_class([data.items[index].encode() for index in own]))
-        length = list_length(len(own), parties)
-        listed += length
-        fakes += length - len(own)
-    return union_s(parties, listed * width, (len(names) + fakes) * width)
+        sizes.append(len(own))
+    listed = parties * list_length(max(sizes), parties)  # all lists are as long as the longest
+    return union_s(parties, listed * width, (len(names) + listed - sum(sizes)) * width)
