@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import resource
 import signal
@@ -13,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -96,10 +96,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < STRANGERS + DESCRIPTORS:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    limited = functools.partial(
-        subprocess.Popen,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)),
-    )
+    start = subprocess.Popen
+
+    def limited(command: list[str], **options: Any) -> Any:
+        return start(["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', *command], **options)
+
     made = Organisations.create(tmp_path, {name: DATA[name] for name in ("north", "south")})
     try:
         with monkeypatch.context() as patch:
