@@ -645,7 +645,7 @@ def test_payload_and_rounds_of_a_shared_sum(n: int, m: int) -> None:
     assert rounds == {"p0": int(n > 2), **dict.fromkeys(names(n)[1:], 0)}
 
 
-# SHA-256 over all frames of a seeded run, agreement included, sorted by what names a frame.
+# SHA-256 over all frames of a seeded run, agreement included, without their marks, sorted by what names a frame.
 TRANSCRIPTS = {
     "direct": "5ba7f79b0b38bd651057cf0a58745eff3e0d4479fa5bd1747bc5103c6cb7d1b6",
     "sliced": "1eb4f6bfaf91b938562a2f291d72fdce8ff402d73378649d6c003519ec3cd178",
@@ -662,5 +662,6 @@ def test_known_answer_of_a_seeded_transcript(name: str) -> None:
     digest = hashlib.sha256()
     for frame in sorted(frames, key=lambda f: (f.sender, f.receiver, f.lane, f.seq)):
         if frame.lane != "hello":
+            frame.ClearField("mark")  # which follows from the rest
             digest.update(frame.SerializeToString(deterministic=True))
     assert digest.hexdigest() == TRANSCRIPTS[name]
