@@ -217,12 +217,13 @@ class Gate(grpc.aio.ServerInterceptor):
         """The request of a call that has one; it counts as held from before it is read until the call is over.
 
         While it is read it counts as the longest that gRPC takes in: how long it is shows only when it is there. Of
-        methods whose requests are short one is read at a time, beside the others: an honest one is there at once.
+        methods whose requests are short one is read at a time, beside the others: an honest one is there at once. Once
+        read it counts as what it is, since calls such as Watch last.
         """
-        room, size = f"{caller.role}/{caller.name}", MAX_MESSAGE_BYTES
-        if method.most <= SHORT_BYTES:
-            room, size = f"short/{room}", HELD_BYTES
-        async with self._held.some(room, size) as held:
+        member, short = f"{caller.role}/{caller.name}", method.most <= SHORT_BYTES
+        room, size = (f"short/{member}", HELD_BYTES) if short else (member, MAX_MESSAGE_BYTES)
+        async with AsyncExitStack() as stack:
+            reading = await stack.enter_async_context(self._held.some(room, size))
             try:
                 async with asyncio.timeout(REQUEST_S):
                     arrived = await anext(arriving, _Arrived(_Unreadable(), 0))
@@ -232,7 +233,9 @@ class Gate(grpc.aio.ServerInterceptor):
                     "check the network between",
                     party=caller.name,
                 ) from None
-            held.keep(arrived.size)
+            if short:
+                await stack.enter_async_context(self._held.some(f"kept/{member}", arrived.size))
+            reading.keep(0 if short else arrived.size)
             yield self._checked(call, method, caller, arrived)
 
     async def _responses(self, handler: Any, request: Any, context: Context) -> AsyncGenerator[Any]:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import io
 import json
+import os
 import re
 import resource
 import signal
@@ -139,6 +140,23 @@ def test_min_count_holds_for_a_fraction_too_as_soon_as_all_rows_are_counted(tmp_
             advice = "set min_support to a count of at least 37, or to a larger fraction"
             assert all(advice in event.error_message for event in ends.values())
             assert all("36" not in event.error_message for event in ends.values())
+
+    asyncio.run(test())
+
+
+def test_a_call_that_lasts_holds_up_no_other_of_its_coordinator(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            north = nodes.clients["north"]
+            job_id = await north.propose(weekly(), os.urandom(16))
+            watching = [north.stub.Watch(control.WatchRequest(job_id=job_id)) for _ in range(3)]
+            async with asyncio.timeout(20):
+                for each in watching:
+                    assert (await each.read()).state == control.APPROVED
+                await north.stub.Describe(control.DescribeRequest(challenge=bytes(32)))
+                await north.cancel(job_id)
+                for each in watching:
+                    assert (await each.read()).state == control.CANCELLED
 
     asyncio.run(test())
 
