@@ -80,7 +80,7 @@ class Judge:
         """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""
         me, most = self._config.party.name, self._config.policy.max_failed_jobs
         since = self._now() - FAILED_S
-        if self._store.failed_here(spec.job.dataset, coordinator, me, since) >= most:
+        if self._store.failed_here(self._same_rows(spec.job.dataset), coordinator, me, since) >= most:
             raise PolicyDenied(
                 f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because of "
                 f"its data (rule max_failed_jobs), since each may tell of its rows; have the log of {me} looked at, "
@@ -170,7 +170,11 @@ class Judge:
     def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
         """Counted like `_charged`, over all datasets of one source."""
         judged = any(entry.unites for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
-        return self._ledger.unions(self._alike.get(dataset, (dataset,))) - judged
+        return self._ledger.unions(self._same_rows(dataset)) - judged
+
+    def _same_rows(self, dataset: str) -> tuple[str, ...]:
+        """All datasets of the source of one."""
+        return self._alike.get(dataset, (dataset,))
 
     def _charged(
         self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None

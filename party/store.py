@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from link.errors import InputDataError
+from link.errors import ConfigurationError, InputDataError
 from party.case import Earlier
 from party.heads import Head
 from party.job import MOVES
@@ -157,19 +157,22 @@ class Store(NodeTables):
             ).fetchall()
         return [Earlier(job_id, started, (), "", "") for job_id, started in reversed(rows)]
 
-    def failed_here(self, dataset: str, coordinator: str, party: str, since: float) -> int:
-        """How many jobs of a coordinator on a dataset failed because of this party's data, as others were told.
+    def failed_here(self, datasets: Collection[str], coordinator: str, party: str, since: float) -> int:
+        """How many jobs of a coordinator on some datasets failed because of data, as others were told.
+
+        Those count whose failure was this party's, and those that a limit ended which they chose themselves: of these
+        nobody learns whose data it was, and any party may have said so first.
 
         Args:
-            dataset: The dataset.
+            datasets: The datasets.
             coordinator: Who proposed them.
             party: Whose store this is.
             since: Unix seconds, from which on they were started.
         """
         (number,) = self._execute(
-            "SELECT count(*) FROM jobs "
-            "WHERE dataset = ? AND started > ? AND coordinator = ? AND error_party = ? AND error_code = ?",
-            *(dataset, since, coordinator, party, InputDataError.code),
+            f"SELECT count(*) FROM jobs WHERE dataset IN ({_places(datasets)}) AND started > ? AND coordinator = ? "  # noqa: S608
+            "AND (error_code = ? OR (error_code = ? AND error_party = ?))",
+            *(*datasets, since, coordinator, ConfigurationError.code, InputDataError.code, party),
         ).fetchone()
         return int(number)
 

@@ -460,3 +460,19 @@ def test_of_jobs_that_never_began_the_newest_are_kept_beyond_their_expiry(
     store.forget_unstarted(1000.0)
     assert {kept.job_id[0] for kept in store.all()} == {6, 7, 8, 9}
     store.close()
+
+
+def test_jobs_that_data_or_a_limit_ended_count_as_failed(path: Path) -> None:
+    """By data of this party (E101), or by a limit that the job chose and any party may have told of (E100)."""
+    store = Store.open(path)
+    ends = [("E101", "north"), ("E100", "north"), ("E100", "south"), ("E101", "south"), ("E500", "north")]
+    for number, (code, party) in enumerate(ends, 1):
+        dataset = ("baskets", "twin")[number % 2]
+        made = record(number, state=FAILED, dataset=dataset, started=1500.0, error_code=code, error_party=party)
+        store.add(made)
+    store.add(record(9, state=FAILED, error_code="E100", error_party="north"))  # never started
+    assert store.failed_here(("baskets", "twin"), "analyst", "north", 1400) == 3
+    assert store.failed_here(("baskets",), "analyst", "north", 1400) == 1
+    assert store.failed_here(("baskets", "twin"), "analyst", "north", 1500) == 0
+    assert store.failed_here(("baskets", "twin"), "another", "north", 1400) == 0
+    store.close()
