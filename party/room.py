@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from crypto.protocols.list_stock import ListStock
@@ -44,6 +45,7 @@ class Room:
         alignments: The alignments that this party keeps.
         max_running: Jobs at once.
         log: The node's log.
+        starting: Held while a start is judged and charged, so that no other is judged in between.
     """
 
     identity: Identity
@@ -63,3 +65,4 @@ class Room:
     alignments: Alignments
     max_running: int
     log: Log
+    starting: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -210,7 +210,7 @@ class SessionHost:
         await uninterrupted(self._start(job, attempt, approvals, seed))
 
     async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
-        async with job.moving:
+        async with job.moving, self._room.starting:
             record, again = await self._startable(job, attempt)
             if self._closing or not self._turns.claim(job.id, job.coordinator):
                 most = f"runs {self._room.max_running} jobs, the most that its max_running allows"

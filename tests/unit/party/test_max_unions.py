@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
@@ -24,6 +28,7 @@ from party.judge import Judge
 from party.ledger import Entry, Ledger
 from party.store import Store
 from tests.unit.party.files import PARTIES, party_toml
+from tests.unit.party.nodes import running, weekly
 
 TWICE = '[[dataset]]\nname = "twin"\nkind = "transactions"\nsource = "north.dat"\nformat = "basket"\n'
 CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
@@ -94,6 +99,35 @@ def test_a_job_counts_with_each_attempt_and_is_not_judged_by_the_one_that_begins
             judge.decide(job(), "analyst", job_id=first, attempt=3)  # which draws other fakes
         with pytest.raises(PolicyDenied, match="max_unions"):
             judge.decide(job(), "analyst")
+
+
+def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path, policy="max_unions = 1\n") as nodes:
+            jobs = [await nodes.agree(weekly()) for _ in range(2)]
+            host = nodes.nodes["north"].host
+            judge, begun = host._room.consent.judge, []
+            real = judge.decide
+
+            def slow(*given: Any, **named: Any) -> Any:
+                begun.append(real(*given, **named))
+                time.sleep(0.2)  # long enough for the other to be judged, too, were it not made to wait
+                return begun[-1]
+
+            monkeypatch.setattr(judge, "decide", slow)
+            north = nodes.clients["north"]
+            ends = await asyncio.gather(*(north.start(*job) for job in jobs), return_exceptions=True)
+            (end,) = [end for end in ends if end is not None]
+            assert isinstance(end, grpc.aio.AioRpcError)
+            assert "rule max_unions" in str(end.details())
+            assert len(begun) == 1
+            for job_id, _ in jobs:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await north.cancel(job_id)
+
+    asyncio.run(main())
 
 
 def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
