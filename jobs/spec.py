@@ -108,15 +108,15 @@ class AlignSection(Section):
         trim: Whether white space around ids is removed first.
         case: `fold` takes ids for equal that differ in case only.
         unicode: `NFC` takes ids for equal that are canonically equivalent in Unicode.
-        bound: The most rows that any party may have, so that no numbers of rows are told; without it, their size
-            classes are.
+        bound: The most rows that any party may have, so that no numbers of rows are told; without it, the size
+            class of the largest is.
     """
 
     mode: Literal["intersection", "union", "cardinality"] = "intersection"
     trim: bool = False
     case: Case = "keep"
     unicode: Unicode = "none"
-    bound: int | None = Field(default=None, ge=1, le=100_000_000)
+    bound: int | None = Field(default=None, ge=1, le=1 << 24)
 
 
 class TrustSection(Section):

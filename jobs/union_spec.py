@@ -18,5 +18,5 @@ class UnionSection(Section):
             so that one long name makes the union dearer for all.
     """
 
-    bound: int | None = Field(default=None, ge=1, le=100_000_000)
+    bound: int | None = Field(default=None, ge=1, le=1 << 24)
     max_item_bytes: int = Field(default=USUAL_ITEM_BYTES, ge=1, le=MAX_ITEM_BYTES)

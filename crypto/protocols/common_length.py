@@ -48,7 +48,7 @@ async def agree_on_length(
         ConfigurationError: Some party's elements are more than allowed, whose is not told; or the bound allows none.
     """
     if bound is not None and not 1 <= bound <= most:
-        raise ConfigurationError(f"the bound of a list must lie between 1 and {most}, not {bound}")
+        raise tellable(ConfigurationError(f"the bound of a list must lie between 1 and {most}, not {bound}"))
     over = words(most)
     place = 0 if bound is not None else rung(number) - LEAST_RUNG
     own = over if number > (bound or most) else place

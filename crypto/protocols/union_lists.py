@@ -108,7 +108,9 @@ def check_limits(
         ValueError: The union is to be filled, and its elements are not of one length of at least 16 bytes.
     """
     if bound is not None and not 1 <= bound <= MAX_BLOCKS:
-        raise ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
+        raise tellable(
+            ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
+        )
     if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
         raise ConfigurationError(
             f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "

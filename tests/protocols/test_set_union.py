@@ -163,6 +163,12 @@ def test_what_makes_no_union_is_refused(own, options, words):
         run_union(sets_of(own, "a"), **({"merger": "south"} | options))
 
 
+def test_a_bound_that_no_list_can_have_is_told_to_all():
+    with pytest.raises(ConfigurationError, match="must lie between 1 and 16777216") as caught:
+        run_union(sets_of("a", "b"), merger="south", bound=(1 << 24) + 1)
+    assert caught.value.tellable
+
+
 def test_a_set_over_its_bound_says_no_number_but_the_bound():
     with pytest.raises(ConfigurationError) as caught:
         run_union(sets_of([str(i) for i in range(77)], "a"), merger="south", bound=10)

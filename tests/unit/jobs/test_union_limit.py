@@ -56,7 +56,7 @@ def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
         JobSpec.of(contents, "the test", tmp_path)
 
 
-@given(st.integers(2, 64), st.integers(1, 100_000_000))
+@given(st.integers(2, 64), st.integers(1, 1 << 24))
 def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
     parties = tuple(f"p{place}" for place in range(number))
     total = UnionSizes.expected(dict.fromkeys(parties, 1), 1, 1, bound, {}).lists.total
@@ -66,6 +66,13 @@ def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
         else:
             with pytest.raises(ConfigurationError, match="would have more than 4194304 places"):
                 make()
+
+
+def test_no_bound_is_longer_than_a_list_can_be() -> None:
+    vertical(MANY[:2], "intersection", 1 << 24)
+    for make in (lambda: vertical(MANY[:2], "intersection", (1 << 24) + 1), lambda: weekly(bound=(1 << 24) + 1)):
+        with pytest.raises(ConfigurationError, match="16777216"):
+            make()
 
 
 def test_a_node_refuses_what_a_coordinator_did_not() -> None:
