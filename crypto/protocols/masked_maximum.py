@@ -6,7 +6,8 @@ as many as the largest number says. Several numbers go side by side, and each ha
 
 Rounds: 1, after `pairwise.agree`. Output: the maxima, to all parties.
 
-Adversary: semi-honest. Collusion: up to n − 2 parties learn the maximum over the others, never a number of one of them.
+Adversary: semi-honest. Collusion: up to n − 2 parties learn the maximum over the others, never a number of one of them;
+    n − 1 parties learn the number of the last.
 Leakage: a party takes its own words off the sum, and so learns the maximum over all *other* parties, also where that is
     less than its own number; with two parties that is the other's number. How many parties reach a place is not told: a
     sum of uniform words other than 0 is uniform but for 2^-64.
@@ -63,7 +64,7 @@ async def masked_maximum(
         raise AssertionError("the maxima are opened to all")
     reached = [total[start : start + largest] != 0 for start, largest in zip(starts, most, strict=False)]
     found = tuple(int(np.count_nonzero(places)) for places in reached)
-    if any(not places[:number].all() for places, number in zip(reached, found, strict=True)):
+    if any(not p[:largest].all() or largest < mine for p, largest, mine in zip(reached, found, own, strict=True)):
         raise ProtocolViolation(
             f"what the parties opened as '{label}' is no maximum, so a node is faulty or has another version; "
             "check all nodes",

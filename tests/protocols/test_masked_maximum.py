@@ -130,3 +130,23 @@ def test_what_is_no_number_in_unary_is_refused() -> None:
 
     with pytest.raises(ProtocolViolation, match="is no maximum"):
         run_parties(tuple(own), role, declared=[declared(tuple(own), 3)], observe=turned)
+
+
+def test_a_maximum_below_ones_own_number_is_refused() -> None:
+    """South takes all of north's words back, so that nobody would seem to reach any place."""
+    frames: list[Frame] = []
+    own = {"north": (2,), "south": (0,)}
+    run(own, (3,), frames=frames)
+    theirs = words_seen(frames, "south")
+
+    def turned(frame: Frame) -> None:
+        if frame.type == Opening.DESCRIPTOR.full_name and frame.sender == "south":
+            opening = Opening.FromString(frame.body)
+            opening.values = (-theirs["north"]).tobytes()
+            frame.body = opening.SerializeToString()
+
+    async def role(session: Session) -> None:
+        await masked_maximum(session.lane("here"), await agree(session), own[session.me], (3,))
+
+    with pytest.raises(ProtocolViolation, match="is no maximum"):
+        run_parties(tuple(own), role, declared=[declared(tuple(own), 3)], observe=turned)
