@@ -24,6 +24,7 @@ from link.errors import (
 )
 from link.memory import Hub
 from link.session import Session
+from link.transcript import header_of, mark_of
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Abort, Frame, Hello
 from tests.link.kits import AB, ABC, Wire, greet, run
@@ -185,7 +186,10 @@ class _Played:
             "last": True,
             "round": 1,
         } | change
-        return Frame(**fields)
+        made = Frame(**fields)
+        if "mark" not in change:
+            made.mark = mark_of(header_of(made))
+        return made
 
 
 @pytest.mark.parametrize(
@@ -209,6 +213,8 @@ def test_bad_greetings(change, error):
     ("change", "error"),
     [
         ({"sender": "c"}, IdentityError),
+        ({"mark": b""}, MalformedMessage),
+        ({"mark": bytes(8)}, MalformedMessage),
         ({"receiver": "c"}, UnexpectedMessage),
         ({"session": bytes(32)}, UnexpectedMessage),
         ({"seq": MAX_AHEAD + 1}, LimitExceeded),
