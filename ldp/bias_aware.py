@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE: Final = 0.95
 NORMAL: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+ONE_SIDED: Final = NormalDist().inv_cdf(CONFIDENCE)
+"""What a standard normal variable exceeds in one of twenty cases."""
 
-_ONE_SIDED: Final = NormalDist().inv_cdf(CONFIDENCE)
 _STEPS: Final = 40
 
 
@@ -42,13 +43,13 @@ def deviations_with_bias(deviations: ArrayLike, biases: ArrayLike) -> NDArray[np
     spread, bias = np.broadcast_arrays(np.asarray(deviations, np.float64), np.asarray(biases, np.float64))
     ratio = np.divide(bias, spread, out=np.full(bias.shape, np.inf), where=spread > 0)
     known = np.minimum(ratio, 8.0)  # beyond, the far side counts for nothing
-    low, high = known + _ONE_SIDED, known + NORMAL
+    low, high = known + ONE_SIDED, known + NORMAL
     for _ in range(_STEPS):
         middle = (low + high) / 2
         enough = ndtr(middle - known) - ndtr(-middle - known) >= CONFIDENCE
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     near = spread * high / NORMAL
-    return np.where(ratio > known, (bias + _ONE_SIDED * spread) / NORMAL, near)
+    return np.where(ratio > known, (bias + ONE_SIDED * spread) / NORMAL, near)
 
 
 def selection_factor(told: int, among: int) -> float:

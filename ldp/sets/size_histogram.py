@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.bias_aware import ONE_SIDED
 from ldp.blanket import Blanket
 from ldp.domain import DomainLike
 from ldp.estimate import Estimate
@@ -50,7 +51,6 @@ from link.errors import ConfigurationError
 TREATMENTS: Final = ("shrunken", "raw", "norm-sub")
 
 _TOLD_FROM_NOISE: Final = 2.0  # standard deviations
-_LIMIT: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
 
 
 class SetSizes(SetMechanism):
@@ -174,7 +174,7 @@ def lost_bound(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
         From 0, where no set is longer, to 1 − L/c.
     """
     lost, noise = _lost(sizes, ends, length)
-    return min(max(lost + _LIMIT * noise, 0.0), 1 - length / ends[-1])
+    return min(max(lost + ONE_SIDED * noise, 0.0), 1 - length / ends[-1])
 
 
 def lost_square(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:

@@ -116,7 +116,7 @@ class JointAnonymisation:
         origin: Whether the release tells whose a row is.
         compute: The two computing parties.
         learners: The parties that get the release.
-        bound: The most rows that any party may have; None: the next power of two of every party's number is told.
+        bound: The most rows that any party may have; None: the size class of the largest is told.
         disclose: `verdicts`: of nodes that are looked at whether they satisfy. `node`: the chosen node alone, for which
             all nodes within `node_cells` are examined.
         node_cells: Where only the node is disclosed, the most possible classes of a node that is examined.

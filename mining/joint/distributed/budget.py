@@ -190,7 +190,7 @@ def _budget(task: DistributedMining) -> tuple[float, float]:
 
 def _dimensions(task: DistributedMining) -> int:
     """The most sums of one release."""
-    return max(task.max_candidates, len(task.catalogue or ()))
+    return max(task.max_candidates, len(task.catalogue or ()), 2 * MOST_CLASSES)
 
 
 def _unit_variance(task: DistributedMining, parties: int) -> Fraction:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldp.bias_aware import deviations_with_bias
+from ldp.bias_aware import ONE_SIDED, deviations_with_bias
 from ldp.sets.rules import fieller
 from link.errors import ConfigurationError, tellable
 from mining.estimated_rules import EstimatedRule, EstimatedRules
@@ -27,8 +26,6 @@ from mining.joint.parameters import RuleParameters
 from mining.joint.tally import Counts
 from mining.lattice import subset_positions
 from mining.rule_growth import MAX_RULES
-
-_ONE_SIDED: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
 
 
 def findings(
@@ -108,7 +105,7 @@ def _deviations(levels: Sequence[NoisyLevel]) -> list[NDArray[np.float64]]:
         if at:
             rarest = above[subset_positions(level.sets, levels[at - 1].sets)].min(axis=1)
             lost = np.clip(rarest - level.counts, 0, lost)
-        above = level.counts + lost + _ONE_SIDED * level.sigma
+        above = level.counts + lost + ONE_SIDED * level.sigma
         widened = deviations_with_bias(level.sigma, lost)
         found.append(np.array([float(f"{each:.6g}") for each in widened.tolist()]))
     return found

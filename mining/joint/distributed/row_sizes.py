@@ -30,6 +30,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp.bias_aware import ONE_SIDED
 from mining.joint.tally import Counts
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,6 @@ _STEP: Final = 1.6
 _FINE: Final = (0, 1, 2)
 _TOLD: Final = 3.5  # standard deviations, from which on a class of sizes is more than noise
 _LARGEST: Final = 1_000_000.0
-_LIMIT: Final = 1.6448536269514722  # that a standard normal variable exceeds in one of twenty cases
 _RARE: Final = 2.0  # by what a rare candidate loses more than others, where the frequent are kept first
 _UNLIKELY: Final = 0.002  # of the rows that hold more than M candidates, how many a frequent unlikely one loses
 
@@ -84,7 +84,7 @@ def size_classes(of_one: float, least: float, candidates: int, given: int | None
         given: M, where the job says it.
 
     Returns:
-        None where nothing is cut, whatever rows hold.
+        () where nothing is cut, whatever rows hold.
     """
     if given is not None:
         return (given,) if given < candidates else ()
@@ -190,7 +190,7 @@ def _lost_share(ends: tuple[int, ...], held: Counts, sigma: float, at: int) -> f
 
 def _limit(weights: Floats, held: Counts, sigma: float) -> float:
     """What a weighted number of rows hardly exceeds."""
-    return max(0.0, float(weights @ held) + _LIMIT * sigma * float(np.linalg.norm(weights)))
+    return max(0.0, float(weights @ held) + ONE_SIDED * sigma * float(np.linalg.norm(weights)))
 
 
 def _rows(held: Counts, at: int) -> float:
