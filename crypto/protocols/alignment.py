@@ -168,6 +168,7 @@ async def union(
         bound=bound,
         label=label,
         fill="union",
+        key=KEY,
     )
     return np.array([row_of.get(position, -1) for position in positions], np.int64)
 

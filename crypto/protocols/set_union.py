@@ -64,6 +64,7 @@ from crypto.protocols.list_stock import ListStock
 from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
+    KEY,
     MOST_CLASSES,
     Fill,
     ListSizes,
@@ -105,6 +106,7 @@ async def set_union(
     to: Collection[str] | None = None,
     fill: Fill = "lists",
     stock: ListStock | None = None,
+    key: str = KEY,
 ) -> list[bytes]:
     """Learns the union of all parties' sets.
 
@@ -126,6 +128,7 @@ async def set_union(
             elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
             pseudonyms of 16 bytes.
         stock: Lists that this party has made beforehand; not for sets that never come again.
+        key: The job's key that sets the bound, for people.
 
     Returns:
         The elements in ascending order of their bytes; equal at all who learn it, empty at a party that does not. A
@@ -145,7 +148,7 @@ async def set_union(
     room = room_for_common_fakes(len(ring), fakes)
     here = classes(own, bound, max_element_bytes, fill)
     largest = await masked_maximum(lane.lane("sizes"), secrets, here, MOST_CLASSES)  # <-> 0
-    sizes = sizes_of((largest[0], largest[1]), len(ring), label, bound, max_element_bytes, room, fill)
+    sizes = sizes_of((largest[0], largest[1]), len(ring), label, bound, max_element_bytes, room, fill, key=key)
     if fill == "union":
         own = filled(own, sizes.capacity, max_element_bytes, lane.randomness("filled set"))
 

@@ -35,6 +35,10 @@ LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(
 MOST_CLASSES: Final = (STANDARD_128.max_elements.bit_length() - LEAST_RUNG, len(LENGTH_CLASSES))
 """What stands for a set over its bound, and for an element that is too long."""
 
+KEY: Final = "[union] bound"
+"""The job's key that usually sets the bound of a union."""
+
+_LONGEST_NAME: Final = 4096  # to which [union] max_item_bytes can be raised
 _RANDOM_BYTES: Final = 16  # of a random element, so that no two coincide
 
 PointTuples = NDArray[np.uint8]
@@ -186,27 +190,29 @@ def sizes_of(
     max_element_bytes: int,
     room: int,
     fill: Fill = "lists",
+    *,
+    key: str = KEY,
 ) -> ListSizes:
-    """The sizes of all lists, from the maxima of all parties' classes.
+    """The sizes of all lists, from the maxima of all parties' classes; `key` of the job sets the bound, for people.
 
     Raises:
         ConfigurationError: Some party's set is over a limit, whose is not told; or the lists would be too long.
     """
     size, width = largest
     if size == MOST_CLASSES[0]:
-        allowed = (
-            f"{MAX_BLOCKS}, the most that there may be" if bound is None else f"{bound}; raise [union] bound in the job"
-        )
+        allowed = f"{MAX_BLOCKS}, the most that there may be" if bound is None else f"{bound}; raise {key} in the job"
         raise tellable(
             ConfigurationError(
                 f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
             )
         )
     if width == MOST_CLASSES[1]:
+        raised = max_element_bytes < _LONGEST_NAME
+        advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
         raise tellable(
             ConfigurationError(
                 f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, "
-                f"the most that the union '{label}' takes; raise [union] max_item_bytes in the job, or shorten the name"
+                f"the most that the union '{label}' takes; {advice}"
             )
         )
     sizes = ListSizes(
@@ -216,10 +222,10 @@ def sizes_of(
         room,
     )
     if sizes.length * sizes.blocks > MAX_BLOCKS:
+        lowered = f"{key} or max_item_bytes" if key == KEY else key
         raise tellable(
             ConfigurationError(
-                f"the lists of this union would hold more than {MAX_BLOCKS} blocks; "
-                "lower [union] bound or max_item_bytes in the job"
+                f"the lists of this union would hold more than {MAX_BLOCKS} blocks; lower {lowered} in the job"
             )
         )
     return sizes

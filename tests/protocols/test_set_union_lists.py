@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from crypto.primitives import blocks
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.union_lists import (
+    MOST_CLASSES,
     ListSizes,
     common_fakes,
     distinct,
@@ -17,8 +19,11 @@ from crypto.protocols.union_lists import (
     padded,
     room_for_common_fakes,
     rung,
+    sizes_of,
     widened,
 )
+from link.errors import ConfigurationError
+from mining.joint.parameters import MAX_ITEM_BYTES
 
 
 @given(st.integers(0, 1 << 24))
@@ -82,3 +87,19 @@ def test_distinct_compares_whole_tuples(lists):
     result = distinct([tuples(pairs) for pairs in lists])
     assert result.shape[1:] == (2, 32)
     assert sorted((row[0, 0], row[1, 0]) for row in result) == sorted(set().union(*lists))
+
+
+@pytest.mark.parametrize(("most", "raised"), [(4095, True), (MAX_ITEM_BYTES, False)])
+def test_nobody_is_told_to_raise_what_is_at_its_most(most, raised):
+    with pytest.raises(ConfigurationError, match=r"shorten the name$") as caught:
+        sizes_of((0, MOST_CLASSES[1]), 3, "items", None, most, 0)
+    assert ("max_item_bytes" in caught.value.message) == raised
+
+
+@pytest.mark.parametrize(("key", "named"), [("[align] bound", False), ("[union] bound", True)])
+def test_the_sentence_names_the_key_that_sets_the_bound(key, named):
+    with pytest.raises(ConfigurationError, match=re.escape(f"raise {key} in the job")):
+        sizes_of((MOST_CLASSES[0], 0), 3, "rows", 5, 16, 0, key=key)
+    with pytest.raises(ConfigurationError, match=re.escape(f"lower {key}")) as caught:
+        sizes_of((0, 0), 3, "rows", 1 << 24, 16, 1, "union", key=key)
+    assert ("max_item_bytes" in caught.value.message) == named
