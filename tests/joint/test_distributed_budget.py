@@ -16,11 +16,13 @@ from crypto.primitives.randomness import Randomness
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from ldp.accounting.concentrated import discreteness, rdp_epsilon, skellam_rdp, zcdp_epsilon
+from ldp.accounting.skellam import Skellam
 from link.errors import ConfigurationError
 from mining.joint.distributed.budget import (
     ROWS_SHARE,
     SELECTION_SHARE,
     SumNoise,
+    drawn_contributions,
     given_contributions,
     length_noise,
     rows_noise,
@@ -67,6 +69,15 @@ def test_shares_are_all_of_the_budget(longest: int, public: bool) -> None:
     assert len(given_out) == longest
     assert min(given_out) > 0
     assert sum(given_out) + ROWS_SHARE + (0 if public else SELECTION_SHARE) == 1
+
+
+@settings(max_examples=30)
+@given(tasks("skellam"))
+def test_noise_can_be_drawn_up_to_so_many_contributions(case: tuple[DistributedMining, int]) -> None:
+    task, parties = case
+    most = drawn_contributions(task, parties, task.max_length)
+    assert length_noise(task, parties, task.max_length, math.floor(most * (1 - 1e-9))).variance <= Skellam.largest
+    assert drawn_contributions(replace(task, noise="discrete-gaussian"), parties, 1) == math.inf
 
 
 @settings(max_examples=30)

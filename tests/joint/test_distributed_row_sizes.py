@@ -38,6 +38,14 @@ def test_classes_ascend_and_are_few(of_one: float, least: float, candidates: int
     assert largest_contributions(ends, candidates) <= candidates
 
 
+@given(st.floats(0.1, 1e4), st.floats(1, 1e9), st.integers(1, 10**7), st.floats(20, 1e6))
+def test_no_class_asks_for_more_noise_than_can_be_drawn(
+    of_one: float, least: float, candidates: int, drawn: float
+) -> None:
+    ends = size_classes(of_one, least, candidates, None, drawn)
+    assert largest_contributions(ends, candidates) <= drawn
+
+
 def test_classes_of_a_given_number() -> None:
     assert size_classes(10.0, 100.0, 50, 7) == (7,)
     assert size_classes(10.0, 100.0, 7, 7) == ()  # as many as there are: nothing is cut

@@ -112,6 +112,13 @@ def length_noise(task: DistributedMining, parties: int, length: int, most: int) 
     return _noise(task, parties, shares(task)[length - 1] * (1 - SIZES_SHARE), most)
 
 
+def drawn_contributions(task: DistributedMining, parties: int, length: int) -> float:
+    """The largest M for which the noise in the supports of one length can be drawn; arguments as of `length_noise`."""
+    if task.noise != "skellam":
+        return math.inf
+    return Skellam.largest / float(length_noise(task, parties, length, 1).variance)
+
+
 def sizes_noise(task: DistributedMining, parties: int, length: int) -> SumNoise:
     """The noise in numbers of rows by how many candidates of a length they hold; arguments as of `length_noise`.
 

@@ -38,7 +38,14 @@ from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
-from mining.joint.distributed.budget import given_contributions, length_noise, rows_noise, selection, sizes_noise
+from mining.joint.distributed.budget import (
+    drawn_contributions,
+    given_contributions,
+    length_noise,
+    rows_noise,
+    selection,
+    sizes_noise,
+)
 from mining.joint.distributed.candidates import NoisyLevel, expected_supports, kth_largest
 from mining.joint.distributed.findings import findings, noisy_rules
 from mining.joint.distributed.noisy_sum import noisy_sum
@@ -101,6 +108,10 @@ class _Search:
     def deviation(self, length: int, most: int) -> float:
         """That of the noise in counts of one length."""
         return length_noise(self.task, len(self.session.parties), length, most).sigma
+
+    def drawn(self, length: int) -> float:
+        """The largest M of one length for which noise can be drawn."""
+        return drawn_contributions(self.task, len(self.session.parties), length)
 
     async def sizes(self, length: int, *held: Counts) -> tuple[list[Counts], float]:
         """Step 3: noisy numbers of rows by each way to class them, and the deviation of the noise."""
@@ -211,7 +222,7 @@ async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...],
 async def _of_items(search: _Search, data: Transactions) -> Truncation:
     """M of items."""
     of_one, least = search.deviation(1, 1), search.least([])
-    ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1))
+    ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1), search.drawn(1))
     if not ends:
         return Truncation(data.n_items)
     (held,), sigma = await search.sizes(1, class_counts(data.lengths, ends))
@@ -229,7 +240,8 @@ async def _of_itemsets(
     """M of longer candidates, of which the first so many in the order of preference are likely."""
     length = candidates.sets.shape[1]
     of_one, least = search.deviation(length, 1), search.least(levels)
-    ends = size_classes(of_one, least, len(candidates), given_contributions(search.task, length))
+    given = given_contributions(search.task, length)
+    ends = size_classes(of_one, least, len(candidates), given, search.drawn(length))
     if not ends:
         return Truncation(len(candidates))
     compute = search.session.compute

@@ -74,7 +74,9 @@ class Truncation:
     rows: float = 0.0
 
 
-def size_classes(of_one: float, least: float, candidates: int, given: int | None) -> tuple[int, ...]:
+def size_classes(
+    of_one: float, least: float, candidates: int, given: int | None, drawn: float = math.inf
+) -> tuple[int, ...]:
     """The largest size of each class but the last, ascending: each of them may become M.
 
     Args:
@@ -82,6 +84,7 @@ def size_classes(of_one: float, least: float, candidates: int, given: int | None
         least: c, in rows.
         candidates: How many there are.
         given: M, where the job says it.
+        drawn: The largest M for which noise can be drawn.
 
     Returns:
         () where nothing is cut, whatever rows hold.
@@ -91,7 +94,8 @@ def size_classes(of_one: float, least: float, candidates: int, given: int | None
     if candidates <= SMALLEST + 1:
         return ()
     loud = max(LOUD, NormalDist().inv_cdf(1 - 1 / candidates))  # so that noise alone hardly makes one frequent
-    most = min(max((least / loud / of_one) ** 2, SMALLEST), _LARGEST)
+    beyond = (drawn - 1) / _STEP  # where candidates are hardly more than the largest class, M may be all of them
+    most = max(min((least / loud / of_one) ** 2, _LARGEST, beyond), SMALLEST)
     steps = min(math.ceil(math.log(most / SMALLEST) / math.log(_STEP)), MOST_CLASSES - len(_FINE) - 2)
     ends = {math.floor(min(SMALLEST * _STEP**step, most)) for step in range(steps + 1)}
     return tuple(sorted(end for end in {*_FINE, *ends} if end < candidates))
