@@ -159,10 +159,11 @@ def test_a_release_from_the_command_line(north: Organisations) -> None:
 
     (logged,) = events(folder)
     assert logged[0] == "table-released"
-    assert logged[1] | {"request": None} == {
+    assert logged[1] | {"request": None, "number": None} == {
         "dataset": "patients",
         "coordinator": "hub",
         "request": None,
+        "number": None,
         "algorithm": "optimal",
         "k": 5,
         "columns": ["age", "sex", "disease"],

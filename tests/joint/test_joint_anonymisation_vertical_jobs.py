@@ -58,7 +58,7 @@ def test_the_certificate_tells_the_loss_of_the_joined_table(tmp_path: Path) -> N
 def test_the_statement_names_all_that_is_opened_and_what_follows() -> None:
     found = statement(job(PARTIES[:2]))
     assert {line.label for line in found.declared} == {
-        *("intersection", "columns", "local verdicts", "open levels", "losses"),
+        *("size classes", "intersection", "columns", "local verdicts", "open levels", "losses"),
         *("verdicts", "classes", "joined rows", "release"),
     }
     suppressing = statement(job(PARTIES[:2], max_suppression="0.1"))
