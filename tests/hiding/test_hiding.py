@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain, combinations
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, InputDataError
-from mining.hiding import effects
+from mining.hiding import effects, exact
 from mining.hiding.border import Border
 from mining.hiding.effects import Mined
 from mining.hiding.hide import METHODS, hide
@@ -22,6 +23,15 @@ from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as reference_rules
 from mining.rules import association_rules
 from mining.transactions import Transactions
+
+
+@pytest.fixture(scope="module", autouse=True)
+def search_here() -> Iterator[None]:
+    """Exact searches run in this process: to start one of its own for each takes minutes; `test_exact_limit` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "_searched", lambda task, deadline, _: exact.searched(task, deadline))
+        yield
+
 
 D = Transactions.from_rows(["abc", "abc", "ab", "ac", "bc", "a", "b", "abd", "bd", "cd"])
 THREE = Thresholds(3, Decimal("0.6"))
