@@ -201,18 +201,20 @@ def tellable(error: _E) -> _E:
 
 # A node's files have absolute paths, since its configuration makes them such, and its databases URLs.
 _PLACE: Final = re.compile(r"(?<![\w.\])])(?:~?/|\\\\|[A-Za-z]:[\\/])\S|\b[A-Za-z][A-Za-z0-9+.-]*://")
+_NAMES: Final = "comine://"  # begins the names in certificates, which are no places
 
 
 def placeless(error: ComineError, me: str) -> ComineError:
     """An error as others are told it: one that names a place on this machine becomes a fixed sentence of its class.
 
-    A path tells others the user, the folders and the software of a machine, and what the files of data are called.
+    A path tells others the user, the folders and the software of a machine, and what the files of data are called. Why a
+    job was cancelled is told as it is: who gave the reason chose the words.
 
     Args:
         error: As it arose.
         me: This party.
     """
-    if not _PLACE.search(error.message):
+    if isinstance(error, JobCancelled) or not _PLACE.search(error.message.replace(_NAMES, "")):
         return error.at(me)
     sentence = f"{me} met a problem with a file or a database of its own; the log of {me} has the reason"
     told = type(error)(sentence, party=error.party or me)

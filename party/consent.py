@@ -127,7 +127,8 @@ class Consent:
             how = await asyncio.to_thread(self.judge.decide, spec, coordinator, expiry=proposal.expiry)
         except ComineError as error:
             await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=error.message))
-            await self._add(replace(record, state=DENIED, **_denial(error, POLICY, now, self._me)))
+            told = placeless(error, self._me)
+            await self._add(replace(record, state=DENIED, **_denial(told, POLICY, now), reason=error.message))
             await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
             raise
         if how == "auto":
@@ -171,9 +172,10 @@ class Consent:
             UsageError: The job is not awaiting a decision.
         """
         with self._deciding(record):
+            # A person chose these words for others to read, places among them.
             told = PolicyDenied(f"{by} at {self._me} denied the job: {reason}", party=self._me)
             self._audit.append(Refused(job=record.job_id, by=by, reason=reason))
-            changes = _denial(told, by, self._now(), self._me) | {"reason": reason}
+            changes = _denial(told, by, self._now()) | {"reason": reason}
             self._store.move(record.job_id, AWAITING_APPROVAL, DENIED, changes)
 
     @contextmanager
@@ -227,13 +229,12 @@ def support_asked(spec: JobSpec) -> str:
     return f"top {spec.itemsets.top_k}" if asked is None else str(asked)
 
 
-def _denial(error: ComineError, by: str, now: float, me: str) -> dict[str, Any]:
+def _denial(told: ComineError, by: str, now: float) -> dict[str, Any]:
     return {
         "decided": now,
         "decided_by": by,
-        "reason": error.message,
         "ended": now,
-        "error_code": error.code,
-        "error_message": placeless(error, me).message,
-        "error_party": error.party or me,
+        "error_code": told.code,
+        "error_message": told.message,
+        "error_party": told.party,
     }

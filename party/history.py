@@ -40,9 +40,9 @@ from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.union_limit import blurs_pairs
-from link.errors import ComineError, ConfigurationError
+from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
 from party import companions
-from party.consent import proposal_of, support_asked
+from party.consent import POLICY, proposal_of, support_asked
 from party.heads import follow
 from party.job import ENDS
 from party.ledger import Entry, Ledger
@@ -318,7 +318,7 @@ def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[J
                 "reason": life.answer.reason,
                 "ended": life.decided,
                 "error_code": "E300",
-                "error_message": life.answer.reason,
+                "error_message": _refusal(life.answer),
             }
     if life.starts and record.started is None:
         changes["started"] = min(life.starts.values())
@@ -327,6 +327,12 @@ def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[J
     if life.ended is not None:
         changes |= {"ended": life.ended_at} | _error(life.ended)
     return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def _refusal(refused: Refused) -> str:
+    if refused.by != POLICY:
+        return refused.reason
+    return placeless(PolicyDenied(refused.reason, party="the node"), "the node").message
 
 
 def _error(ended: Ended) -> dict[str, object]:

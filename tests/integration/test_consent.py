@@ -120,17 +120,20 @@ def test_a_person_can_deny_with_a_reason_that_the_coordinator_is_told(tmp_path: 
             job_id = await north.propose(weekly())
             file = str(tmp_path / "north.toml")
             watching = asyncio.create_task(until(north, job_id, control.DENIED))
-            assert await command("deny", file, job_id.hex(), "--by", "bob", "--reason", "not in the sale") == 0
+            assert (
+                await command("deny", file, job_id.hex(), "--by", "bob", "--reason", "see https://north.example/sale")
+                == 0
+            )
             event = await watching
             assert (event.error_code, event.error_party) == ("E300", "north")
-            assert event.error_message == "bob at north denied the job: not in the sale"
+            assert event.error_message == "bob at north denied the job: see https://north.example/sale"
             for verb in (["approve", file, job_id.hex()], ["deny", file, job_id.hex(), "--reason", "again"]):
                 assert await command(*verb) == 2  # decided once and for all
             assert (await refused(north.start(job_id, nodes.forged(job_id, weekly())))).code == "E401"
 
     asyncio.run(test())
     assert [e["fields"].get("reason") for e in audit_of(tmp_path, "north") if e["event"] == "refused"] == [
-        "not in the sale"
+        "see https://north.example/sale"
     ]
 
 

@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from jobs.audit.events import Refused
 from link.errors import UsageError
-from party.consent import Consent
+from party.consent import POLICY, Consent
+from party.history import _refusal
 from party.store import Store
 from protos.v1.control_pb2 import JobState
 from tests.unit.party.test_store import record
@@ -42,3 +44,27 @@ def test_a_job_that_cannot_be_decided_any_more(tmp_path: Path, state: str, by: s
         consent.deny(job, "alice", "no")
     assert approved.value.message == denied.value.message == sentence
     store.close()
+
+
+def test_a_person_may_name_a_place_in_a_reason(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "node.db")
+    job = record(state=JobState.AWAITING_APPROVAL)
+    store.add(job)
+    audit = SimpleNamespace(append=lambda _: None)
+    consent = Consent(
+        cast(Any, None), cast(Any, SimpleNamespace(name="north")), store, cast(Any, audit), now=lambda: 1.0
+    )
+    consent.deny(job, "Nora", "see https://north.example/rules and /srv/rules")
+    denied = store.get(job.job_id)
+    assert denied is not None
+    assert denied.reason == "see https://north.example/rules and /srv/rules"
+    assert denied.error_message == f"Nora at north denied the job: {denied.reason}"
+    assert (denied.error_code, denied.error_party) == ("E300", "north")
+    store.close()
+
+
+def test_what_the_log_says_of_a_refusal_names_no_place_unless_a_person_did() -> None:
+    reason = "/srv/baskets.csv cannot be read"
+    assert _refusal(Refused(job=b"\1" * 32, by="Nora", reason=reason)) == reason
+    assert "/srv" not in _refusal(Refused(job=b"\1" * 32, by=POLICY, reason=reason))
+    assert _refusal(Refused(job=b"\1" * 32, by=POLICY, reason="too often")) == "too often"
