@@ -207,8 +207,8 @@ _NAMES: Final = "comine://"  # begins the names in certificates, which are no pl
 def placeless(error: ComineError, me: str) -> ComineError:
     """An error as others are told it: one that names a place on this machine becomes a fixed sentence of its class.
 
-    A path tells others the user, the folders and the software of a machine, and what the files of data are called. Why a
-    job was cancelled is told as it is: who gave the reason chose the words.
+    A path tells others the user, the folders and the software of a machine, and what the files of data are called. Why
+    a job was cancelled is told as it is: who gave the reason chose the words.
 
     Args:
         error: As it arose.

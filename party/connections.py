@@ -13,6 +13,7 @@ import ipaddress
 import os
 import resource
 import socket
+import stat
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ def most_connections() -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return MOST
-    return max(min(MOST, limit - OWN_DESCRIPTORS), limit // 2)
+    return min(MOST, max(limit - OWN_DESCRIPTORS, limit // 2))
 
 
 class _Holder(NamedTuple):
@@ -126,9 +127,15 @@ class Connections:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self, port: int) -> None:
-        told = -TOLD_S
+        told, failing = -TOLD_S, False
         while True:
-            closed = await asyncio.to_thread(self._close_surplus, port)
+            try:
+                closed = await asyncio.to_thread(self._close_surplus, port)
+                failing = False
+            except Exception as error:  # such as no descriptor that is free: it may go on at another time
+                if not failing:
+                    self._log.error("upkeep failed", error=error)
+                closed, failing = {}, True
             self._closed.update(closed)
             now = asyncio.get_running_loop().time()
             if self._closed and now - told >= TOLD_S:
@@ -164,26 +171,46 @@ class Connections:
                 self._members.pop(end, None)
         for inode in sorted(sockets.keys() - self._known.keys()):
             with contextlib.suppress(OSError):
-                self._known[inode] = _other_end(sockets[inode], port)
+                self._known[inode] = _other_end(sockets[inode], inode, port)
         return [_Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
 
 
-def _other_end(descriptor: int, port: int) -> tuple[str, int] | None:
-    with socket.socket(fileno=os.dup(descriptor)) as same:
-        if same.family not in (socket.AF_INET, socket.AF_INET6) or same.getsockname()[1] != port:
-            return None
-        try:
-            address, number, *_ = same.getpeername()
-        except OSError:  # it listens, or has been closed
-            return None
-        return _plain(address), number
+def _other_end(descriptor: int, inode: int, port: int) -> tuple[str, int] | None:
+    """The other end of a socket; None where it is no connection to the port.
+
+    Raises:
+        OSError: The descriptor is another's by now.
+    """
+    same = socket.socket(fileno=descriptor)
+    try:
+        end = None
+        if same.family in (socket.AF_INET, socket.AF_INET6) and same.getsockname()[1] == port:
+            with contextlib.suppress(OSError):  # it listens, or has been closed
+                address, number, *_ = same.getpeername()
+                end = _plain(address), number
+    finally:
+        same.detach()
+    if not _is_socket(descriptor, inode):
+        raise OSError("the descriptor is another's")
+    return end
 
 
 def _shut(connection: _Connection) -> None:
-    """Ends a connection, for gRPC to find it ended; by a copy of its descriptor, which may be another's by now."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.descriptor)) as same:
-        if os.fstat(same.fileno()).st_ino == connection.inode:
-            same.shutdown(socket.SHUT_RDWR)
+    """Ends a connection, for gRPC to find it ended; by a copy of its descriptor, which may be another's by now.
+
+    A file is not copied: the end of the copy would take the locks from a database. Where one comes between the look and
+    the copy, the copy stays open.
+    """
+    with contextlib.suppress(OSError):
+        if _is_socket(connection.descriptor, connection.inode):
+            with socket.socket(fileno=os.dup(connection.descriptor)) as same:
+                if _is_socket(same.fileno(), connection.inode):
+                    same.shutdown(socket.SHUT_RDWR)
+
+
+def _is_socket(descriptor: int, inode: int) -> bool:
+    found = os.fstat(descriptor)
+    return stat.S_ISSOCK(found.st_mode) and found.st_ino == inode
 
 
 def _plain(address: str) -> str:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import resource
+import socket
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from link.identity import Role
-from party.connections import MOST_OF_ADDRESS, _Connection, _Holder, _network, _plain, surplus
+from party import connections as module
+from party.connections import (
+    MOST,
+    MOST_OF_ADDRESS,
+    Connections,
+    _Connection,
+    _Holder,
+    _network,
+    _other_end,
+    _plain,
+    _shut,
+    most_connections,
+    surplus,
+)
 
 KINDS: list[Role | None] = [None, "client", "coordinator", "party"]
 
@@ -47,3 +68,74 @@ def test_one_host_is_one_stranger() -> None:
     assert _network(_plain("2001:db8::1")) == _network(_plain("2001:db8::ffff:2")) == "2001:db8::"
     assert _network("2001:db8:0:1::1") != _network("2001:db8::1")
     assert _plain("fe80::1%eth0") == "fe80::1"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [(64, 32), (1024, 768), (1 << 20, MOST), (1 << 30, MOST), (resource.RLIM_INFINITY, MOST)],
+)
+def test_connections_are_bounded_however_many_descriptors_there_are(
+    monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert most_connections() == most
+
+
+@pytest.mark.parametrize("trouble", [OSError(24, "Too many open files"), RuntimeError("a fault")])
+def test_what_hinders_a_look_is_told_once_and_ends_no_looking(
+    monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    told: list[dict[str, object]] = []
+    looks = 0
+
+    async def test() -> None:
+        log = SimpleNamespace(error=lambda event, **fields: told.append({"event": event} | fields))
+        guard, done = Connections(cast(Any, log), 100), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def look(_: int) -> dict[_Holder, int]:
+            nonlocal looks
+            looks += 1
+            if looks in (1, 2, 4):
+                raise trouble
+            if looks == 5:
+                loop.call_soon_threadsafe(done.set)
+            return {}
+
+        monkeypatch.setattr(guard, "_close_surplus", look)
+        guard.start(1)
+        await asyncio.wait_for(done.wait(), 20)
+        await guard.stop()
+
+    monkeypatch.setattr(module, "LOOK_S", 0.001)
+    monkeypatch.setattr("sys.platform", "linux")
+    asyncio.run(test())
+    assert told == [{"event": "upkeep failed", "error": trouble}] * 2
+
+
+def test_a_descriptor_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0] as near:
+            inode = os.fstat(near.fileno()).st_ino
+            end = _other_end(near.fileno(), inode, port)
+            assert end == far.getsockname()
+            assert _other_end(server.fileno(), os.fstat(server.fileno()).st_ino, port) is None
+            with pytest.raises(OSError, match="another's"):
+                _other_end(near.fileno(), inode + 1, port)
+            with (tmp_path / "file").open("w") as file:
+                free = os.dup(file.fileno())
+                os.close(free)
+                with pytest.raises(OSError):  # noqa: PT011 - in the words of the system
+                    _other_end(file.fileno(), inode, port)
+                _shut(_Connection(os.fstat(file.fileno()).st_ino, file.fileno(), ("127.0.0.1", 1)))
+                _shut(_Connection(inode, file.fileno(), ("127.0.0.1", 1)))
+                os.fstat(file.fileno())
+                after = os.dup(file.fileno())
+                os.close(after)
+                assert after == free  # no copy is left
+            _shut(_Connection(inode + 1, near.fileno(), ("127.0.0.1", 1)))
+            far.sendall(b"x")
+            assert near.recv(1) == b"x"
+            _shut(_Connection(inode, near.fileno(), ("127.0.0.1", 1)))
+            assert far.recv(1) == b""
