@@ -50,6 +50,7 @@ from coordinator.talks import (
 from coordinator.turns import turns
 from jobs.findings import Result
 from link.errors import ComineError, InternalError
+from link.grpc_errors import NotTheParty
 from link.identity import Identity
 from protos.v1.control_pb2 import DealRequest, ResultHeader, SignedApproval
 
@@ -228,10 +229,11 @@ class Driver:
         self._heeding = asyncio.ensure_future(heed())
 
     # -- effects ------------------------------------------------------------------------------------------------------
-    def _away(self, party: str, away: bool) -> None:
-        if away:
+    def _away(self, party: str, error: ComineError | None) -> None:
+        if error is not None:
             self._watcher(party, AWAY, 0, 0, 0, 0)
-        self._events.put_nowait(Away(party, away))
+        why = error.message if isinstance(error, NotTheParty) else ""  # which somebody has to mend
+        self._events.put_nowait(Away(party, error is not None, why))
 
     async def _propose(self, parties: Collection[str], *, again: bool) -> None:
         record, trust, me = self._record, self._identity.trust, self._identity.name

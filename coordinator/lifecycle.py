@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from link.errors import DeadlineExceeded, JobCancelled, PolicyDenied
@@ -94,6 +95,7 @@ class Job(NamedTuple):
         away: Parties that could not be reached when they were last called.
         problem: Why it ended early.
         attempt: Counts its starts, from 1; the parties begin none twice.
+        impostors: By party that is away, what is wrong with who answers in its place.
     """
 
     parties: tuple[str, ...]
@@ -105,6 +107,7 @@ class Job(NamedTuple):
     away: frozenset[str] = frozenset()
     problem: Problem | None = None
     attempt: int = 1
+    impostors: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def draft(cls, parties: tuple[str, ...], *, expires: float, deadline_s: float) -> Job:
@@ -168,10 +171,11 @@ class Decided(NamedTuple):
 
 
 class Away(NamedTuple):
-    """A party cannot be reached, or is back."""
+    """A party cannot be reached, or is back; `why` is for people, where another answers in its place."""
 
     party: str
     away: bool
+    why: str = ""
 
 
 class Reported(NamedTuple):
@@ -248,8 +252,9 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
             return _taken_up(job, now)
         case Decided(party, approved):
             return _decided(job, party, approved)
-        case Away(party, away):
-            return job._replace(away=job.away | {party} if away else job.away - {party}), ()
+        case Away(party, away, why):
+            impostors = {p: told for p, told in {**job.impostors, party: why}.items() if told}
+            return job._replace(away=job.away | {party} if away else job.away - {party}, impostors=impostors), ()
         case Signal.STARTED if job.state is State.APPROVED:
             until = now + job.deadline_s + MARGIN_S
             begun = dict.fromkeys(job.parties, Stand.RUNNING)

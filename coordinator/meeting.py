@@ -5,10 +5,11 @@ Clocks come first, since by a wrong one a good certificate looks bad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from coordinator.client import PartyClient, check_versions
+from coordinator.progress import Absence
 from coordinator.talks import each, reaching
 from link.clocks import check_clocks
 from link.identity import Identity, check_span
@@ -20,7 +21,7 @@ async def meet(
     clients: Mapping[str, PartyClient],
     identity: Identity,
     lasts_s: float,
-    away: Callable[[str, bool], None] | None = None,
+    away: Absence | None = None,
 ) -> None:
     """Makes sure that all parties can be reached, are who they should be, and can go through with a job.
 

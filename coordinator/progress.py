@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from link.errors import ComineError
+
+Absence: TypeAlias = Callable[[str, ComineError | None], None]  # told of a party that is lost and why; None: it is back
 
 
 class Watcher(Protocol):

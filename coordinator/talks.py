@@ -7,17 +7,17 @@ go on, so a gap between the two must not end what all of them have begun.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.client import PartyClient, check_versions
 from coordinator.failures import Failure, root_cause
-from coordinator.progress import Watcher
+from coordinator.progress import Absence, Watcher
 from jobs.consent import read_approval
 from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_code
-from link.grpc_errors import UNREACHED
+from link.grpc_errors import UNREACHED, silent
 from link.identity import check_span
 from link.printable import one_line
 from link.trust import Trust
@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 RETRY_S: Final = 0.25
 MAX_RETRY_S: Final = 5.0
+LACKING_S: Final = 60.0  # for which a start is tried again that a party has no room for
 AWAITS: Final = "awaits approval"
 AWAY: Final = "cannot be reached"
 _BAD_ENDS: Final = (FAILED, CANCELLED, DENIED, EXPIRED)
@@ -79,7 +80,7 @@ async def each(
     return {party: task.result() for party, task in tasks.items()}
 
 
-async def reaching(client: PartyClient, away: Callable[[str, bool], None], call: Callable[[], Awaitable[T]]) -> T:
+async def reaching(client: PartyClient, away: Absence, call: Callable[[], Awaitable[T]]) -> T:
     """What a call comes to that may be made twice: it is made until the party is reached, and others watch the clock.
 
     Args:
@@ -91,13 +92,13 @@ async def reaching(client: PartyClient, away: Callable[[str, bool], None], call:
     while True:
         try:
             answer = await call()
-        except UNREACHED:
-            away(client.party, True)
+        except UNREACHED as error:
+            away(client.party, error)
             await asyncio.sleep(wait)
             wait = min(2 * wait, MAX_RETRY_S)
         else:
             if wait > RETRY_S:
-                away(client.party, False)
+                away(client.party, None)
             return answer
 
 
@@ -148,7 +149,7 @@ async def decision(
     job_id: bytes,
     trust: Trust,
     coordinator: str,
-    away: Callable[[str, bool], None],
+    away: Absence,
     watcher: Watcher,
 ) -> SignedApproval:
     """Waits until the people at a party have approved a job; a node that is away is waited for.
@@ -165,7 +166,7 @@ async def decision(
     raise AssertionError("events end by an error only")
 
 
-async def agrees_still(client: PartyClient, job_id: bytes, attempt: int, away: Callable[[str, bool], None]) -> bool:
+async def agrees_still(client: PartyClient, job_id: bytes, attempt: int, away: Absence) -> bool:
     """Waits until a party that approved a job can be reached; whether the attempt has yet to be started there.
 
     An earlier attempt that still runs there, since the party could not be told of its end, is ended first.
@@ -192,24 +193,27 @@ async def begin(
     attempt: int,
     approvals: Sequence[SignedApproval],
     seed: bytes,
-    away: Callable[[str, bool], None],
+    away: Absence,
 ) -> None:
     """Starts the job at a party once; where the connection breaks, nobody knows whether it has, so the party is asked.
 
     Raises:
+        ResourceError: The party lacks something still, a minute after it has said so.
         ComineError: The party refuses, or the job has ended there.
     """
-    again = False
+    again, lacks = False, 0.0
+    now = asyncio.get_running_loop().time
     while not again or await agrees_still(client, job_id, attempt, away):
         try:
             await client.start(job_id, attempt, approvals, seed)
-        except UNREACHED:
-            away(client.party, True)
+        except UNREACHED as error:
+            away(client.party, error)
         except UnexpectedMessage:  # the call before has arrived after all, later than it was asked for
             if not again or await agrees_still(client, job_id, attempt, away):
                 raise
-        except ResourceError:  # with the connection the job has lost its turn
-            if not again:
+        except ResourceError:  # with the connection the job has lost its turn; or the party's disk is full
+            lacks = lacks or now()
+            if not again or now() - lacks > LACKING_S:
                 raise
         else:
             return
@@ -220,7 +224,7 @@ async def begin(
 async def follow(
     client: PartyClient,
     job_id: bytes,
-    away: Callable[[str, bool], None],
+    away: Absence,
     watcher: Watcher,
     deal: Callable[[PartyClient, DealRequest], Awaitable[None]],
 ) -> None:
@@ -230,6 +234,17 @@ async def follow(
         PeerError: The party was restarted, and does not know the job any more.
         ComineError: What ended the job there.
     """
+    dealt: set[bytes] = set()  # the labels of what was dealt, or is about to be
+
+    async def answer(request: DealRequest) -> None:
+        again = request.label in dealt
+        dealt.add(request.label)
+        try:
+            await deal(client, request)
+        except UnexpectedMessage:  # it has come by the call that broke; or the events tell why nobody wants it
+            if not again:
+                raise
+
     async with aclosing(_events(client, job_id, away, running=True)) as events:
         async for event in events:
             watcher(client.party, one_line(event.step), event.done, event.total, event.bytes_sent, event.bytes_received)
@@ -237,8 +252,7 @@ async def follow(
             if event.state == SUCCEEDED:
                 return
             if event.HasField("deal"):
-                with contextlib.suppress(*UNREACHED):  # the request is among the events of the next connection
-                    await deal(client, event.deal)
+                await reaching(client, away, partial(answer, event.deal))
 
 
 def lost_dealer() -> PeerError:
@@ -251,7 +265,7 @@ def lost_dealer() -> PeerError:
 async def _events(
     client: PartyClient,
     job_id: bytes,
-    away: Callable[[str, bool], None],
+    away: Absence,
     *,
     running: bool = False,
     greet: bool = False,
@@ -274,10 +288,11 @@ async def _events(
                 async for event in events:
                     if lost:
                         lost, wait = False, RETRY_S
-                        away(client.party, False)
+                        away(client.party, None)
                     yield event
-        except UNREACHED:
-            pass
+            why: ComineError = silent(client.party, client.address)
+        except UNREACHED as error:
+            why = error
         except UnexpectedMessage:
             if not lost or not running:
                 raise
@@ -285,9 +300,8 @@ async def _events(
                 f"{client.party} at {client.address} was restarted while the job ran; start the job again",
                 party=client.party,
             ) from None
-        if not lost:
-            lost = True
-            away(client.party, True)
+        lost = True
+        away(client.party, why)
         await asyncio.sleep(wait)
         wait = min(2 * wait, MAX_RETRY_S)
 

@@ -9,12 +9,12 @@ other, in the order of the parties' names.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Final
 
 from coordinator.client import PartyClient
-from coordinator.progress import Watcher
+from coordinator.progress import Absence, Watcher
 from link.grpc_errors import UNREACHED
 
 RETRY_S: Final = 1.0
@@ -22,7 +22,7 @@ RETRY_S: Final = 1.0
 
 @asynccontextmanager
 async def turns(
-    clients: Mapping[str, PartyClient], job_id: bytes, away: Callable[[str, bool], None], watcher: Watcher
+    clients: Mapping[str, PartyClient], job_id: bytes, away: Absence, watcher: Watcher
 ) -> AsyncIterator[None]:
     """Waits until it is the job's turn at every party; inside, it is.
 
@@ -55,7 +55,7 @@ async def turns(
 class _Turn:
     """A job's turn at one party, held by an open call."""
 
-    def __init__(self, client: PartyClient, job_id: bytes, away: Callable[[str, bool], None], watcher: Watcher) -> None:
+    def __init__(self, client: PartyClient, job_id: bytes, away: Absence, watcher: Watcher) -> None:
         self.party, self._client, self._job_id = client.party, client, job_id
         self._away, self._watcher = away, watcher
         self._places: AsyncGenerator[int] | None = None
@@ -69,9 +69,9 @@ class _Turn:
                 if await self._ask(wait=wait):
                     self._holding = asyncio.ensure_future(self._hold())
                     return True
-            except UNREACHED:
+            except UNREACHED as error:
                 await self.give_back()
-                self._away(self.party, True)
+                self._away(self.party, error)
             if not wait:
                 return False
             await asyncio.sleep(RETRY_S)
@@ -79,7 +79,7 @@ class _Turn:
     async def _ask(self, *, wait: bool) -> bool:
         self._places = self._client.queue(self._job_id, wait=wait)
         async for place in self._places:
-            self._away(self.party, False)
+            self._away(self.party, None)
             if not place:
                 return True
             if wait:

@@ -78,7 +78,13 @@ def _missing(job: Job, since: Mapping[str, datetime]) -> str:
         State.RUNNING: "; the job goes on there",
         State.RELEASING: "; the result is kept there",
     }.get(job.state, "")
-    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again"
+    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again{_impostors(job)}"
+
+
+def _impostors(job: Job) -> str:
+    """Why nodes are not talked to that answer, as the end of a sentence."""
+    told = "; ".join(job.impostors[party] for party in sorted(job.impostors.keys() & job.away))
+    return f" ({told})" if told else ""
 
 
 def standing(job: Job) -> str:
@@ -88,7 +94,7 @@ def standing(job: Job) -> str:
         names = enumeration(job.waits_for)
         return f"waiting until {until} for the approval of {names} (there: comine party inbox)"
     if job.state is State.APPROVED and job.away:
-        return f"approved by all; waiting for {enumeration(job.waits_for)}, which cannot be reached"
+        return f"approved by all; waiting for {enumeration(job.waits_for)}, which cannot be reached{_impostors(job)}"
     return ""
 
 
