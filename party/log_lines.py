@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import queue
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -83,4 +84,9 @@ class LogLines(io.TextIOBase):
         data = text.encode(errors="backslashreplace")
         with contextlib.suppress(OSError):  # nobody reads any more, or the disk is full
             while data:
-                data = data[os.write(self._descriptor, data) :]
+                try:
+                    data = data[os.write(self._descriptor, data) :]
+                except BlockingIOError:  # whoever shares the descriptor has made it so; the rest of the line waits
+                    room = select.poll()
+                    room.register(self._descriptor, select.POLLOUT)
+                    room.poll()

@@ -136,6 +136,22 @@ def test_the_end_waits_for_a_reader_but_a_moment() -> None:
     os.close(reading)  # which ends the thread's write
 
 
+def test_lines_are_whole_where_others_have_made_the_descriptor_one_that_does_not_wait() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    lines = LogLines(writing)
+    number = 2000  # of more bytes than a pipe takes
+    for each in range(number):
+        lines.write(json.dumps({"caller": f"caller-{each}", "call": "C" * 90}) + "\n")
+    found: list[dict[str, Any]] = []
+    reader = threading.Thread(target=lambda: found.extend(_read(reading)))
+    reader.start()
+    lines.finish(60)
+    os.close(writing)
+    reader.join()
+    assert [line["caller"] for line in found] == [f"caller-{each}" for each in range(number)]
+
+
 def test_a_reader_that_has_gone_stops_nothing() -> None:
     reading, writing = os.pipe()
     os.close(reading)
