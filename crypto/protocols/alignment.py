@@ -149,7 +149,7 @@ async def union(
 ) -> Rows:
     """Learns where this party's rows are among those of all.
 
-    Arguments and errors are those of `intersection`. Without a bound all also learn the power of two above the largest
+    Arguments and errors are those of `intersection`. Without a bound all also learn the size class of the largest
     number of rows.
 
     Returns:

@@ -32,6 +32,7 @@ from mining.joint.distributed.budget import (
     spent,
 )
 from mining.joint.distributed.parameters import LONGEST, DistributedMining, NoiseLaw
+from mining.joint.distributed.row_sizes import MOST_CLASSES
 
 TASK = DistributedMining(Decimal(2), Decimal("1e-6"), Decimal("0.01"), ("a", "b"), catalogue=("x", "y"))
 
@@ -78,6 +79,11 @@ def test_noise_can_be_drawn_up_to_so_many_contributions(case: tuple[DistributedM
     most = drawn_contributions(task, parties, task.max_length)
     assert length_noise(task, parties, task.max_length, math.floor(most * (1 - 1e-9))).variance <= Skellam.largest
     assert drawn_contributions(replace(task, noise="discrete-gaussian"), parties, 1) == math.inf
+
+
+def test_noise_is_made_for_the_histograms_of_sizes_where_these_have_more_sums_than_candidates() -> None:
+    few = [replace(TASK, max_candidates=number) for number in (1, 2 * MOST_CLASSES)]
+    assert len({length_noise(task, 3, 1, 4) for task in few}) == 1
 
 
 @settings(max_examples=30)

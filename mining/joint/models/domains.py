@@ -44,7 +44,7 @@ async def united(
         table: This party's rows; perhaps none.
         names: The columns, public.
         merger: The party that merges the sets.
-        bound: The most values that any party may have; None: the next power of two is disclosed.
+        bound: The most values that any party may have; None: the size class of the largest is disclosed.
 
     Raises:
         ConfigurationError: Some party has more values than the bound allows, or a value is too long.
