@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -47,7 +48,10 @@ class Database:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            try:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError:
+                _check_usable(path)
             path.chmod(0o600)
         except OSError as error:
             raise ResourceError(f"{path} cannot be opened ({error.strerror}); check {cls.PLACE}") from None
@@ -62,7 +66,8 @@ class Database:
 
     def close(self) -> None:
         """Ends the connection."""
-        self._connection.close()
+        with self._lock:  # whoever closes a connection that another thread uses ends the process
+            self._connection.close()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -103,9 +108,17 @@ class Database:
         try:
             with self._lock:
                 return self._connection.execute(statement, values)
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
             raise ResourceError(
                 f"{self._path} cannot be used ({error}); check the disk, and whether another process holds the file"
             ) from None
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(f"{self._path} is damaged ({error}); restore {self.PLACE}") from None
+
+
+def _check_usable(path: Path) -> None:
+    """Without opening it: whoever closes a database's file takes SQLite's own locks off it in the whole process."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

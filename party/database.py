@@ -155,7 +155,7 @@ def told(path: Path, what: str, remedy: str) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
         raise ResourceError(
             f"the {what} database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
         ) from None

@@ -144,7 +144,7 @@ class StockFile:
         with self._lock, told(self._path, "stock", _REMEDY):
             try:
                 found = work()
-            except sqlite3.OperationalError:
+            except (sqlite3.OperationalError, sqlite3.ProgrammingError):  # the second once it is closed
                 raise
             except sqlite3.DatabaseError:
                 self._connection.close()

@@ -224,7 +224,8 @@ class Releases:
 
     def close(self) -> None:
         """Closes the database."""
-        self._connection.close()
+        with self._alone:  # whoever closes a connection that another thread uses ends the process
+            self._connection.close()
 
     def _denied(self, dataset: str, most: int) -> PolicyDenied:
         return PolicyDenied(

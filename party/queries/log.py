@@ -146,8 +146,9 @@ class QueryLog:
 
     def close(self) -> None:
         """Ends the connection, and lets others use the database."""
-        self._connection.close()
-        os.close(self._lock)
+        with self._busy:  # whoever closes a connection that another thread uses ends the process
+            self._connection.close()
+            os.close(self._lock)
 
     # -- data --------------------------------------------------------------------------------------------------------
     def bound(self, dataset: str) -> Bound | None:

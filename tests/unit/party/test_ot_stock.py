@@ -313,3 +313,13 @@ def test_a_file_that_cannot_be_written_is_told(path: Path, store: StockFile) -> 
     other.close()
     with pytest.raises(ResourceError, match="cannot be opened"):
         another(path.parent / "absent" / "stock.db")
+
+
+def test_a_stock_that_is_asked_for_after_the_end_is_not_set_aside(store: StockFile, path: Path) -> None:
+    store.put("south", "sender", stock())
+    store.close()
+    with pytest.raises(ResourceError, match="closed"):
+        store.get("south", "sender")
+    again = another(path)
+    assert again.get("south", "sender") == stock()
+    again.close()

@@ -1,0 +1,40 @@
+"""Whoever opens a client's file a second time takes no lock off it that the first one holds."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from client import database
+from client.store import ClientStore
+from link.errors import ResourceError
+
+WRITE = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+
+
+def test_a_transaction_keeps_other_processes_away_though_its_file_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "client.db"
+    with closing(ClientStore.open_file(path)) as store:
+        monkeypatch.setattr(database, "BUSY_S", 0.1)
+        with store.transaction():
+            with pytest.raises(ResourceError, match="locked"):
+                ClientStore.open_file(path)
+            other = subprocess.run([sys.executable, "-c", WRITE, str(path)], capture_output=True, text=True, timeout=60)
+            assert "database is locked" in other.stderr
+
+
+def test_a_file_that_is_there_is_made_private_and_a_folder_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "client.db"
+    ClientStore.open_file(path).close()
+    path.chmod(0o644)
+    ClientStore.open_file(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(ResourceError, match=r"cannot be opened \(Is a directory\)"):
+        ClientStore.open_file(tmp_path)
