@@ -157,7 +157,11 @@ class Collection:
         return self.schedule.next_number(self._state)
 
     async def recover(self) -> None:
-        """Takes up the rounds that were open when the node stopped."""
+        """Takes up the rounds that were open when the node stopped.
+
+        Raises:
+            InputDataError: The reports of one are of another version of comine, by which they mean something else.
+        """
         rounds = await self._workers.disk(self._store.rounds, self.name, states=False)
         for stored in rounds:
             if stored.ended is None:
@@ -195,6 +199,18 @@ class Collection:
             except BaseException:
                 self.deleted = False
                 raise
+
+    async def discard(self, by: str) -> None:
+        """Forgets a collection that could not be taken up, together with its open rounds."""
+        for each in self.open.values():
+            await self._workers.disk(each.intake.stop)
+        self.open.clear()
+        for stored in await self._workers.disk(self._store.rounds, self.name, states=False):
+            if stored.ended is None:
+                ended = (self.name, stored.number, self._now(), b"", b"", self._state)
+                await self._workers.disk(self._store.end_round, *ended)
+        await self._workers.disk(self._store.close_collection, self.name, self._now())
+        await self.delete(by)
 
     async def stop(self) -> None:
         """Waits for the batches that are under way."""

@@ -11,7 +11,7 @@ from typing import Final
 from crypto.primitives.randomness import Randomness
 from jobs.audit.service_events import CollectionCreated
 from jobs.collection import CollectionSpec, digest_of
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ConfigurationError, InputDataError, ResourceError
 from party.frequency.access import check_deleter
 from party.frequency.collection import Collection
 from party.frequency.policy import FrequencySection, check_creation
@@ -53,19 +53,25 @@ class Collections:
         self._store, self._policy, self._audit, self._log, self._me = store, policy, audit, log, me
         self._workers, self._now = workers, now
         self._collections: dict[str, Collection] = {}
+        self._left_out: dict[str, Collection] = {}
         self._clocks: dict[str, asyncio.Task[None]] = {}
         self._creating = asyncio.Lock()
 
     async def start(self) -> None:
-        """Takes up what was there when the node stopped.
+        """Takes up what was there when the node stopped, but for collections whose reports this version cannot read.
 
         Raises:
             ConfigurationError: A collection cannot be read.
         """
         for stored in await self._workers.disk(self._store.collections):
             collection = self._of(stored)
-            await collection.recover()
-            self._add(collection)
+            try:
+                await collection.recover()
+            except InputDataError as error:
+                self._left_out[stored.name] = collection
+                self._log.warning("collection left out", collection=stored.name, error=error)
+            else:
+                self._add(collection)
 
     async def stop(self) -> None:
         """Ends the clocks, and waits for the batches that are under way."""
@@ -86,6 +92,12 @@ class Collections:
             ResourceError: The end of a round cannot be written.
         """
         found = self._collections.get(name)
+        if name in self._left_out:
+            raise ConfigurationError(
+                f"the reports of the collection '{name}' at {self._me} are of another version of comine, which read "
+                f"them otherwise; have its creator delete it (comine frequency delete {name}) and create it anew",
+                party=self._me,
+            )
         if found is None:
             raise ConfigurationError(
                 f"{self._me} has no collection '{name[:63]}'; see: comine frequency list", party=self._me
@@ -108,7 +120,7 @@ class Collections:
             )
         running = sum(not each.closed for each in self._collections.values())
         check_creation(self._policy, spec, creator, self._me, running=running)
-        if spec.name in self._collections:
+        if spec.name in self._collections or spec.name in self._left_out:
             raise ConfigurationError(
                 f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me
             )
@@ -163,7 +175,7 @@ class Collections:
         return collection
 
     async def delete(self, name: str, by: str) -> None:
-        """Forgets a closed collection with all that is kept of it.
+        """Forgets a closed collection with all that is kept of it, or one whose reports this version cannot read.
 
         Args:
             name: Of the collection.
@@ -175,6 +187,12 @@ class Collections:
             ResourceError: It cannot be written.
         """
         async with self._creating:
+            left_out = self._left_out.get(name)
+            if left_out is not None:
+                check_deleter(left_out.spec, left_out.stored.creator, by, self._me)
+                await left_out.discard(by)
+                del self._left_out[name]
+                return
             found = await self.find(name)
             check_deleter(found.spec, found.stored.creator, by, self._me)
             if not found.closed:

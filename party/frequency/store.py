@@ -87,7 +87,8 @@ class FrequencyStore:
         """Writes what waits, and ends the connections."""
         self._folder.close()
         self._writer.close()
-        self._opened.close()
+        with self._reading:  # whoever closes a connection that another thread uses ends the process
+            self._opened.close()
 
     # -- collections -------------------------------------------------------------------------------------------------
     def create(self, collection: StoredCollection) -> None:
@@ -344,7 +345,8 @@ class FrequencyStore:
         """An open round as it stands on disk, to go on with.
 
         Raises:
-            ConfigurationError: It has ended, its intake is at work already, or what is on disk is of another mechanism.
+            ConfigurationError: It has ended, or its intake is at work already.
+            InputDataError: What is on disk is of another mechanism.
         """
         row, period, collection = self._round(name, number)
         with self._recovering:
@@ -375,9 +377,12 @@ class FrequencyStore:
 
                 self._writer.later(write, done)
 
+            waiting = self._read(segments.waiting, row)
+            if waiting:  # those of another mechanism are seen now, and not whenever somebody asks for the tally
+                read(waiting[0][0])
             counted = len(total)  # before the total grows in the background
             found = OpenRound(row, (collection, number), who, Folding(total, read, save, self._folder), counted)
-            for segment, size, nbytes in self._read(segments.waiting, row):
+            for segment, size, nbytes in waiting:
                 found.folding.append(segment, size, nbytes, None)
                 found.counted, found.next = found.counted + size, segment + 1
             self._open[row] = found
