@@ -322,7 +322,7 @@ def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[J
             }
     if life.starts and record.started is None:
         changes["started"] = min(life.starts.values())
-    if life.in_session and record.data_digest is None and noted(_spec(record)):
+    if life.in_session and record.data_digest is None and _is_noted(record, noted):
         changes["data_digest"] = UNKNOWN
     if life.ended is not None:
         changes |= {"ended": life.ended_at} | _error(life.ended)
@@ -333,6 +333,15 @@ def _refusal(refused: Refused) -> str:
     if refused.by != POLICY:
         return refused.reason
     return placeless(PolicyDenied(refused.reason, party="the node"), "the node").message
+
+
+def _is_noted(record: Record, noted: Callable[[JobSpec], bool]) -> bool:
+    """Whether later jobs are compared with the rows of a job; they are with those of one that cannot be read."""
+    try:
+        spec = _spec(record)
+    except ConfigurationError:
+        return True
+    return noted(spec)
 
 
 def _error(ended: Ended) -> dict[str, object]:
@@ -348,11 +357,11 @@ def _rank(state: control.JobState.ValueType) -> int:
 
 def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
     """Charges the starts that the ledger does not know; how many those were."""
-    if not life.starts:
-        return 0
-    spec = _spec(record)
     charged = {entry.attempt for entry in ledger.of_job(record.job_id)}
     lost = sorted(life.starts.keys() - charged)
+    if not lost:  # so a job that this version cannot read any more keeps no node from starting
+        return 0
+    spec = _spec(record)
     for attempt in lost:
         at, named = life.starts[attempt], spec.job
         unites = blurs_pairs(spec)

@@ -19,6 +19,7 @@ from jobs.audit.verify import check_log
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied
 from link.trust import Trust
+from party import history
 from party.config import PartyConfig
 from party.logs import open_log
 from party.server import Node
@@ -350,4 +351,28 @@ def test_what_the_log_tells_of_answers_and_releases_must_be_there_though_the_job
     (state / "queries.db").write_bytes(b"any")
     node = started(state)
     assert left_behind(node) == (3, Decimal("1.0"))
+    asyncio.run(node.stop())
+
+
+def _unreadable(*_: object) -> JobSpec:
+    raise ConfigurationError("this version knows no such job")
+
+
+def test_jobs_that_this_version_cannot_read_keep_no_node_from_starting_where_nothing_is_lost(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobSpec, "from_canonical", _unreadable)
+    node = started(state)
+    assert left_behind(node) == (3, Decimal("1.0"))
+    asyncio.run(stopped(node))
+
+
+def test_rows_of_a_job_that_this_version_cannot_read_count_as_noted(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = started(state)
+    record = node._store.all()[0]
+    assert not history._is_noted(record, lambda spec: False)
+    monkeypatch.setattr(JobSpec, "from_canonical", _unreadable)
+    assert history._is_noted(record, lambda spec: False)
     asyncio.run(node.stop())
