@@ -118,6 +118,7 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
 def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     """The node's file, its jobs and its policy, for reading."""
     from jobs.federation import Federation
+    from party import companions
     from party.anonymization.releases import FILE as RELEASES
     from party.anonymization.releases import Releases
     from party.config import PartyConfig
@@ -134,6 +135,7 @@ def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
         store = stack.enter_context(contextlib.closing(Store.open(config.party.state_dir / FILE)))
         ledger = stack.enter_context(contextlib.closing(Ledger.open(config.party.state_dir / FILE)))
         state, members = config.party.state_dir, tuple(federation.addresses)
+        companions.check(store, state, config.party.name)  # what follows makes a new one in the place of a lost one
         releases = Releases.open(state / RELEASES, config.party.name, alike(config.dataset))
         yield config, store, Judge(config, members, store, ledger, stack.enter_context(contextlib.closing(releases)))
 

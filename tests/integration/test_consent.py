@@ -26,6 +26,7 @@ from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.store import Store
 from protos.v1 import control_pb2 as control
+from tests.unit.party.files import write_federation
 from tests.unit.party.nodes import DATA, Client, crash, hold, refused, running, weekly
 
 MANUAL = "min_support = 0.1"  # beside approve = "manual", which `manual` puts in
@@ -625,3 +626,18 @@ def test_an_altered_record_cannot_be_approved(tmp_path: Path, manual: Any, capsy
     assert (found := store.get(ids[0])) is not None
     assert found.state == control.AWAITING_APPROVAL
     store.close()
+
+
+@pytest.mark.parametrize("command", [["inbox"], ["show", "ab"], ["approve", "ab"], ["deny", "ab", "--reason", "no"]])
+def test_no_command_makes_a_lost_database_of_releases_anew(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_federation(tmp_path, DATA)
+    state = tmp_path / "state" / "north"
+    store = Store.open(state / "node.db")
+    store.add_companions(["releases.db"])
+    store.close()
+    name, *more = command
+    assert run(["party", name, str(tmp_path / "north.toml"), *more]) == 10
+    assert "releases.db of north is gone or empty" in capsys.readouterr().err
+    assert not (state / "releases.db").exists()
