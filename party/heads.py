@@ -84,12 +84,15 @@ def follow(heads: Heads, events: Iterable[Event]) -> None:
             case TableReleased() | ReleaseRefused():
                 heads.raise_head(Head("releases", "", event.number))
             case CollectionCreated():
+                # Whatever was told of an earlier one of that name, be it after its end, is not of this one.
+                heads.drop_head("frequency", event.collection)
                 heads.raise_head(Head("frequency", event.collection, BEGUN))
             case RoundEnded() | EstimatesRead():
                 heads.raise_head(Head("frequency", event.collection, event.round, event.reports))
             case CollectionDeleted() | CollectionLost():
                 heads.drop_head("frequency", event.collection)
             case RouteCreated():
+                heads.drop_head("shuffler", event.route)
                 heads.raise_head(Head("shuffler", event.route, BEGUN))
             case BatchClosed():
                 heads.raise_head(Head("shuffler", event.route, event.batch, event.received))

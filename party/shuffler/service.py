@@ -338,6 +338,8 @@ class _Running:
             found = self._pools.get(route.name)
             if found is not None and (found.stored.document, found.stored.creator) == (document, coordinator):
                 return found
+            if found is not None:  # before the log is told of it
+                raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
             running = sum(not pool.retired for pool in self._pools.values())
             check_route(self._policy, route, coordinator, self._identity.name, running=running)
             if self.store.is_full:

@@ -383,6 +383,8 @@ def test_creation_is_idempotent_and_checked(tmp_path: Path) -> None:
                 assert words in (await refused(analyst.create(wrong))).sentence
             other = world.caller("other", "coordinator")
             assert "another route" in (await refused(other.create(route))).sentence
+            log = (tmp_path / "state" / "north" / "audit.log").read_text()
+            assert log.count('"route-created"') == 1  # or what it tells of the route would begin anew
             await world.restart("north")
             assert (await world.analyst().create(route)).key.key == created.key.key
 
