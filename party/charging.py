@@ -24,11 +24,11 @@ def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
         ComineError: It cannot be written, so the job must not start.
     """
     named = job.spec.job
-    if job.spec.anonymizes:
-        most = room.consent.judge.policy_of(job.spec).max_releases
-        room.releases.begin(named.dataset, job.id, job.coordinator, most)
     cost, unites = charge(job.spec), blurs_pairs(job.spec)
     room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, unites))
+    if job.spec.anonymizes:  # last: a start that is not charged uses up no release
+        most = room.consent.judge.policy_of(job.spec).max_releases
+        room.releases.begin(named.dataset, job.id, job.coordinator, most)
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:

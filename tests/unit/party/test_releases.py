@@ -9,19 +9,23 @@ import threading
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.spec import JobSpec
-from link.errors import PolicyDenied
+from link.errors import PolicyDenied, ResourceError
 from party.anonymization.releases import Counted, Releases
+from party.charging import charge_start
 from party.config import PartyConfig
 from party.init_files import render_party
+from party.job import Job
 from party.judge import Judge
 from party.ledger import Ledger
+from party.room import Room
 from party.shared_sources import alike
 from party.store import Store
 from tests.joint.anonymisation_jobs_world import job
@@ -89,6 +93,25 @@ def test_a_second_joint_release_is_refused_whatever_it_is_and_whoever_asks(
                 with pytest.raises(PolicyDenied, match=r"lets 1 different releases of the rows of 'people'.*combine"):
                     ask(other, coordinator)
             assert party.judge.decide(job(), "analyst", job_id=b"first") == "auto"  # another start of the same job
+
+
+def test_a_start_that_is_not_charged_uses_up_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Party(tmp_path, config(tmp_path))) as party:
+        consent = SimpleNamespace(judge=party.judge)
+        room = cast(Room, SimpleNamespace(consent=consent, ledger=party.ledger, releases=party.releases))
+        start = cast(Job, SimpleNamespace(spec=job(), id=b"first", coordinator="analyst"))
+
+        def full(_: object) -> None:
+            raise ResourceError("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(party.ledger, "record", full)
+            with pytest.raises(ResourceError):
+                charge_start(room, start, 1, 1.0)
+        assert party.releases.counted("people") == Counted()
+        charge_start(room, start, 1, 1.0)
+        assert party.releases.counted("people") == Counted(releases=1)
+        assert len(party.ledger.of_job(b"first")) == 1
 
 
 def test_the_limit_is_what_the_owner_writes_and_init_writes_one(tmp_path: Path) -> None:
