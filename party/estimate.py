@@ -79,9 +79,9 @@ class Estimates:
             sizes=told_as(self._config.datasets[spec.job.dataset].public_sizes),
             speed=told_speed(await self._measured()),
             certificate_bytes=len(self._identity.certificate_pem),
-            release=self._judge.releases(spec) + 1,
+            release=await asyncio.to_thread(self._judge.releases, spec) + 1,
         )
-        if approval == "auto" and (left := self._judge.left(spec)):
+        if approval == "auto" and (left := await asyncio.to_thread(self._judge.left, spec)):
             answer.left.CopyFrom(PrivacyLeft(**told(left).model_dump(exclude_none=True)))
         return answer
 

@@ -88,7 +88,8 @@ class ReleaseService:
             spec = spec_of(request, found.section, found.rules, coordinator, self._me)
             files = files_of(request)
             asked = digest_of(spec, files)
-            releases.check(request.dataset, asked, found.rules.max_releases, found.rules.max_failures)
+            limits = found.rules.max_releases, found.rules.max_failures
+            await asyncio.to_thread(releases.check, request.dataset, asked, *limits)
         except ComineError as error:
             await self._refused(request, coordinator, error)
             raise
@@ -98,7 +99,7 @@ class ReleaseService:
                 try:
                     async with found.lock:
                         # Others have come to an end while this one waited.
-                        releases.check(request.dataset, asked, found.rules.max_releases, found.rules.max_failures)
+                        await asyncio.to_thread(releases.check, request.dataset, asked, *limits)
                         # Counted before it runs, until it succeeds: else who hangs up once a run has lasted longer
                         # than a failing one learns for nothing that the rows suffice.
                         await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
