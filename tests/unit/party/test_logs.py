@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.audit.events import Event
+from jobs.audit.service_events import CollectionLost, RouteLost
 from link.errors import PolicyDenied
-from party.logs import EVENTS, KINDS, LibraryLines, open_log
+from party.logs import EVENTS, KINDS, LibraryLines, only_allowed, open_log
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -146,3 +148,11 @@ def test_the_start_of_a_job_withholds_nothing() -> None:
     (line,) = lines(stream)
     assert line["attempt"] == 1
     assert "withheld" not in line
+
+
+@pytest.mark.parametrize("event", [CollectionLost(collection="weekly"), RouteLost(route="weekly")])
+def test_what_a_database_has_lost_is_told_in_words_and_by_name(event: Event) -> None:
+    assert only_allowed(None, "", {"event": event.event.replace("-", " "), **event.fields()}) == {
+        "event": event.event.replace("-", " "),
+        event.event.partition("-")[0]: "weekly",
+    }
