@@ -247,8 +247,8 @@ class GrpcTransport:
             began = asyncio.get_running_loop().time()
             try:
                 await conversation.serve(cast(Duplex, call), call.done_writing)
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                await self._explain(conversation, call)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
+                await self._explain(conversation, call, error)
             finally:
                 call.cancel()
             if asyncio.get_running_loop().time() - began > MAX_BACKOFF_S:
@@ -267,10 +267,13 @@ class GrpcTransport:
                     await self._link.channel(peer).channel_ready()
                     conversation.there()
 
-    async def _explain(self, conversation: Conversation, call: grpc.aio.Call) -> None:
+    async def _explain(self, conversation: Conversation, call: grpc.aio.Call, error: Exception) -> None:
         """Notes why a stream broke, and ends the session where dialling again cannot help."""
         me, peer, address = self._link.identity.name, conversation.peer, self._link.addresses[conversation.peer]
         code, details = await cast(Awaitable[grpc.StatusCode], call.code()), str(await call.details() or "")
+        if code is grpc.StatusCode.INTERNAL and isinstance(error, grpc.aio.AioRpcError):
+            # A write that fails because the stream has ended takes the place of the status by which it ended.
+            code, details = error.code(), error.details() or ""
         if code is grpc.StatusCode.PERMISSION_DENIED:
             conversation.fail(
                 IdentityError(

@@ -568,7 +568,7 @@ def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending):
     async def main():
         async with _pair(patience_s=0.5) as (_, opened, a, b):
             talk = opened[sending].conversations[other]
-            talk._unsent.append(_frame(body=bytes(40 << 20)).SerializeToString())
+            talk._unsent.append(_frame(body=bytes(9 << 20)).SerializeToString())
             talk._more.set()
             for session, peer in ((a, "b"), (b, "a")):
                 with pytest.raises((LimitExceeded, PeerError)) as found:
