@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -108,6 +108,7 @@ class Node:
             undo.pop_all()
         self._credentials = server_credentials(identity)
         self._server: grpc.aio.Server | None = None
+        self._witness: asyncio.Task[Literal[True]] | None = None  # of the loop's end, see `_stop_serving`
 
     def _open(
         self,
@@ -224,6 +225,7 @@ class Node:
         await self._frequency.start()
         await self._shuffler.start()
         await server.start()
+        self._witness = asyncio.create_task(asyncio.Event().wait())
         connections.start(port)
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -246,7 +248,7 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
-            await self._server.stop(GRACE_S)
+            await self._stop_serving(self._server)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self._audit.record(NodeStopped())
                 companions.note(self._store, self._audit.path.parent)
@@ -263,6 +265,19 @@ class Node:
         self._anonymization.close()
         self._audit.close()
         self._unlock()
+
+    async def _stop_serving(self, server: grpc.aio.Server) -> None:
+        """Lets calls end and stops the server, unless the event loop is being torn down under it.
+
+        A loop that ends by an exception cancels all tasks, those too in which gRPC waits for the next call of each
+        method. What they hold is freed, and a server that is told to stop would still write there: the interpreter dies
+        of it, or another object does. Where that has begun the server ends with the process.
+        """
+        if self._witness is not None:
+            if self._witness.cancelling():
+                return
+            self._witness.cancel()
+        await server.stop(GRACE_S)
 
     def _unlock(self) -> None:
         if self._lock is not None:

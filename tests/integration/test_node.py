@@ -161,6 +161,25 @@ def test_a_call_that_lasts_holds_up_no_other_of_its_coordinator(tmp_path: Path) 
     asyncio.run(test())
 
 
+def test_a_loop_that_is_torn_down_leaves_nothing_to_write_into_what_is_freed(tmp_path: Path) -> None:
+    """As `asyncio.run` does after an exception out of the loop itself, such as the time limit of a test."""
+    write_federation(tmp_path, DATA)
+
+    async def test() -> None:
+        node = Node(PartyConfig.load(tmp_path / "north.toml"), open_log("north", io.StringIO()))
+        await node.start()
+        await asyncio.sleep(0.1)  # until gRPC waits for calls
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0.1)
+        took_their_place = [b"\xff" * (size - 33) for size in range(176, 281, 8) for _ in range(2000)]
+        with contextlib.suppress(asyncio.CancelledError):
+            await node.stop()
+        assert not [each for each in took_their_place if each.strip(b"\xff")]
+
+    asyncio.run(test())
+
+
 def test_only_coordinators_of_the_federation_may_call(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
