@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import party.session_host
+from coordinator import lifecycle
 from coordinator.runner import run_job
 from jobs.description import sign
 from jobs.findings import Result
@@ -196,9 +197,11 @@ def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -
     asyncio.run(test())
 
 
-def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(
+def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Its peers have done their parts and lose nobody; the coordinator waits in case that the node comes back."""
+    monkeypatch.setattr(lifecycle, "MARGIN_S", 0.0)
     released = party.session_host.release
 
     async def test() -> None:
@@ -211,9 +214,10 @@ def test_a_party_that_dies_before_it_releases_is_named_and_gives_no_result(
                 return await released(room, *args)
 
             monkeypatch.setattr(party.session_host, "release", release)
-            error = await failed(nodes, weekly())
-            assert (error.exit_code, error.party) == (20, "south")
-            assert "south at 127.0.0.1" in error.message
+            error = await failed(nodes, weekly(deadline="6s"))
+            assert isinstance(error, DeadlineExceeded)
+            assert error.exit_code == 60
+            assert error.message.endswith("did not end within its deadline of 6 s; it waited for south")
 
     asyncio.run(test())
 
@@ -297,7 +301,7 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
     """At nodes that, each time, run the next job."""
 
     async def test() -> None:
-        async with running(tmp_path) as nodes:
+        async with running(tmp_path, policy=f"max_unions = {2 * len(BROKEN)}\n") as nodes:
             for lane, change, exit_code, words in BROKEN:
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
