@@ -116,7 +116,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
     """From the first handshake to the result."""
 
     async def test() -> None:
-        async with running(tmp_path) as nodes:
+        async with running(tmp_path, policy="max_unions = 1000\n") as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
 
             async def job(fault: tuple[Way, int, str] | None) -> tuple[Result | ComineError, Wire]:
@@ -163,7 +163,7 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
         file.write_text(file.read_text().replace('"federation.toml"', '"by-wire.toml"'))
 
     async def test() -> None:
-        async with running(tmp_path, prepare=prepare) as nodes:
+        async with running(tmp_path, policy="max_unions = 1000\n", prepare=prepare) as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
             wire = Wire(nodes.addresses[dialled])
             await wire.open(port)
