@@ -52,8 +52,9 @@ class UnionSizes:
         blocks_each: int,
         bound: int | None,
         fill: Fill = "lists",
+        common: float = 0.5,
     ) -> UnionSizes:
-        """Sizes with as many common fakes as are drawn on average.
+        """Sizes with as many common fakes as are drawn on average, unless said otherwise.
 
         Args:
             held: By party, the size of its set.
@@ -61,6 +62,7 @@ class UnionSizes:
             blocks_each: Blocks of an element.
             bound: The job's bound; None where all learn the size class of the largest set.
             fill: As given to `set_union`.
+            common: Common fakes that are drawn, as a share of the most that can be: they merge.
         """
         fakes = common_fakes(1.0)
         capacity = bound or 1 << rung(max(held.values()))
@@ -68,7 +70,7 @@ class UnionSizes:
         if fill != "lists":
             return cls(lists, lists.total, lists.most_elements if fill == "union" else elements)
         pairs = len(held) * (len(held) - 1) // 2
-        merged = lists.total - pairs * fakes.shift - (sum(held.values()) - elements)
+        merged = lists.total - round(pairs * 2 * fakes.shift * common) - (sum(held.values()) - elements)
         return cls(lists, max(merged, lists.length), elements)
 
 

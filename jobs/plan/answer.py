@@ -17,11 +17,13 @@ class SetSize:
         elements: Its size.
         blocks: Blocks of its longest element.
         novelty: The share of a further party's elements that no other has.
+        common: Fakes that it will have in common with others, as a share of the most that can be.
     """
 
     elements: int
     blocks: int = 1
     novelty: float = 0.0
+    common: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,9 @@ def _union(
     most = max(held.values())
     novelty = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).novelty)
     united = most + round(novelty * (sum(held.values()) - most))
-    return UnionSizes.expected(held, united, max(1, *(each.blocks for each in told.values())), task.bound)
+    blocks_each = max(1, *(each.blocks for each in told.values()))
+    common = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).common)
+    return UnionSizes.expected(held, united, blocks_each, task.bound, common=common)
 
 
 def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int) -> HiddenSizes:

@@ -42,6 +42,7 @@ _SHORTER: Final = 3  # times as many of a length as of one item more, below the 
 _STEEP: Final = 2  # the exponent by which itemsets may grow below the lowest support that is published
 _BELOW: Final = 2.5  # how far below that a plan looks
 _NEW: Final[Mapping[End, float]] = {"least": 0.0, "likely": 0.15, "most": 1.0}
+_COMMON: Final[Mapping[End, float]] = {"least": 1.0, "likely": 0.5, "most": 0.0}  # of fakes, which merge
 _BLOCKS: Final[Mapping[End, int]] = {"least": 1, "likely": 1, "most": 2}  # of the longest name of an item
 _MAXIMAL: Final[Mapping[End, float]] = {"least": 0.1, "likely": 0.6, "most": 1.0}  # of frequent itemsets
 _MOST_ITEMS: Final = 20_000  # of a party over columns: the time of a plan is bounded
@@ -224,6 +225,7 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
             round(closure * (1.0 if task.union == "all" else _MAXIMAL[end])),
             length_class([bytes(index_bytes)]),
             _NEW[end],
+            _COMMON[end],
         )
         if closure <= most_enumerated(task)
         else None,
@@ -234,7 +236,7 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
 
 def _set(elements: float, end: End) -> SetSize:
     """A set that a union can hold: with a larger one the job would end."""
-    return SetSize(min(round(elements), STANDARD_128.max_elements), 1, _NEW[end])
+    return SetSize(min(round(elements), STANDARD_128.max_elements), 1, _NEW[end], _COMMON[end])
 
 
 def _held(public: PublicSizes, end: End) -> SetSize | None:
