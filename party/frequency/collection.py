@@ -192,9 +192,9 @@ class Collection:
     async def delete(self, by: str) -> None:
         """Forgets all that is kept of it; it must be closed."""
         async with self._lock:
-            await self._audit.record(CollectionDeleted(collection=self.name, by=by))
-            self.deleted = True
+            self.deleted = True  # from here on the log tells nothing else of it
             try:
+                await self._audit.record(CollectionDeleted(collection=self.name, by=by))
                 await self._workers.disk(self._store.delete_collection, self.name)
             except BaseException:
                 self.deleted = False

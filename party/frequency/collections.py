@@ -99,9 +99,7 @@ class Collections:
                 party=self._me,
             )
         if found is None:
-            raise ConfigurationError(
-                f"{self._me} has no collection '{name[:63]}'; see: comine frequency list", party=self._me
-            )
+            raise no_collection(name, self._me)
         await found.advance()
         return found
 
@@ -222,3 +220,8 @@ class Collections:
                 await asyncio.sleep(RETRY_S)
             else:
                 await asyncio.sleep(min(max(wake - self._now(), 0.0), LOOK_S))
+
+
+def no_collection(name: str, me: str) -> ConfigurationError:
+    """The error where somebody asks for a collection that there is not, or not any more."""
+    return ConfigurationError(f"{me} has no collection '{name[:63]}'; see: comine frequency list", party=me)

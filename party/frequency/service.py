@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,16 @@ import grpc
 from jobs.audit.events import Event
 from jobs.audit.service_events import CollectionLost, EstimatesRead
 from jobs.collection import MAX_LABEL_BYTES, CollectionSpec
-from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
 from link.identity import peer_of
-from party.frequency.access import check_closer, check_reader, check_submitter, may_read
+from party.frequency.access import check_closer, check_submitter, may_read
 from party.frequency.collection import Collection, Snapshot
-from party.frequency.collections import Collections
-from party.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question, answer
+from party.frequency.collections import Collections, no_collection
+from party.frequency.estimates import Answer, Question, answer
 from party.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
+from party.frequency.messages import counters_of, cut, parts_of, question_of, round_of
 from party.frequency.policy import FrequencySection
-from party.frequency.records import COUNTERS, Counters, StoredRound
+from party.frequency.readers import Reader
 from party.frequency.store import FILE, FrequencyStore
 from party.frequency.submission import Submissions
 from party.frequency.workers import Workers
@@ -46,7 +46,6 @@ IN_FLIGHT: Final = 8  # batches of one stream
 ROOM_BYTES: Final = 128 << 20  # of batches of all streams
 QUEUE_BYTES: Final = 32 << 20  # of batches of one certificate that wait for room
 LEAST_EVERY_S: Final = 0.1
-LOOK_BACK: Final = 1000  # rounds: further back, no round is looked for unasked
 
 
 class FrequencyService(FrequencyEstimationServicer):
@@ -140,47 +139,47 @@ class FrequencyService(FrequencyEstimationServicer):
                         f"{self._me} takes labels of at most {MAX_LABEL_BYTES >> 20} MiB; shorten them", party=self._me
                     )
             collection = await running.collections.create(spec, bytes(labels), coordinator)
-            return await self._told(collection, reader=True)
+            return await self._told(collection, self._reader(collection, coordinator))
 
     async def List(self, request: pb.ListCollectionsRequest, context: Context) -> pb.Collections:  # noqa: ARG002, N802
         """The collections that the coordinator may read."""
         coordinator = coordinator_of(context, self._me)
         found = [each for each in self._on.collections.all() if may_read(each.spec, each.stored.creator, coordinator)]
-        return pb.Collections(collections=[await self._told(each, reader=True) for each in found])
+        told = [await self._told(each, self._reader(each, coordinator)) for each in found]
+        return pb.Collections(collections=told)
 
     async def Estimate(self, request: pb.FrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
-        """The estimates of one round as it stands."""
-        coordinator = coordinator_of(context, self._me)
-        collection = await self._readable(request.collection, coordinator)
-        number = request.round if request.HasField("round") else await self._latest(collection)
-        snapshot = None if number is None else await collection.snapshot(number)
+        """The estimates of one round, as far as the coordinator may see it."""
+        reader = await self._readable(request.collection, context)
+        number = request.round if request.HasField("round") else await reader.latest()
+        snapshot = None if number is None else await reader.snapshot(number)
         if snapshot is None:
+            name = reader.collection.name
             which = "no round with reports yet" if number is None else f"no round {number}, or not any more"
-            raise ConfigurationError(f"the collection '{collection.name}' at {self._me} has {which}", party=self._me)
-        found = await self._answer(collection, snapshot, _question(request))
-        await self._read(collection, coordinator, snapshot)
-        for part in self._parts(collection, snapshot, found):
+            raise ConfigurationError(f"the collection '{name}' at {self._me} has {which}", party=self._me)
+        found = await self._answer(reader.collection, snapshot, question_of(request))
+        await self._read(reader, snapshot)
+        for part in parts_of(reader.collection.name, snapshot, found):
             yield part
 
     async def Watch(self, request: pb.WatchFrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
         """Estimates whenever something has changed, and the last ones of each round; until the collection is closed."""
-        coordinator = coordinator_of(context, self._me)
-        collection = await self._readable(request.what.collection, coordinator)
-        question = _question(request.what)
+        reader = await self._readable(request.what.collection, context)
+        collection, question = reader.collection, question_of(request.what)
         chosen = request.what.round if request.what.HasField("round") else None
         every = max(request.every if math.isfinite(request.every) else 0.0, LEAST_EVERY_S)
-        with self._watching.one(coordinator):
+        with self._watching.one(reader.name):
             sent: tuple[int, int, bool] | None = None
             recorded: set[int] = set()
             # What ended before the watch began is not news, but for the latest, and for the latest with reports.
-            known = (collection.latest_ended, await self._latest(collection))
+            known = (collection.latest_ended, await reader.latest())
             final = min((each for each in known if each is not None), default=0) - 1
             if request.HasField("first"):  # a later one may stem from another collection that had the name before
                 ended = -1 if collection.latest_ended is None else collection.latest_ended
                 final = min(int(request.first) - 1, ended)
             while True:
                 version, closed = collection.changes.version, collection.closed
-                async for snapshot in self._news(collection, chosen, final):
+                async for snapshot in reader.news(chosen, final):
                     if snapshot.final:
                         final = max(final, snapshot.stored.number)
                     seen = (snapshot.stored.number, len(snapshot.aggregator), snapshot.final)
@@ -188,10 +187,10 @@ class FrequencyService(FrequencyEstimationServicer):
                         continue
                     found = await self._answer(collection, snapshot, question)
                     if snapshot.stored.number not in recorded:
-                        await self._read(collection, coordinator, snapshot)
+                        await self._read(reader, snapshot)
                         recorded.add(snapshot.stored.number)
                     sent = seen
-                    for part in self._parts(collection, snapshot, found):
+                    for part in parts_of(collection.name, snapshot, found):
                         yield part
                 if closed or (chosen is not None and sent is not None and sent[2]):
                     return
@@ -202,29 +201,26 @@ class FrequencyService(FrequencyEstimationServicer):
 
     async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncIterator[pb.ExportPart]:  # noqa: N802
         """Files of all rounds: estimates, what the collection is, and where asked for, the sums."""
-        coordinator = coordinator_of(context, self._me)
-        collection = await self._readable(request.collection, coordinator)
-        running = self._on
-        stored = await running.workers.disk(running.store.rounds, collection.name, states=False)
+        reader = await self._readable(request.collection, context)
+        collection = reader.collection
         yield pb.ExportPart(file=ESTIMATES_FILE, data=header())
         shown = []
         labels = None if collection.domain is None else collection.domain.labels
-        for each in stored:
-            snapshot = await collection.snapshot(each.number)
-            if snapshot is None or not self._is_shown(snapshot):
+        async for snapshot in reader.rounds():
+            if not self._is_shown(snapshot):
                 continue
             shown.append(snapshot)
-            await self._read(collection, coordinator, snapshot)
+            await self._read(reader, snapshot)
             with suppress(ConfigurationError):  # reports that tell nothing without candidates
                 found = await self._answer(collection, snapshot, Question())
                 for piece in lines(snapshot, found, labels):
-                    for data in _cut(piece):
+                    for data in cut(piece):
                         yield pb.ExportPart(file=ESTIMATES_FILE, data=data)
             if request.states:
-                for data in _cut(snapshot.aggregator.to_bytes()):
-                    yield pb.ExportPart(file=state_file(each.number), data=data)
-        described = collection_json(collection, await collection.counters(), shown, self._me)
-        for data in _cut(described):
+                for data in cut(snapshot.aggregator.to_bytes()):
+                    yield pb.ExportPart(file=state_file(snapshot.stored.number), data=data)
+        described = collection_json(collection, await reader.counters(), shown, self._me)
+        for data in cut(described):
             yield pb.ExportPart(file=COLLECTION_FILE, data=data)
 
     async def Close(self, request: pb.CloseCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
@@ -233,7 +229,7 @@ class FrequencyService(FrequencyEstimationServicer):
         collection = await self._on.collections.find(request.collection)
         check_closer(collection.spec, collection.stored.creator, coordinator, self._me)
         await collection.close(coordinator)
-        return await self._told(collection, reader=True)
+        return await self._told(collection, self._reader(collection, coordinator))
 
     async def Delete(self, request: pb.DeleteCollectionRequest, context: Context) -> pb.DeleteCollectionReply:  # noqa: N802
         """Forgets a closed collection."""
@@ -245,14 +241,14 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Describe(self, request: pb.DescribeCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
         """What a collection is, and which rounds take reports."""
         collection = await self._on.collections.find(request.collection)
-        return await self._told(collection, reader=self._check_known(collection, context))
+        return await self._told(collection, self._check_known(collection, context))
 
     async def Domain(self, request: pb.DomainRequest, context: Context) -> AsyncIterator[pb.DomainPart]:  # noqa: N802
         """The labels of the domain, in pieces."""
         collection = await self._on.collections.find(request.collection)
         self._check_known(collection, context)
         with self._fetching.one(peer_of(context.auth_context())[1]):
-            for data in _cut(collection.stored.labels):
+            for data in cut(collection.stored.labels):
                 yield pb.DomainPart(labels=data)
 
     # -- clients -----------------------------------------------------------------------------------------------------
@@ -323,49 +319,20 @@ class FrequencyService(FrequencyEstimationServicer):
             )
         return self._running
 
-    async def _readable(self, name: str, coordinator: str) -> Collection:
-        collection = await self._on.collections.find(name)
-        check_reader(collection.spec, collection.stored.creator, coordinator, self._me)
-        return collection
+    def _reader(self, collection: Collection, coordinator: str) -> Reader:
+        return Reader(collection, coordinator, self._me, self._on.store, self._on.workers)
 
-    def _check_known(self, collection: Collection, context: Context) -> bool:
-        """Whether the caller may read; who may neither read nor report is refused."""
+    async def _readable(self, name: str, context: Context) -> Reader:
+        coordinator = coordinator_of(context, self._me)
+        return self._reader(await self._on.collections.find(name), coordinator)
+
+    def _check_known(self, collection: Collection, context: Context) -> Reader | None:
+        """The caller as a reader, None where it may only report; who may do neither is refused."""
         role, name = peer_of(context.auth_context())
         if role == "coordinator":
-            check_reader(collection.spec, collection.stored.creator, name, self._me)
-            return True
+            return self._reader(collection, name)
         check_submitter(collection.spec, name, self._me)
-        return False
-
-    async def _latest(self, collection: Collection) -> int | None:
-        """The round that is meant where none is named: the last release, or the latest round that has reports."""
-        continual = collection.spec.continual is not None
-        going_on = [n for n in sorted(collection.open) if collection.open[n].intake.counters.counted]
-        if going_on and not continual:
-            return going_on[-1]
-        after = (-1 if collection.latest_ended is None else collection.latest_ended) - LOOK_BACK
-        running = self._on
-        latest = await running.workers.disk(
-            running.store.latest_round, collection.name, after=after, released=continual
-        )
-        if latest is not None:
-            return latest
-        return going_on[-1] if going_on else None
-
-    async def _news(self, collection: Collection, chosen: int | None, final: int) -> AsyncIterator[Snapshot]:
-        """What a watch shows now: the chosen round; or the rounds that have ended since, and the one that goes on.
-
-        Under continual release it is what the ends of rounds released, and nothing in between.
-        """
-        continual = collection.spec.continual is not None
-        latest = -1 if collection.latest_ended is None else collection.latest_ended
-        numbers = [chosen] if chosen is not None else list(range(max(final + 1, latest - LOOK_BACK), latest + 1))
-        if chosen is None and not continual:
-            numbers += [n for n in sorted(collection.open) if collection.open[n].intake.counters.counted][-1:]
-        for number in numbers:
-            found = await collection.snapshot(number)
-            if found is not None and (chosen is not None or found.stored.result or not continual):
-                yield found
+        return None
 
     def _is_shown(self, snapshot: Snapshot) -> bool:
         """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
@@ -383,23 +350,28 @@ class FrequencyService(FrequencyEstimationServicer):
         run = workers.quick if question.is_quick(snapshot.mechanism) else workers.slow
         return await run(answer, snapshot, question, collection)
 
-    async def _read(self, collection: Collection, coordinator: str, snapshot: Snapshot) -> None:
-        number, n = snapshot.stored.number, len(snapshot.aggregator)
-        await self._audit.record(
-            EstimatesRead(collection=collection.name, coordinator=coordinator, round=number, reports=n)
-        )
+    async def _read(self, reader: Reader, snapshot: Snapshot) -> None:
+        """Writes down that estimates are read, but not those of a collection that was deleted meanwhile.
 
-    async def _told(self, collection: Collection, *, reader: bool) -> pb.Collection:
+        Another one may have its name by now, and would be held to have had these reports.
+        """
+        name, number, n = reader.collection.name, snapshot.stored.number, len(snapshot.aggregator)
+        if reader.collection.deleted:
+            raise no_collection(name, self._me)
+        await self._audit.record(EstimatesRead(collection=name, coordinator=reader.name, round=number, reports=n))
+
+    async def _told(self, collection: Collection, reader: Reader | None) -> pb.Collection:
+        """What a reader is told of a collection, or where there is None, whoever may report to it."""
         stored = collection.stored
         told = pb.Collection(
             name=stored.name,
             id=stored.id,
-            spec=stored.spec if reader else collection.public_spec,
+            spec=collection.public_spec if reader is None else stored.spec,
             state=pb.CLOSED if collection.closed else pb.OPEN,
             creator=stored.creator,
             created=stored.created,
             rounds=[
-                _round(each.stored, each.mechanism.fingerprint)
+                round_of(each.stored, each.mechanism.fingerprint)
                 for _, each in sorted(collection.open.items())
                 if not each.ending
             ],
@@ -408,36 +380,9 @@ class FrequencyService(FrequencyEstimationServicer):
             node=self._me,
             now=self._now(),
         )
-        if reader:
-            told.counters.CopyFrom(_counters(await collection.counters()))
+        if reader is not None:
+            told.counters.CopyFrom(counters_of(await reader.counters()))
         return told
-
-    def _parts(self, collection: Collection, snapshot: Snapshot, found: Answer) -> list[pb.EstimatePart]:
-        parts = [
-            pb.EstimatePart(
-                codes=b"" if piece.codes is None else piece.codes.astype("<u4").tobytes(),
-                counts=piece.counts.astype("<f8").tobytes(),
-                variances=piece.variances.astype("<f8").tobytes(),
-                found=[pb.Found(value=value, frequency=share, deviation=far) for value, share, far in piece.found],
-            )
-            for piece in found.pieces()
-        ]
-        parts[0].head.CopyFrom(
-            pb.EstimateHead(
-                collection=collection.name,
-                round=_round(snapshot.stored, snapshot.mechanism.fingerprint),
-                reports=len(snapshot.aggregator),
-                values=len(found),
-                final=snapshot.final,
-                at=snapshot.at,
-                counters=_counters(snapshot.counters),
-                fresh=found.fresh,
-                kind=found.kind,
-                of=found.of,
-            )
-        )
-        parts[-1].last = True
-        return parts
 
 
 class _Running:
@@ -451,43 +396,3 @@ class _Running:
         self.workers = Workers()
         self.collections = Collections(self.store, policy, audit, log, me, self.workers, now)
         self.submissions = Submissions(self.collections, self.store, me, self.workers, now)
-
-
-def _round(stored: StoredRound, fingerprint: bytes) -> pb.Round:
-    return pb.Round(
-        number=stored.number,
-        period=stored.period,
-        step=stored.step,
-        opens=stored.opens,
-        closes=stored.closes,
-        mechanism=stored.mechanism,
-        fingerprint=fingerprint,
-        share=stored.share,
-        purpose=stored.purpose,
-    )
-
-
-def _counters(counters: Counters) -> pb.Counters:
-    return pb.Counters(**{name: getattr(counters, name) for name in COUNTERS})
-
-
-def _question(request: pb.FrequencyRequest) -> Question:
-    """What a reader asks.
-
-    Raises:
-        LimitExceeded: It names more candidates than can be looked for.
-        ConfigurationError: They are no text.
-    """
-    if len(request.candidates) > MAX_CANDIDATE_BYTES:
-        raise LimitExceeded(f"candidates may take {MAX_CANDIDATE_BYTES >> 20} MiB together; name fewer")
-    try:
-        texts = request.candidates.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ConfigurationError("the candidates are not UTF-8 text") from None
-    candidates = tuple(line for line in texts.split("\n") if line)
-    return Question(int(request.most), request.post_processing, candidates)
-
-
-def _cut(data: bytes) -> Iterator[bytes]:
-    """Pieces that fit a message; none where there is nothing. Each is copied when it is sent, not all at once."""
-    return (data[begin : begin + CHUNK_BYTES] for begin in range(0, len(data), CHUNK_BYTES))
