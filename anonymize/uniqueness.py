@@ -17,10 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anonymize.grouping import group
+from anonymize.roles import Roles
 from link.errors import ConfigurationError
 
 TELLING: Final = Fraction(1, 2)
 """The share of rows above which a column whose values few rows have tells rows apart, and is refused."""
+
+
+class DisclosureWarning(UserWarning):
+    """A release tells more of persons than its models count."""
 
 
 class Rare(NamedTuple):
@@ -91,16 +96,21 @@ def check_persons(data: pa.Table, identifiers: Sequence[str], allowed: Sequence[
     Raises:
         ConfigurationError: An identifier occurs twice.
     """
+    for repeated in _repeated(data, [name for name in identifiers if name not in allowed]):
+        raise ConfigurationError(
+            f"{repeated}: k would count rows, and k rows may be one person's. Keep one row of each person; or, if "
+            "different persons have the same value, as of a family name, add it to allow_repeated."
+        )
+
+
+def _repeated(data: pa.Table, identifiers: Sequence[str]) -> Iterator[str]:
     for name in identifiers:
-        if name in allowed:
-            continue
         rows = np.bincount(_codes(data.column(name)))[1:]  # a row that lacks it is nobody's known
         several = int((rows > 1).sum())
         if several:
-            raise ConfigurationError(
+            yield (
                 f'Column "{name}" is an identifier, and {several} of its {len(rows)} values have several rows, up to '
-                f"{int(rows.max())}: k would count rows, and k rows may be one person's. Keep one row of each person; "
-                "or, if different persons have the same value, as of a family name, add it to allow_repeated."
+                f"{int(rows.max())}"
             )
 
 
@@ -128,6 +138,22 @@ def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str
         f"{'it' if len(names) == 1 else 'them'} of a person finds the row, whatever k is"
         for names, share in (*rare(data, insensitive, least), *telling)
     ]
+
+
+def doubts(data: pa.Table, roles: Roles, released: Sequence[str], least: int) -> list[str]:
+    """All that the command refuses or warns of, as sentences for those who decide by themselves.
+
+    Args:
+        data: The rows.
+        roles: Of their columns.
+        released: Insensitive columns that leave as they are.
+        least: As of `rare`.
+    """
+    persons = [
+        f"{each}: k counts rows, and k rows may be one person's; keep one row of each person"
+        for each in _repeated(data, roles.identifiers)
+    ]
+    return persons + warnings(data, released, roles.sensitive, least)
 
 
 def percent(share: Fraction) -> str:

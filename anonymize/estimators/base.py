@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import reprlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -17,11 +18,15 @@ from anonymize.models import KAnonymity, Model, Requirements
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Missing, Table
+from anonymize.uniqueness import DisclosureWarning, doubts
 from link.errors import ConfigurationError
 
 
 class Anonymizer(ABC):
     """What all anonymisers share.
+
+    Of columns that point at rows or persons by themselves they warn (`uniqueness.DisclosureWarning`) and go on, where
+    the command refuses.
 
     Attributes:
         release_: The release, with its classes, suppressed rows and statistics; set by `fit`.
@@ -57,6 +62,7 @@ class Anonymizer(ABC):
         """
         self.table_ = self._read(data)
         self.release_ = self._release(self.table_)
+        self._warn(self.table_.data)
         self.feature_names_in_ = np.array(self.table_.data.column_names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
@@ -104,6 +110,20 @@ class Anonymizer(ABC):
         tags = InputTags(two_d_array=False, string=True, categorical=True)
         return Tags(None, TargetTags(required=False), TransformerTags(preserves_dtype=[]), input_tags=tags)
 
+    @property
+    def _least(self) -> int:
+        """How many rows must have a value that is released as it is, so that it tells none of them."""
+        return max(2, getattr(self, "k", None) or 2)
+
+    @property
+    def _as_they_are(self) -> Sequence[str]:
+        """Insensitive columns that are released."""
+        return self.roles.insensitive
+
+    def _warn(self, data: pa.Table) -> None:
+        for each in doubts(data, self.roles, self._as_they_are, self._least):
+            warnings.warn(each, DisclosureWarning, stacklevel=3)
+
     def _read(self, data: Any) -> Table:
         return Table.of(data, self.roles, self.kinds or {}, self.orders or {}, self.missing)
 
@@ -113,6 +133,10 @@ class ModelAnonymizer(Anonymizer):
 
     k: int | None
     models: Sequence[Model]
+
+    @property
+    def _least(self) -> int:
+        return max(super()._least, *(model.k for model in self.models if isinstance(model, KAnonymity)), 0)
 
     def _requirements(self) -> Requirements:
         first = () if self.k is None else (KAnonymity(self.k),)

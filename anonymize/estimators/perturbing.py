@@ -130,6 +130,10 @@ class Condensation(Anonymizer):
         self.roles, self.k, self.by, self.factor, self.grouping = roles, k, by, factor, grouping
         self.scaling, self.seed, self.kinds, self.orders, self.missing = scaling, seed, kinds, orders, missing
 
+    @property
+    def _as_they_are(self) -> Sequence[str]:
+        return ()  # synthetic records have none
+
     def _release(self, table: Table) -> Release:
         from anonymize.condensation.static import condense
 

@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from anonymize.columns import Kind, Value
+from anonymize.columns import Kind, Value, text_of
 from anonymize.estimators.base import ModelAnonymizer, like
 from anonymize.grouping import group
 from anonymize.hierarchies.hierarchy import Hierarchy
@@ -113,6 +114,7 @@ class FullDomain(ModelAnonymizer):
         known[labels[: self.table_.n_rows][published]] = True
         keep = known[labels[self.table_.n_rows :]]
         recoded = recode(table, self.hierarchies, [self.node_[c.name] for c in table.quasi_identifiers], keep)
+        self._warn(_together(self.table_.data, table.data.take(np.flatnonzero(keep))))
         return like(data, recoded, table.kept[keep])
 
     def _keys(self, table: Table) -> NDArray[np.int32]:
@@ -160,3 +162,14 @@ class Mondrian(ModelAnonymizer):
 
         trees = self.hierarchies or {}
         return mondrian(table, self._requirements(), mode=self.mode, hierarchies=trees, release=self.publish)
+
+
+def _together(first: pa.Table, second: pa.Table) -> pa.Table:
+    """The rows of both as text, since libraries may have read them as other types."""
+
+    def text(value: Value | None) -> str | None:
+        return None if value is None or value != value else text_of(value)  # a number that is none is missing, too
+
+    names, parts = first.column_names, (first, second)
+    texts = {name: [text(each) for part in parts for each in part[name].to_pylist()] for name in names}
+    return pa.table({name: pa.array(column, pa.string()) for name, column in texts.items()})

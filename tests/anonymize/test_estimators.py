@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from typing import Any
 
@@ -30,10 +31,11 @@ from anonymize.hierarchies.builders import flat, intervals
 from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Requirements, SensitiveLevels
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from anonymize.uniqueness import DisclosureWarning
 from link.errors import ConfigurationError
 
 ROLES = Roles(identifiers=("name",), quasi_identifiers=("age", "sex"), sensitive=("disease",))
-NUMBERS = Roles(identifiers=("name", "sex", "disease"), quasi_identifiers=("age",))
+NUMBERS = Roles(identifiers=("name",), quasi_identifiers=("age",), insensitive=("sex", "disease"))
 TREES = {"age": intervals(range(100), (10, 20, 40), name="age"), "sex": flat(("m", "f"), name="sex")}
 LEVELS = SensitiveLevels(2, (("flu",), ("HIV", "cancer")), "disease", (0.2, 0.8))
 FRAME = pd.DataFrame(
@@ -131,7 +133,8 @@ def test_a_seed_repeats_draws() -> None:
 def test_further_rows_leave_all_classes_of_k(rows: list[tuple[int, str]], k: int) -> None:
     estimator = FullDomain(ROLES, TREES, k=k, max_suppression="0.2").fit(FRAME)
     ages, sexes = zip(*rows, strict=True)
-    more = pd.DataFrame({"name": "x", "age": ages, "sex": sexes, "disease": "flu"})
+    names = [f"x{place}" for place in range(len(rows))]
+    more = pd.DataFrame({"name": names, "age": ages, "sex": sexes, "disease": "flu"})
     found = estimator.transform(more)
     joined = pd.concat([estimator.release_.table.to_pandas(), found])
     assert min(Counter(zip(joined["age"], joined["sex"], strict=True)).values()) >= k
@@ -182,3 +185,58 @@ def test_rows_without_values_keep_the_index() -> None:
     gaps.loc["row 3", "age"] = np.nan
     found = Mondrian(ROLES, k=3, missing="drop").fit_transform(gaps)
     assert list(found.index) == [name for name in FRAME.index if name != "row 3"]
+
+
+TELLING = FRAME.assign(badge=[f"b{i}" for i in range(40)], member=[f"m{i // 2}" for i in range(40)])
+
+
+def asked(estimator: Anonymizer, **roles: tuple[str, ...]) -> Anonymizer:
+    """An estimator with further columns."""
+    own = estimator.roles
+    more = {name: (*getattr(own, name), *roles.get(name, ())) for name in ("identifiers", "insensitive")}
+    return clone(estimator).set_params(
+        roles=Roles(more["identifiers"], own.quasi_identifiers, own.sensitive, more["insensitive"])
+    )
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=named)
+def test_a_column_that_tells_rows_apart_is_warned_of(estimator: Anonymizer) -> None:
+    """Of condensation not: its records are synthetic, and have no such column."""
+    told = asked(estimator, insensitive=("badge", "member"))
+    if isinstance(estimator, Condensation):
+        told.fit(TELLING)
+        return
+    with pytest.warns(DisclosureWarning) as caught:
+        told.fit(TELLING)
+    sentences = [str(each.message) for each in caught]
+    least = max(2, getattr(estimator, "k", None) or 2, 3 if getattr(estimator, "models", ()) else 2)
+    assert any(f'100 % of the rows have a value of "badge" that fewer than {least} rows' in each for each in sentences)
+    assert any('a value of "member"' in each for each in sentences) == (least > 2)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=named)
+def test_persons_with_several_rows_are_warned_of(estimator: Anonymizer) -> None:
+    told = asked(estimator, identifiers=("member",))
+    with pytest.warns(
+        DisclosureWarning, match=r'^Column "member" is an identifier, and 20 of its 20 values have several'
+    ):
+        told.fit(TELLING.drop(columns="badge"))
+
+
+@given(st.lists(st.integers(0, 40), min_size=40, max_size=40) | st.permutations(range(40)))
+def test_whoever_has_several_rows_is_warned_of_and_nobody_else(whose: list[int]) -> None:
+    told = asked(Mondrian(ROLES, k=3), identifiers=("member",))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        told.fit(FRAME.assign(member=whose))
+    repeated, persons = sum(whose.count(each) > 1 for each in set(whose)), len(set(whose))
+    first = f'Column "member" is an identifier, and {repeated} of its {persons}'
+    assert [str(each.message).split(" values")[0] for each in caught] == ([first] if repeated else [])
+
+
+def test_further_rows_are_looked_at_together_with_the_first() -> None:
+    """A person of the first rows, and values that stand out among all of them."""
+    recoding = FullDomain(ROLES, TREES, k=3).fit(FRAME)
+    with pytest.warns(DisclosureWarning, match=r'"name" is an identifier, and 1 of its 40 values have several rows'):
+        recoding.transform(FRAME.tail(1))
+    recoding.transform(FRAME.tail(1).assign(name="somebody"))
