@@ -25,6 +25,7 @@ from jobs.anonymization.hierarchy_spec import FileEntry
 from jobs.anonymization.inputs import from_file
 from jobs.anonymization.spec import AnonymizeSection, parameters
 from jobs.folder import write_whole
+from jobs.manifest import seal
 from jobs.target import beside, writing
 from link.errors import ConfigurationError, LimitExceeded, MalformedMessage
 from link.identity import Identity
@@ -111,7 +112,7 @@ class ReleasingNode:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party = party
+        self.party, self._identity = party, identity
         self._client = PartyClient(identity, party, address)
         self._service: Any = AnonymizationStub(self._client.channel)
 
@@ -144,7 +145,7 @@ class ReleasingNode:
         """Writes the folder of a release, whole or not at all; an earlier release in its place is replaced.
 
         It is written only after the independent verifier has found what its certificate claims, and the certificate
-        claims what was asked.
+        claims what was asked. The coordinator signs the manifest of what came.
 
         Raises:
             PolicyDenied: The node's policy does not let such a release leave.
@@ -159,6 +160,7 @@ class ReleasingNode:
             await self._receive(request, draft)
             self._complete(draft)
             certificate = self._checked(draft, request)
+            writing(draft, lambda: seal(draft, self._identity))
             write_whole(out, lambda whole: os.rename(draft, whole), holds_earlier)
             return certificate
         finally:

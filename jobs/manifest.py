@@ -47,7 +47,7 @@ class ManifestDocument(_Part):
     """The whole of `manifest.json`."""
 
     schema_: Literal["comine.manifest/1"] = Field(alias="schema")
-    time: str = Field(description="When the folder was written, UTC; the signer's own word.")
+    time: str | None = Field(description="When the folder was written, UTC, by the signer's word; null where nobody signs.")
     files: dict[str, str] = Field(description="By path within the folder the SHA-256 of each file but this one.")
     signer: Signer | None = Field(description="Null where nobody signs, as of a simulation.")
     signature: str | None = Field(description="ECDSA with SHA-256 over the purpose and all the above, in base64.")
@@ -60,7 +60,7 @@ class Sealed:
     Attributes:
         problems: By path of a file what is wrong with it; empty where each byte is as it was signed.
         signer: Who has signed; None where nobody has, or the signature does not hold.
-        time: When, by the signer's word.
+        time: When, by the signer's word; empty where nobody has signed.
         files: How many files are listed.
     """
 
@@ -82,7 +82,7 @@ def seal(folder: Path, signer: Identity | None) -> None:
     """
     document = ManifestDocument(
         schema="comine.manifest/1",
-        time=f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}",
+        time=None if signer is None else f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}",
         files={name: _sha256(path) for name, path in _walk(folder)},
         signer=None
         if signer is None
@@ -95,12 +95,12 @@ def seal(folder: Path, signer: Identity | None) -> None:
     (folder / MANIFEST).write_bytes(_written(document))
 
 
-def check(folder: Path, trust: Trust) -> Sealed:
+def check(folder: Path, trust: Trust | None) -> Sealed:
     """Compares a folder with its manifest, byte by byte.
 
     Args:
         folder: The folder.
-        trust: Whom the reader believes.
+        trust: Whom the reader believes; None where only the bytes are compared, and not who vouches for them.
     """
     path = folder / MANIFEST
     if not os.path.lexists(path):
@@ -120,14 +120,16 @@ def check(folder: Path, trust: Trust) -> Sealed:
     except ValueError as error:
         return Sealed(((path, str(error)),))
     problems = tuple(_differences(folder, document.files))
+    if trust is None:
+        return Sealed(problems, None, "", len(document.files))
     if document.signer is None:
         unsigned = "nobody signed it, so whoever changes a file can write it anew: it shows changes by mistake only"
-        return Sealed(((path, unsigned), *problems), None, document.time, len(document.files))
+        return Sealed(((path, unsigned), *problems), None, "", len(document.files))
     try:
         _check_signature(document, document.signer, trust)
     except (ComineError, ValueError) as error:
-        return Sealed(((path, str(error)), *problems), None, document.time, len(document.files))
-    return Sealed(problems, document.signer, document.time, len(document.files))
+        return Sealed(((path, str(error)), *problems), None, "", len(document.files))
+    return Sealed(problems, document.signer, document.time or "", len(document.files))
 
 
 def _differences(folder: Path, listed: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
@@ -187,7 +189,7 @@ def _check_signature(document: ManifestDocument, signer: Signer, trust: Trust) -
         signature = base64.b64decode(document.signature or "", validate=True)
         if base64.b64encode(signature).decode() != document.signature or _lower(signature) != signature:
             raise ValueError
-        at = dt.datetime.strptime(document.time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=dt.UTC)
+        at = dt.datetime.strptime(document.time or "", "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=dt.UTC)
     except ValueError:
         raise ValueError(_NOT_ONE) from None
     verify(trust, signer.certificate.encode(), signer.name, _signed(document), signature, role=signer.role, at=at)

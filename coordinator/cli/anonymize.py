@@ -184,8 +184,8 @@ def verify(
 ) -> None:
     """Check a release against its certificate, with code that shares nothing with what made it."""
     from anonymize.verification.telling import INSENSITIVE
-    from anonymize.verifier import verify as check
     from coordinator.cli.console import note, write_json, write_table
+    from jobs.anonymization.verifying import verify as check
     from link.errors import InputDataError, UsageError
     from link.printable import one_line
 

@@ -1,4 +1,4 @@
-"""The folder of a release: the rows, the certificate and the page, written whole or not at all."""
+"""The folder of a release: the rows, the certificate, the page and a manifest, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEAS
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.spec import parameters
 from jobs.folder import write_whole
+from jobs.manifest import seal
+from jobs.target import MANIFEST
 
 REPORT: Final = "report.html"
-FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT, MOMENTS, LABELS})
+FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT, MOMENTS, LABELS, MANIFEST})
 
 
 def holds_earlier(folder: Path) -> bool:
@@ -26,7 +28,8 @@ def holds_earlier(folder: Path) -> bool:
 def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
     """Writes `release.csv`, `release.parquet`, `certificate.json`, `report.html`; where needed the two private files.
 
-    These are `moments.json` of condensation, and `labels.json` where labels need an explanation.
+    These are `moments.json` of condensation, and `labels.json` where labels need an explanation. The manifest that lists
+    all of them is signed by nobody.
 
     Returns:
         The certificate.
@@ -54,6 +57,7 @@ def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
             ),
         )
         (draft / REPORT).write_text(report(inputs, release, certificate), encoding="utf-8")
+        seal(draft, None)
         certificates.append(certificate)
 
     write_whole(out, fill, holds_earlier)

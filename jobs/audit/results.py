@@ -33,7 +33,7 @@ from link.json_text import read_json
 from link.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
-_OTHERS: Final = ("compare.json", "hiding.json", "collection.json", "frontier.json")
+_OTHERS: Final = ("compare.json", "hiding.json", "collection.json", "frontier.json", "certificate.json")
 _OTHER_RESULTS: Final = ("comine.frequency/1", "comine.frequency-estimates/1")
 
 

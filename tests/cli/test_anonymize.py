@@ -116,7 +116,7 @@ def test_generalising_algorithms_release_classes_of_k(
     found, told = rows(tmp_path / "out/release.csv"), certificate(tmp_path / "out")
     private = [] if told["hashes"]["labels"] is None else ["labels.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        *("certificate.json", *private, "release.csv", "release.parquet", "report.html")
+        *("certificate.json", *private, "manifest.json", "release.csv", "release.parquet", "report.html")
     ]
     assert bool(private) == ("labels.json" in ran.err)
     assert list(found[0]) == [name for name in HEADER if name != "id"]

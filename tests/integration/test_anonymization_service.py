@@ -25,8 +25,10 @@ from coordinator.member import load_federation
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.spec import read_spec
 from jobs.audit.entry import read
+from jobs.audit.verification import verification
 from link.errors import MalformedMessage, PeerError
 from link.grpc_channel import dial
+from link.trust import Trust
 from party.anonymization.service import ReleaseService
 from party.config import PartyConfig
 from party.dataset_check import check_dataset
@@ -71,7 +73,7 @@ max_suppression = 0.02
 [anonymize.model]
 k = 5
 """
-FILES = {"release.csv", "release.parquet", "certificate.json"}
+FILES = {"release.csv", "release.parquet", "certificate.json", "manifest.json"}
 
 
 def write(folder: Path, dataset: str = DATASET, patients: str = PATIENTS) -> Organisations:
@@ -145,6 +147,8 @@ def test_a_release_from_the_command_line(north: Organisations) -> None:
     certificate = json.loads(ran.out)
     assert {path.name for path in (folder / "out").iterdir()} == FILES
     assert verify(folder / "out").ok
+    sealed = verification([], [folder / "out"], Trust(north.authority.certificate_pem))
+    assert (sealed.good, sealed.sealed[0].name, sealed.sealed[0].files) == (True, "hub", len(FILES) - 1)
     assert (certificate["rows"], certificate["hashes"]["input"]) == (200, None)
     assert set(certificate["columns"]) == {"age", "sex", "disease"}
     assert b"Secret" not in b"".join(path.read_bytes() for path in (folder / "out").iterdir())

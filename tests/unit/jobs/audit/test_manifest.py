@@ -28,15 +28,20 @@ from link.authority import Authority
 from link.identity import Identity, Role
 from link.trust import Trust
 from tests.unit.jobs.audit.kinds import JOBS, agreed
+from tests.unit.jobs.released import release_here
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-OTHERS = ("frequency", "estimates", "export", "comparison", "hiding", "exploration")  # of whom no party signs anything
+OTHERS = (  # of whom no party signs anything
+    *("frequency", "estimates", "export", "comparison", "hiding", "exploration"),
+    *("released here", "released by a node"),
+)
 NAMED = {
     "estimates": ("result.json", {"schema": "comine.frequency-estimates/1"}),
     "export": ("collection.json", {"collection": "c"}),
     "comparison": ("compare.json", {"schema": "comine.compare/1"}),
     "hiding": ("hiding.json", {"schema": "comine.hiding/1"}),
     "exploration": ("frontier.json", {"schema": "comine.anonymization-frontier/1"}),
+    "released by a node": ("certificate.json", {"schema": "comine.anonymization-certificate/1"}),
 }
 
 
@@ -61,6 +66,7 @@ def folders(authority: Authority, analyst: Identity, tmp_path_factory: pytest.Te
         place / "frequency",
         simulate(Request(("grr",), 1.0, seed=1), Collection(Domain(2, ["a", "b"]), [0, 1, 1], True)),
     )
+    release_here(place / "released here", tmp_path_factory.mktemp("source"))
     for kind, (name, contents) in NAMED.items():
         (place / kind).mkdir()
         (place / kind / name).write_text(json.dumps(contents))
@@ -100,8 +106,9 @@ def test_an_honest_folder_passes_and_says_on_whose_word(kind: str, folders: dict
     assert "by the word of analyst alone" in str(sealed)
 
 
-def test_what_nobody_signs_is_a_finding(folders: dict[str, Path], trust: Trust):
-    document = verified(folders["frequency"], trust)
+@pytest.mark.parametrize("kind", ["frequency", "released here"])
+def test_what_nobody_signs_is_a_finding(kind: str, folders: dict[str, Path], trust: Trust):
+    document = verified(folders[kind], trust)
     assert [found.what.split(",")[0] for found in document.findings] == ["nobody signed it"]
     assert "nobody vouches" in str(document.sealed[0])
 
