@@ -16,10 +16,10 @@ comine.anonymize("anonymize.toml").save("release")
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # that of typing takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
     from comine.planned import Plan
@@ -51,6 +51,8 @@ def __getattr__(name: str) -> Any:
         return version("comine")
     if name not in _HOMES:
         raise AttributeError(f"module 'comine' has no attribute '{name}'")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

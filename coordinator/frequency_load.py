@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import multiprocessing
 import time
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,7 +19,8 @@ from coordinator.frequency_service import FrequencyNode, check_open
 from coordinator.local_process import peak_bytes, process_at
 from ldp.domain import Domain
 from ldp.oracle import FrequencyOracle
-from link.errors import ConfigurationError, ResourceError, UsageError
+from link.errors import ConfigurationError, UsageError
+from link.process_executor import ProcessExecutor
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 
 _MOST: Final = {"reports": 10**8, "batch": 10**6, "connections": 64}
@@ -70,6 +67,22 @@ class Gateway(NamedTuple):
     ca: Path
     certificate: Path
     key: Path
+
+
+class Part(NamedTuple):
+    """What one connection has to send.
+
+    Attributes:
+        gateway: Who sends, and where to.
+        name: Of the collection.
+        values: One client's each.
+        batch: Reports of a message.
+    """
+
+    gateway: Gateway
+    name: str
+    values: NDArray[Any]
+    batch: int
 
 
 class Sent(NamedTuple):
@@ -127,9 +140,9 @@ def true_counts(reports: int, values: int) -> NDArray[np.int64]:
     return counts
 
 
-def send(gateway: Gateway, name: str, values: NDArray[Any], batch: int) -> Sent:
+def send(part: Part) -> Sent:
     """Sends the report of one client for each value, in a process of its own."""
-    party, address, ca, certificate, key = gateway
+    (party, address, ca, certificate, key), name, values, batch = part
     with Connection.open(party, address, ca=ca, certificate=certificate, key=key) as connection:
         fleet = Fleet(len(values))
         connection.describe(name)  # so that the connection stands
@@ -145,6 +158,8 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
     Raises:
         ConfigurationError: The collection's values are not known, or it goes on in rounds that would end meanwhile.
         PolicyDenied: It is closed.
+        ResourceError: A process that sends cannot be started, or was ended by the system.
+        ComineError: As the first connection that failed has told.
     """
     check_open(collection)
     spec, domain = node.spec(collection), await node.domain(collection)
@@ -158,13 +173,16 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
     known = np.arange(domain.size) if domain.labels is None else np.array(domain.labels)
     values = np.repeat(known, counts)
     connections = min(load.connections, load.reports)
-    parts = [values[place::connections] for place in range(connections)]
-    with ProcessPoolExecutor(connections, multiprocessing.get_context("spawn")) as pool:
-        loop = asyncio.get_running_loop()
-        sending = (loop.run_in_executor(pool, send, gateway, collection.name, part, load.batch) for part in parts)
-        ended_all = asyncio.gather(*sending, return_exceptions=True)  # each failure is looked at, not the first alone
-        latencies = await _latencies(node, collection.name, ended_all)
-        sent = _without_failure(await ended_all)
+    parts = [Part(gateway, collection.name, values[place::connections], load.batch) for place in range(connections)]
+    pool = ProcessExecutor(connections)
+    sending = asyncio.ensure_future(pool.map(send, parts))
+    try:
+        latencies = await _latencies(node, collection.name, sending)
+        sent = await sending
+    finally:
+        pool.close()
+        sending.cancel()  # where an estimate has failed
+        await asyncio.gather(sending, return_exceptions=True)
     process = process_at(gateway.address)
     began, ended = min(each.began for each in sent), max(each.ended for each in sent)
     counted = sum(each.counted for each in sent)
@@ -181,24 +199,6 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
         None if process is None else peak_bytes(process),
         *errors,
     )
-
-
-def _without_failure(outcomes: Sequence[Sent | BaseException]) -> list[Sent]:
-    """What the connections did, if none of them failed.
-
-    Raises:
-        ComineError: As the first that failed has told.
-        ResourceError: A process was ended by the system.
-    """
-    for outcome in outcomes:
-        if isinstance(outcome, BrokenProcessPool):
-            raise ResourceError(
-                "a process that sent reports was ended, most likely for want of memory; take fewer --reports or "
-                "--connections"
-            )
-        if isinstance(outcome, BaseException):
-            raise outcome
-    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
 
 async def _latencies(node: FrequencyNode, name: str, until: asyncio.Future[Any]) -> list[tuple[float, float]]:

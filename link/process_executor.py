@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
 from link.errors import ResourceError
@@ -23,41 +25,62 @@ class ProcessExecutor:
     """An `Executor` of processes. Kernels, chunks and results are pickled: a kernel is a function of a module.
 
     Processes are spawned, so that they inherit no keys, streams or sockets. They start with the first piece of work,
-    which takes some tenths of a second, and end with this process, however it ends. A script that uses them keeps its
+    which takes some tenths of a second, and end when this is closed, or with this process, however it ends. A script that uses them keeps its
     work behind `if __name__ == "__main__":`, as `multiprocessing` asks for.
     """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or available_cores()
-        self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin)
+        context = get_context("spawn")
+        needed, self._need = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(self.workers, context, initializer=_begin, initargs=(needed,))
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
         """`[kernel(c) for c in chunks]`, in order, `workers` at a time.
 
         Raises:
-            ResourceError: A worker has died.
+            ResourceError: A worker has died, or none can be started.
         """
-        loop = asyncio.get_running_loop()
+        loop, all_chunks = asyncio.get_running_loop(), [*chunks]
         try:
-            return await asyncio.gather(*(loop.run_in_executor(self._pool, kernel, chunk) for chunk in chunks))
+            with _undisturbed():
+                results = [loop.run_in_executor(self._pool, kernel, chunk) for chunk in all_chunks]
+        except OSError as error:
+            raise ResourceError(
+                f"no worker process can be started ({error.strerror}); end others, or use fewer workers"
+            ) from None
+        try:
+            return await asyncio.gather(*results)
         except BrokenProcessPool:
             raise ResourceError(
-                "a worker process of this node has died, perhaps for lack of memory; free some, or use fewer workers"
+                "a worker process has died, perhaps for lack of memory; free some, or use fewer workers"
             ) from None
 
     def close(self) -> None:
-        """Ends the workers; work that has not begun is dropped."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Ends the workers, whatever they are at; when it returns, nothing of them is left."""
+        self._need.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin() -> None:
-    """In a worker: leaves it to the parent what an interrupt means, and does not outlive it."""
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Processes that start inside never see Ctrl-C, which reaches all of a terminal's, not even before `_begin`."""
+    resource_tracker.ensure_running()  # which starts a process of its own with the first worker, and lets Ctrl-C in
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(needed: Connection) -> None:
+    """In a worker: leaves it to the parent what an interrupt means, and ends when that does not need it any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_in_time, args=(needed,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _end_in_time(needed: Connection) -> None:
     parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    assert parent is not None
+    wait([needed, parent.sentinel])
+    os._exit(1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from comine.__main__ import run
+from comine.command import run
 
 JOB = """[job]
 name = "weekly-baskets"

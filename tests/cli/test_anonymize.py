@@ -641,7 +641,7 @@ def test_the_same_from_python(comine: Comine, configure: Configure, tmp_path: Pa
 
 # -- all --------------------------------------------------------------------------------------------------------------
 def test_help_loads_nothing_heavy() -> None:
-    script = "import sys; from comine.__main__ import run; run(['anonymize', '--help']); print(*sys.modules)"
+    script = "import sys; from comine.command import run; run(['anonymize', '--help']); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert not {"numpy", "pyarrow", "rich", "scipy", "duckdb"} & set(loaded)
 

@@ -70,7 +70,7 @@ def test_help_is_as_agreed(comine: Comine, command: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    script = "import sys; from comine.__main__ import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    script = "import sys; from comine.command import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stderr.split()
     assert not HEAVY & set(loaded)
 

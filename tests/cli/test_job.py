@@ -72,7 +72,7 @@ def test_a_job_and_a_doctor_that_finds_all_well(comine: Comine, tmp_path: Path) 
 
 def test_the_parties_are_asked_before_what_only_the_result_needs_is_loaded(tmp_path: Path) -> None:
     """Their work, and the wait for it, begin with the first call; whatever is loaded before adds to every job."""
-    script = "import sys, comine.__main__ as c; code = c.run(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
+    script = "import sys, comine.command as c; code = c.run(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
     with nodes(tmp_path, north={"refuse": {"Start": PolicyDenied("north forbids it", party="north")}}):
         command = [sys.executable, "-c", script, *RUN]
         ran = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from comine.__main__ import run
+from comine.command import run
 from jobs.federation import Federation
 from link.authority import Authority, write_identity
 from tests.unit.party.files import write_federation

@@ -16,7 +16,7 @@ import pytest
 
 import party.inbox_cli
 import party.tables
-from comine.__main__ import run
+from comine.command import run
 from jobs.consent import approve, read_approval
 from jobs.release import verify
 from jobs.result import digest, unpack

@@ -156,7 +156,7 @@ def test_a_party_that_cannot_be_reached(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a thread of its own, since the nodes run here; the plan is kept for the job that follows."""
-    from comine.__main__ import run
+    from comine.command import run
     from coordinator.store import Store
     from link.authority import write_identity
 

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from comine.__main__ import run
+from comine.command import run
 from coordinator.cli.plan import show_plan
 from coordinator.planner import plan_job
 from jobs.plan.plan import Plan

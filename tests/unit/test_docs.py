@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from comine.__main__ import application
+from comine.command import application
 from jobs.document import ResultDocument
 from jobs.hiding_document import HidingDocument
 from jobs.schema import NAMES

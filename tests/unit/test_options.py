@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from comine.__main__ import application
+from comine.command import application
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")

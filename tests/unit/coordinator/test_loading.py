@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from comine.__main__ import run
+from comine.command import run
 from coordinator.loading import loading
 
 

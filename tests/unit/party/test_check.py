@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comine.__main__ import run
+from comine.command import run
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError
 from mining.transactions import Transactions

@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comine.__main__ import run
+from comine.command import run
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, PeerError
 from link.grpc_channel import server_credentials

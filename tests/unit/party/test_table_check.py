@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comine.__main__ import run
+from comine.command import run
 from party.config import DatasetSection
 from party.dataset_check import DatasetCheck, TableProfile, check_dataset
 from tests.unit.party.files import write_federation
