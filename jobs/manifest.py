@@ -47,7 +47,9 @@ class ManifestDocument(_Part):
     """The whole of `manifest.json`."""
 
     schema_: Literal["comine.manifest/1"] = Field(alias="schema")
-    time: str | None = Field(description="When the folder was written, UTC, by the signer's word; null where nobody signs.")
+    time: str | None = Field(
+        description="When the folder was written, UTC, by the signer's word; null where nobody signs."
+    )
     files: dict[str, str] = Field(description="By path within the folder the SHA-256 of each file but this one.")
     signer: Signer | None = Field(description="Null where nobody signs, as of a simulation.")
     signature: str | None = Field(description="ECDSA with SHA-256 over the purpose and all the above, in base64.")

@@ -38,14 +38,20 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         (made.folder / "pki" / "torn.key").write_text("no key")
         os.chmod(made.folder / "pki" / "torn.key", 0o600)
         away = made.folder / "away.toml"
-        away.write_text((made.folder / "federation.toml").read_text().replace(made.address, f"127.0.0.1:{free_ports(1)[0]}"))
+        away.write_text(
+            (made.folder / "federation.toml").read_text().replace(made.address, f"127.0.0.1:{free_ports(1)[0]}")
+        )
         yield made
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        *((("loaded", *FLEET, option, value), 2) for option in ("--reports", "--batch", "--connections") for value in (0, -1)),
+        *(
+            (("loaded", *FLEET, option, value), 2)
+            for option in ("--reports", "--batch", "--connections")
+            for value in (0, -1)
+        ),
         *((("loaded", *FLEET, option, 2**63), 2) for option in ("--reports", "--batch", "--connections")),
         (("loaded", *FLEET, "--reports", "many"), 2),
         (("loaded",), 2),
