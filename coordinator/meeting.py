@@ -12,7 +12,7 @@ from coordinator.client import PartyClient, check_versions
 from coordinator.progress import Absence
 from coordinator.talks import each, reaching
 from link.clocks import check_clocks
-from link.identity import Identity, check_span
+from link.identity import Identity, check_own_span, check_span
 
 HERE: Final = "the coordinator"
 
@@ -43,6 +43,6 @@ async def meet(
     for party, introduction in met.items():
         check_versions(party, introduction.description)
     check_clocks({party: introduction.ahead_s for party, introduction in met.items()}, HERE)
-    check_span(identity.certificate_pem, identity.name, lasts_s)
+    check_own_span(identity, lasts_s)
     for party, introduction in met.items():
         check_span(introduction.certificate, party, lasts_s)

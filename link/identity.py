@@ -262,7 +262,20 @@ def check_span(certificate_pem: bytes, name: str, lasts_s: float) -> None:
     Raises:
         IdentityError: It is not valid yet, has expired, or will have before the end.
     """
-    where = f"the certificate of {name}"
+    _check_span(certificate_pem, f"the certificate of {name}", name, lasts_s)
+
+
+def check_own_span(identity: Identity, lasts_s: float) -> None:
+    """As `check_span` of a member's own certificate and of the authority's, without which no certificate is any good.
+
+    Raises:
+        IdentityError: One of the two is not valid yet, has expired, or will have before the end.
+    """
+    check_span(identity.certificate_pem, identity.name, lasts_s)
+    _check_span(identity.trust.ca_pem, f"the authority's certificate at {identity.name}", identity.name, lasts_s)
+
+
+def _check_span(certificate_pem: bytes, where: str, name: str, lasts_s: float) -> None:
     certificate = _certificate(certificate_pem, where, name)
     _check_time(certificate, where, name)
     needed = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=lasts_s + TOLERANCE_S)

@@ -25,8 +25,8 @@ class ProcessExecutor:
     """An `Executor` of processes. Kernels, chunks and results are pickled: a kernel is a function of a module.
 
     Processes are spawned, so that they inherit no keys, streams or sockets. They start with the first piece of work,
-    which takes some tenths of a second, and end when this is closed, or with this process, however it ends. A script that uses them keeps its
-    work behind `if __name__ == "__main__":`, as `multiprocessing` asks for.
+    which takes some tenths of a second, and end when this is closed, or with this process, however it ends. A script
+    that uses them keeps its work behind `if __name__ == "__main__":`, as `multiprocessing` asks for.
     """
 
     def __init__(self, workers: int | None = None) -> None:

@@ -29,7 +29,7 @@ from link.errors import (
     UsageError,
     placeless,
 )
-from link.identity import Identity, check_span
+from link.identity import Identity, check_own_span, check_span
 from party.judge import Judge
 from party.store import Record, Store
 from protos.v1.control_pb2 import (
@@ -106,8 +106,8 @@ class Consent:
                 party=self._me,
             )
         spec = await asyncio.to_thread(JobSpec.from_canonical, proposal.spec)
-        for certificate, member in ((signed.certificate, coordinator), (self._identity.certificate_pem, self._me)):
-            check_span(certificate, member, spec.job.deadline_s)
+        check_span(signed.certificate, coordinator, spec.job.deadline_s)
+        check_own_span(self._identity, spec.job.deadline_s)
         job_id = spec.job_id(proposal.nonce, proposal.expiry)
         if await asyncio.to_thread(self._store.get, job_id) is not None:
             raise self._twice()

@@ -15,7 +15,7 @@ from jobs.consent import check_approvals
 from jobs.description import sign
 from link.core import CHUNK_BYTES
 from link.errors import UnexpectedMessage
-from link.identity import Identity, check_span
+from link.identity import Identity, check_own_span
 from link.version import WIRE_VERSION, software_version
 from party.config import PartyConfig
 from party.estimate import Estimates
@@ -97,7 +97,7 @@ class ControlService(ControlServicer):
             parties=job.spec.job.parties,
             lasts_s=job.spec.job.deadline_s,
         )
-        check_span(self._identity.certificate_pem, self._me, job.spec.job.deadline_s)
+        check_own_span(self._identity, job.spec.job.deadline_s)
         await self._host.start(job, request.attempt, request.approvals, request.seed)
         return control.Started()
 

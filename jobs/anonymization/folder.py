@@ -28,8 +28,8 @@ def holds_earlier(folder: Path) -> bool:
 def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
     """Writes `release.csv`, `release.parquet`, `certificate.json`, `report.html`; where needed the two private files.
 
-    These are `moments.json` of condensation, and `labels.json` where labels need an explanation. The manifest that lists
-    all of them is signed by nobody.
+    These are `moments.json` of condensation, and `labels.json` where labels need an explanation. The manifest that
+    lists all of them is signed by nobody.
 
     Returns:
         The certificate.

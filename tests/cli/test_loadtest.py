@@ -1,4 +1,4 @@
-"""`comine frequency loadtest` when something is wrong: one sentence with its code, whatever it is and whenever it comes."""
+"""`comine frequency loadtest` when something is wrong: one sentence with its code, whatever it is and whenever."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import Identity, check_name, check_span, name_in, peer_of, verify
+from link.identity import Identity, check_name, check_own_span, check_span, name_in, peer_of, verify
 from link.issued import show
 
 AUTHORITY = Authority.create()
@@ -239,4 +239,17 @@ def test_a_certificate_must_outlive_the_work(days, lasts_s, good):
     until = dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
     with pytest.raises(IdentityError, match=f"the certificate of north is valid until {until:%Y-%m-%d}") as caught:
         check_span(pem, "north", lasts_s)
+    assert caught.value.party == "north"
+
+
+@pytest.mark.parametrize(("authority_days", "lasts_s", "good"), [(1, 80_000, True), (1, 86_200, False), (-1, 1, False)])
+def test_the_authority_must_outlive_the_work_too(authority_days, lasts_s, good):
+    """Its certificate ends first where a member's was issued in its last days."""
+    identity = Authority.create(valid_days=authority_days).issue("north")
+    check_span(identity.certificate_pem, "north", lasts_s)
+    if good:
+        check_own_span(identity, lasts_s)
+        return
+    with pytest.raises(IdentityError, match="the authority's certificate at north") as caught:
+        check_own_span(identity, lasts_s)
     assert caught.value.party == "north"
