@@ -113,6 +113,30 @@ def test_nodes_refuse_it_too_whatever_the_coordinator_does(
     test_a_certificate_that_would_end_before_the_job_is_refused_before_it_begins(tmp_path, guilty)
 
 
+@pytest.mark.parametrize("coordinator", ["honest", "careless"])
+def test_an_authority_whose_certificate_would_end_before_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coordinator: str
+) -> None:
+    """Certificates of members may be valid for longer than the authority's, which is told as what is wrong."""
+    real = Authority.create
+    monkeypatch.setattr(Authority, "create", lambda: real(valid_days=20 / (24 * 60)))
+    if coordinator == "careless":
+        monkeypatch.setattr("coordinator.meeting.check_own_span", lambda *_: None)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            hub = nodes.authority.issue(HUB, "coordinator")
+            error = await outcome(nodes, hub)
+            assert isinstance(error, ComineError)
+            assert error.code == "E201"
+            assert f"the authority's certificate at {error.party} is valid until" in error.message
+            assert (error.party == HUB) is (coordinator == "honest")
+            assert started(nodes) == []
+            assert isinstance(await run_job(weekly(deadline="60s"), hub, nodes.addresses), Result)
+
+    asyncio.run(test())
+
+
 def strange(pem: bytes) -> bytes:
     """The certificate with a version that X.509 does not have."""
     der = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
