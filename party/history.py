@@ -37,16 +37,15 @@ from jobs.audit.events import (
 )
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
-from jobs.privacy_account import charge
 from jobs.spec import JobSpec
-from jobs.union_limit import blurs_pairs
 from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
 from party import companions
-from party.consent import POLICY, proposal_of, support_asked
+from party.consent import POLICY, proposal_of
 from party.heads import follow
 from party.job import ENDS
 from party.ledger import Entry, Ledger
 from party.plan_count import PlanCount
+from party.remembered import Remembered, remembered
 from party.store import Reached, Record, Store
 from protos.v1 import control_pb2 as control
 
@@ -281,19 +280,19 @@ def _proposed(job_id: bytes, proposed: Proposed, received: float) -> Record:
         received=received,
         state=control.AWAITING_APPROVAL,
     )
-    spec = _spec(bare)
+    job = _remembered(bare)
     return replace(
         bare,
-        dataset=spec.job.dataset,
-        parties=spec.job.parties,
-        min_support=support_asked(spec),
+        dataset=job.dataset,
+        parties=job.parties,
+        min_support=job.min_support,
         expiry=proposal_of(bare).expiry,
     )
 
 
-def _spec(record: Record) -> JobSpec:
+def _remembered(record: Record) -> Remembered:
     try:
-        return JobSpec.from_canonical(proposal_of(record).spec)
+        return remembered(proposal_of(record).spec)
     except ComineError as error:
         raise ConfigurationError(
             f"the job {record.job_id.hex()[:12]} cannot be made again out of the audit log ({error.message}); bring "
@@ -338,10 +337,10 @@ def _refusal(refused: Refused) -> str:
 def _is_noted(record: Record, noted: Callable[[JobSpec], bool]) -> bool:
     """Whether later jobs are compared with the rows of a job; they are with those of one that cannot be read."""
     try:
-        spec = _spec(record)
+        spec = _remembered(record).spec
     except ConfigurationError:
         return True
-    return noted(spec)
+    return spec is None or noted(spec)
 
 
 def _error(ended: Ended) -> dict[str, object]:
@@ -359,13 +358,10 @@ def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
     """Charges the starts that the ledger does not know; how many those were."""
     charged = {entry.attempt for entry in ledger.of_job(record.job_id)}
     lost = sorted(life.starts.keys() - charged)
-    if not lost:  # so a job that this version cannot read any more keeps no node from starting
+    if not lost:  # so a job of which nothing can be read any more keeps no node from starting
         return 0
-    spec = _spec(record)
+    job = _remembered(record)
     for attempt in lost:
-        at, named = life.starts[attempt], spec.job
-        unites = blurs_pairs(spec)
-        ledger.record(
-            Entry(record.job_id, attempt, at, named.dataset, named.name, record.coordinator, charge(spec), unites)
-        )
+        at, whose = life.starts[attempt], record.coordinator
+        ledger.record(Entry(record.job_id, attempt, at, job.dataset, job.name, whose, job.charge, job.unites))
     return len(lost)

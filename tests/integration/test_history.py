@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,13 +19,18 @@ from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
+from jobs.privacy_account import charge
+from jobs.privacy_spec import PrivacyModel
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied
 from link.trust import Trust
 from party import history
 from party.config import PartyConfig
+from party.consent import proposal_of
 from party.logs import open_log
+from party.remembered import Remembered, remembered
 from party.server import Node
+from party.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
 from tests.unit.party.nodes import running, weekly
@@ -354,14 +362,14 @@ def test_what_the_log_tells_of_answers_and_releases_must_be_there_though_the_job
     asyncio.run(node.stop())
 
 
-def _unreadable(*_: object) -> JobSpec:
+def _unreadable(*_: object) -> Remembered:
     raise ConfigurationError("this version knows no such job")
 
 
 def test_jobs_that_this_version_cannot_read_keep_no_node_from_starting_where_nothing_is_lost(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JobSpec, "from_canonical", _unreadable)
+    monkeypatch.setattr(history, "remembered", _unreadable)
     node = started(state)
     assert left_behind(node) == (3, Decimal("1.0"))
     asyncio.run(stopped(node))
@@ -373,6 +381,68 @@ def test_rows_of_a_job_that_this_version_cannot_read_count_as_noted(
     node = started(state)
     record = node._store.all()[0]
     assert not history._is_noted(record, lambda spec: False)
-    monkeypatch.setattr(JobSpec, "from_canonical", _unreadable)
+    monkeypatch.setattr(history, "remembered", _unreadable)
     assert history._is_noted(record, lambda spec: False)
     asyncio.run(node.stop())
+
+
+OTHERWISE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "without a table that is new": lambda job: job.pop("union"),
+    "without a key that is new": lambda job: job["itemsets"].pop("top_k"),
+    "with a key that is gone": lambda job: job["itemsets"].update(speed=3),
+    "with a table that is gone": lambda job: job.update(engine={"name": "fast"}),
+    "with a value that is refused today": lambda job: job["job"].update(deadline="31d"),
+    "of a task that is gone": lambda job: job["job"].update(task="sequences"),
+}
+
+
+@pytest.mark.parametrize("way", OTHERWISE)
+def test_jobs_that_another_version_wrote_come_out_of_the_audit_log(
+    state: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """An upgrade has come between, and the database is lost."""
+    real = proposal_of
+
+    def earlier(record: Record) -> control.Proposal:
+        proposal = real(record)
+        contents = json.loads(proposal.spec)
+        OTHERWISE[way](contents)
+        proposal.spec = json.dumps(contents, sort_keys=True, separators=(",", ":")).encode()
+        return proposal
+
+    monkeypatch.setattr(history, "proposal_of", earlier)
+    remove(state)
+    node = started(state)
+    assert left_behind(node) == (3, Decimal("1.0"))
+    assert node._ledger.unions(["baskets"]) >= 1
+    asyncio.run(stopped(node))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda job: job.pop("job"),
+        lambda job: job["job"].update(dataset=3),
+        lambda job: job["job"].update(parties="north", task="gone"),
+        lambda job: job.update(privacy={"model": "new", "epsilon": "1"}),
+        lambda job: job.update(privacy={"model": "distributed", "epsilon": "-1", "delta": "0"}),
+        lambda job: job.update(privacy={"model": "distributed", "epsilon": "Infinity", "delta": "0"}),
+        lambda job: job.update(privacy={"model": "shuffle"}),
+        lambda job: job.update(privacy=[]) or job["job"].pop("name"),
+    ],
+)
+def test_what_does_not_tell_what_a_job_cost_is_refused(spoil: Callable[[dict[str, Any]], object]) -> None:
+    contents = json.loads(noisy().canonical())
+    spoil(contents)
+    with pytest.raises(ConfigurationError):
+        remembered(json.dumps(contents).encode())
+
+
+@pytest.mark.parametrize("model", ["exact", "local", "shuffle", "distributed", "blended"])
+def test_what_another_version_wrote_costs_what_it_cost_there(model: PrivacyModel) -> None:
+    privacy = {} if model == "exact" else {"epsilon": "0.5"} | ({} if model == "local" else {"delta": "1e-6"})
+    contents = {"job": {"dataset": "d", "name": "n", "parties": ["a", "b"]}, "privacy": {"model": model, **privacy}}
+    found = remembered(json.dumps(contents).encode())
+    given = SimpleNamespace(model=model, epsilon=Decimal("0.5"), delta=Decimal("1e-6"), local_epsilon=None)
+    assert found.charge == charge(SimpleNamespace(privacy=given))  # type: ignore[arg-type]
+    assert (found.dataset, found.parties, found.unites) == ("d", ("a", "b"), False)
