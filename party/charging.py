@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from jobs.audit.events import Charged
+from jobs.audit.service_events import JointReleaseBegan
 from jobs.privacy_account import charge
 from jobs.union_limit import blurs_pairs
+from party.anonymization.releases import Releases
 from party.job import Job
 from party.ledger import Entry, Ledger
 from party.room import Room
@@ -37,3 +39,11 @@ def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:
     return tuple(
         Charged.of(job_id, attempt, entry.dataset, entry.charge) for entry in found if entry.charge.epsilon is not None
     )
+
+
+def release_begun(releases: Releases, job: Job) -> tuple[JointReleaseBegan, ...]:
+    """What the audit log is told of a joint release, by which an older copy of what counts them is known."""
+    if not job.spec.anonymizes:
+        return ()
+    named, number = job.spec.job, releases.head
+    return (JointReleaseBegan(dataset=named.dataset, coordinator=job.coordinator, job=job.id, number=number),)

@@ -84,13 +84,21 @@ class Endings:
         if end.event is not None:
             await room.audit.record(end.event)
             end.event = None
-        if end.job.spec.anonymizes and end.error_code in _BEFORE_ROWS_LEAVE:
-            await asyncio.to_thread(room.releases.came_to_nothing, job_id)
+        if end.job.spec.anonymizes and end.error_code:
+            await asyncio.to_thread(self._discharge, end)
         moved = await asyncio.to_thread(room.store.move, job_id, end.before, end.state, end.changes)
         if moved:
             await asyncio.to_thread(forget, room.store, job_id, end.error_code)
             await asyncio.to_thread(forget_stale, room.store, now)
         return moved
+
+    def _discharge(self, end: End) -> None:
+        """Takes back that a release was made, where none was: the network may break before anything has left."""
+        releases = self._room.releases
+        if end.error_code in _BEFORE_ROWS_LEAVE:
+            releases.came_to_nothing(end.job.id)
+        elif not end.job.in_session():
+            releases.forget(end.job.id)
 
     async def _try_again(self, now: float) -> None:
         while self._unwritten:

@@ -20,6 +20,7 @@ from jobs.audit.service_events import (
     CollectionDeleted,
     CollectionLost,
     EstimatesRead,
+    JointReleaseBegan,
     QueryDecided,
     ReleaseRefused,
     RoundEnded,
@@ -81,7 +82,7 @@ def follow(heads: Heads, events: Iterable[Event]) -> None:
         match event:
             case QueryDecided():
                 heads.raise_head(Head("queries", "", event.number))
-            case TableReleased() | ReleaseRefused():
+            case TableReleased() | ReleaseRefused() | JointReleaseBegan():
                 heads.raise_head(Head("releases", "", event.number))
             case CollectionCreated():
                 # Whatever was told of an earlier one of that name, be it after its end, is not of this one.

@@ -73,6 +73,7 @@ class Job:
         moving: Held by whoever begins the job, or looks whether it has begun.
         settled: Called once its end is on the disk, where that took more than one try.
         costs: Tells what the job has cost so far.
+        in_session: Tells whether its session has begun, in which rows are told of.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
         ending: Whether its early end is being recorded, before which nothing may begin.
@@ -94,6 +95,7 @@ class Job:
         self.costs: Callable[[], Costs] = lambda: Costs(
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )
+        self.in_session: Callable[[], bool] = lambda: False
         self._event = present
         self._wanted: DealRequest | None = None
         self._watchers: set[_Watcher] = set()

@@ -10,7 +10,7 @@ from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
 from jobs.run import PartyRun, run_party
-from party.charging import charged
+from party.charging import charged, release_begun
 from party.job import Job
 from party.job_transport import JobTransport
 from party.progress import check_same_rows, keeper_of
@@ -38,6 +38,7 @@ async def take_part(
     events = (
         Started.of(job.id, attempt, approvals),
         *await asyncio.to_thread(charged, room.ledger, job.id, attempt),
+        *await asyncio.to_thread(release_begun, room.releases, job),
         *_hidden(room, job),
     )
     started = asyncio.create_task(room.audit.record(*events))
@@ -46,6 +47,8 @@ async def take_part(
     finally:
         await started
     await _check_data(room, job, data, attempt)
+    recorder = SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties)
+    job.in_session = lambda: recorder.has_begun
     return await run_party(
         job.spec,
         data,
@@ -57,7 +60,7 @@ async def take_part(
         executor=room.executor,
         progress=job.progress,
         least_count=policy.min_count or 1,
-        recorder=SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties),
+        recorder=recorder,
         stock=room.stock,
         lists=room.lists,
         dealings=job.dealings,

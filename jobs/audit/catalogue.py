@@ -39,6 +39,7 @@ from jobs.audit.service_events import (
     CollectionDeleted,
     CollectionLost,
     EstimatesRead,
+    JointReleaseBegan,
     QueryDecided,
     QueryRefused,
     ReleaseRefused,
@@ -86,6 +87,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         RouteRetired,
         QueryDecided,
         QueryRefused,
+        JointReleaseBegan,
         TableReleased,
         ReleaseRefused,
     )

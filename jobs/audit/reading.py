@@ -46,6 +46,7 @@ from jobs.audit.service_events import (
     CollectionEvent,
     CollectionLost,
     EstimatesRead,
+    JointReleaseBegan,
     QueryDecided,
     QueryRefused,
     ReleaseRefused,
@@ -194,6 +195,8 @@ def summary(event: Event) -> str:
             return f"{event.coordinator} asked '{event.dataset}': {event.query}; {how}, number {event.number}"
         case QueryRefused() | ReleaseRefused():
             return f"{event.coordinator} asked for '{event.dataset}': {event.code}, {event.reason}"
+        case JointReleaseBegan():
+            return f"'{event.dataset}' for {event.coordinator}: job {event.job.hex()[:12]}, number {event.number}"
         case TableReleased():
             k = "" if event.k is None else f", k = {event.k}"
             what = f"{event.rows} rows of {', '.join(event.columns)} ({event.algorithm}{k})"

@@ -23,19 +23,20 @@ class SessionRecorder:
 
     Attributes:
         mac_secret: Out of which the session's MAC key is made.
+        has_begun: Whether anything but greetings may have left.
     """
 
     def __init__(self, log: AuditLog, key: AuditKey, job_id: bytes, attempt: int, parties: Sequence[str]) -> None:
         self._log, self._job, self._attempt, self._parties = log, job_id, attempt, tuple(parties)
         self._over = True  # until it has begun
-        self.mac_secret = key.secret
+        self.mac_secret, self.has_begun = key.secret, False
 
     async def began(self, session: bytes) -> None:
         """Puts the session on disk, before anything of it leaves."""
         await self._log.record(
             SessionBegan(job=self._job, session=session, attempt=self._attempt, parties=self._parties)
         )
-        self._over = False
+        self._over, self.has_begun = False, True
 
     async def ended(
         self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool

@@ -134,7 +134,17 @@ class QueryRefused(Event):
     reason: str = Field(description="As the coordinator was told it.")
 
 
-# -- releases of a party's own tables --------------------------------------------------------------------------------
+# -- releases of a party's tables ------------------------------------------------------------------------------------
+class JointReleaseBegan(Event):
+    """A joint release of a table begins; nothing of its rows left for it before this entry."""
+
+    event = "joint-release-began"
+    dataset: str
+    coordinator: str
+    job: Id
+    number: int = Field(ge=1, description="Releases and failures that the node had counted by then.")
+
+
 class TableReleased(Event):
     """An anonymised release of a table leaves to a coordinator; nothing of it left before this entry."""
 

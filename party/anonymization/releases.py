@@ -67,7 +67,8 @@ class Counted(NamedTuple):
     """What has been made of the rows of a dataset.
 
     Attributes:
-        releases: How many releases have left, or may have: a joint one counts from its start.
+        releases: How many releases have left, or may have: a joint one counts from its start, unless it ended before
+            anything of the rows could leave.
         failures: How many came to nothing on the rows.
     """
 
@@ -158,6 +159,11 @@ class Releases:
         """Writes down that the rows allowed no joint release, so that none of them has left."""
         with self._using() as connection, alone(connection):
             connection.execute("UPDATE joint SET came_to_nothing = 1 WHERE job = ?", (job,))
+
+    def forget(self, job: bytes) -> None:
+        """Forgets a joint release of which nothing has left: another job may be what it was to be."""
+        with self._using() as connection, alone(connection):
+            connection.execute("DELETE FROM joint WHERE job = ?", (job,))
 
     def check(self, dataset: str, request: bytes, most: int, most_failures: int) -> None:
         """Refuses a request that could only give one release or one failure too many, before any work is done for it.

@@ -19,6 +19,7 @@ from jobs.audit.service_events import (
     EstimatesRead,
     QueryDecided,
     QueryRefused,
+    JointReleaseBegan,
     ReleaseRefused,
     RoundEnded,
     RouteCreated,
@@ -75,6 +76,10 @@ RELEASED = ASKED | {"request": b"r" * 32, "columns": ("age", "ill"), "rows": 40,
         ),
         (QueryRefused(**REFUSED), "hub asked for 'staff': E300, the policy of north lets nothing leave"),
         (ReleaseRefused(**REFUSED), "hub asked for 'staff': E300, the policy of north lets nothing leave"),
+        (
+            JointReleaseBegan(dataset="staff", coordinator="hub", job=b"j" * 32, number=2),
+            "'staff' for hub: job 6a6a6a6a6a6a, number 2",
+        ),
         (
             TableReleased(**RELEASED, algorithm="mondrian", k=5, report=True),
             "'staff' to hub: 40 rows of age, ill (mondrian, k = 5), with its report",
