@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from client.fleet_coins import Clients, digests
 from client.fleet_ledger import FleetLedger
-from client.fleet_record import FleetRecord, Leaving, Rows, digests_of, names
-from client.pseudonym import PSEUDONYM_BYTES
+from client.fleet_record import FleetRecord, Leaving, Rows, digests_of
+from client.pseudonym import PSEUDONYM_BYTES, record_names
 
 Mask = NDArray[np.bool_]
 
@@ -41,7 +41,7 @@ class FleetPast:
 
     def __init__(self, path: Path, secrets: NDArray[np.uint8]) -> None:
         self._path, self._secrets = path, secrets
-        self._names = names(secrets)
+        self._names = record_names(secrets)
         self._order = np.argsort(_whole(self._names))
         self._sorted = _whole(self._names)[self._order]
         self._record: FleetRecord | None = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,13 +27,14 @@ from numpy.typing import NDArray
 
 from client.budget import DAY_S, KEPT_DAYS
 from client.database import Database
-from client.pseudonym import PSEUDONYM_BYTES, pseudonyms
+from client.pseudonym import PSEUDONYM_BYTES
 from link.errors import ConfigurationError, ResourceError
 
 DIGEST_BYTES: Final = 16
-_PURPOSE: Final = b"record of fleet."  # in the place of a collection's id, which is random
+WAIT_S: Final = 60.0  # for another process that reports by the same record
+_LOOK_S: Final = 0.05
 _APPLICATION: Final = 0x636F6D67  # "comg"
-_VERSION: Final = 1
+_VERSION: Final = 2  # the first had names that a collection with an id of its choice would have been told
 _SCHEMA: Final = f"""
 CREATE TABLE reports (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,11 +90,6 @@ class Leaving:
     at: float
 
 
-def names(secrets: NDArray[np.uint8]) -> Rows:
-    """By which clients are known in a record."""
-    return pseudonyms(secrets, _PURPOSE, 0)
-
-
 def digests_of(secrets: NDArray[np.uint8], terms: bytes, values: Rows) -> Rows:
     """What tells reports apart.
 
@@ -118,18 +115,18 @@ class FleetRecord(Database):
     @classmethod
     @contextmanager
     def held(cls, path: Path) -> Generator[Self]:
-        """The record of a secret that has one; other processes wait until this one is done.
+        """The record of a secret that has one; other processes wait a while until this one is done.
 
         Raises:
             ConfigurationError: It is gone, empty, damaged, or of another version.
-            ResourceError: It cannot be used.
+            ResourceError: It cannot be used, or another process does not leave it.
         """
         try:
             lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise ResourceError(f"{path} cannot be locked ({error.strerror}); check {cls.PLACE}") from None
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            cls._wait(lock, path)
             if not path.is_file() or not path.stat().st_size:
                 raise ConfigurationError(
                     f"{path} is gone or empty, and without it clients would report once more what they have reported; "
@@ -142,6 +139,24 @@ class FleetRecord(Database):
                 record.close()
         finally:
             os.close(lock)
+
+    @classmethod
+    def _wait(cls, lock: int, path: Path) -> None:
+        until = time.monotonic() + WAIT_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise ResourceError(
+                        f"another process has reported by {path} for more than {WAIT_S:.0f} s, and two at once could "
+                        "send two reports of a client; wait until it is done, or end it, and send the reports again"
+                    ) from None
+                time.sleep(_LOOK_S)
+            except OSError as error:
+                raise ResourceError(f"{path} cannot be locked ({error.strerror}); check {cls.PLACE}") from None
+            else:
+                return
 
     @property
     def last(self) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 PSEUDONYM_BYTES: Final = 16
 SECRET_BYTES: Final = 32
+_RECORD: Final = b"comine: the name of a client in a gateway's record"  # longer than any collection's id and period
 
 _BLOCK: Final = 64  # of SHA-256
 _INNER, _OUTER = 0x36, 0x5C  # the pads of HMAC (RFC 2104)
@@ -40,7 +41,20 @@ def pseudonyms(secrets: NDArray[np.uint8], collection: bytes, period: int) -> ND
         collection: Its id.
         period: From 0 on.
     """
-    message, sha256 = _message(collection, period), hashlib.sha256
+    return _named(secrets, _message(collection, period))
+
+
+def record_names(secrets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """By which a gateway's own record knows many clients, shape (n, 16): no node is ever told them.
+
+    Args:
+        secrets: Shape (n, 32).
+    """
+    return _named(secrets, _RECORD)
+
+
+def _named(secrets: NDArray[np.uint8], message: bytes) -> NDArray[np.uint8]:
+    sha256 = hashlib.sha256
     inner, outer = _padded(secrets, _INNER), _padded(secrets, _OUTER)
     # HMAC spelled out: `hmac.digest` takes twice as long for such short messages.
     names = [

@@ -13,9 +13,10 @@ from coordinator.frequency_service import FrequencyNode
 from jobs.collection import CollectionSpec
 from link.errors import ComineError, PolicyDenied
 from link.identity import Identity
-from protos.v1.frequency_pb2 import CLOSED, Collection
+from protos.v1.frequency_pb2 import CLOSED, LEFT_OUT, Collection
 
 HEADS: Final = ["name", "node", "mechanism", "epsilon", "state", "created", "rounds ended", "reports", "refused"]
+_STATES: Final = {CLOSED: "closed", LEFT_OUT: "of another version"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Listing:
                 collection.node,
                 spec.collection.mechanism,
                 spends(spec),
-                "closed" if collection.state == CLOSED else "open",
+                _STATES.get(collection.state, "open"),
                 f"{datetime.fromtimestamp(collection.created, UTC):%Y-%m-%d %H:%M}",
                 f"{collection.rounds_ended:,}",
                 f"{collection.counters.counted:,}",

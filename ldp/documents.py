@@ -18,6 +18,8 @@ from link.json_text import read_json
 
 _FRACTION: Final = re.compile(r"[0-9]{1,100}(/[0-9]{1,100})?")
 
+_FIRST: Final = 1
+"""The mapping of values to reports that goes unsaid, as in `Mechanism.fingerprint`."""
 COLLECTED: Final = {
     **HOMES,
     "dbitflip": "longitudinal.bit_flip:BitFlip",
@@ -60,7 +62,8 @@ def mechanism_of(data: bytes, domain: Domain | None = None) -> Mechanism[Any]:
 
 def _content(mechanism: Mechanism[Any]) -> dict[str, object]:
     parameters = {name: _written(value) for name, value in mechanism.get_params().items()}
-    return {"mechanism": mechanism.name, "parameters": parameters}
+    found: dict[str, object] = {"mechanism": mechanism.name, "parameters": parameters}
+    return found | ({"mapping": mechanism.mapping} if mechanism.mapping > _FIRST else {})
 
 
 def _made(content: Mapping[str, Any], domain: Domain | None) -> Mechanism[Any]:
@@ -68,6 +71,11 @@ def _made(content: Mapping[str, Any], domain: Domain | None) -> Mechanism[Any]:
     parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
     found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
     assert isinstance(found, Mechanism)
+    if found.mapping != content.get("mapping", _FIRST):
+        raise InputDataError(
+            f"reports of the mechanism '{found.name}' with these parameters mean something else in this version of "
+            "comine than in the one that wrote its document; use one version at all places"
+        )
     return found
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from jobs.audit.events import Event
-from jobs.audit.service_events import QueryDecided, TableReleased
+from jobs.audit.service_events import JointReleaseBegan, QueryDecided, TableReleased
 from link.errors import ConfigurationError
 from party.anonymization.releases import FILE as RELEASES
 from party.queries.log import FILE as QUERIES
 from party.store import Store
 
-_TOLD_BY: Final[dict[type[Event], str]] = {QueryDecided: QUERIES, TableReleased: RELEASES}
+_TOLD_BY: Final[dict[type[Event], str]] = {QueryDecided: QUERIES, TableReleased: RELEASES, JointReleaseBegan: RELEASES}
 
 
 def note(store: Store, state: Path, events: Iterable[Event] = ()) -> None:

@@ -73,7 +73,7 @@ class Estimates:
             raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
         spec = JobSpec.from_canonical(request.spec)
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
-        approval = self._judge.decide(spec, coordinator)
+        approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
         answer = PartyEstimate(
             party=me,
             sizes=told_as(self._config.datasets[spec.job.dataset].public_sizes),

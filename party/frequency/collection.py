@@ -14,6 +14,7 @@ from jobs.collection import AccessSection, CollectionSpec, digest_of
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
 from ldp.mechanism import Mechanism
+from link.errors import ConfigurationError, InputDataError
 from party.frequency.intake import Intake
 from party.frequency.records import Counters, StoredCollection, StoredRound
 from party.frequency.schedule import Plan, schedule_of
@@ -85,6 +86,10 @@ class Snapshot:
     def final(self) -> bool:
         """Whether the round has ended."""
         return self.stored.ended is not None
+
+
+class UnreadableRound(ConfigurationError):
+    """A round that has ended is of another version of comine."""
 
 
 class Changes:
@@ -225,7 +230,11 @@ class Collection:
         return await self._workers.disk(self._store.counters, self.name)
 
     async def snapshot(self, number: int) -> Snapshot | None:
-        """The reports of a round as they stand; None where there is no such round, or it is forgotten."""
+        """The reports of a round as they stand; None where there is no such round, or it is forgotten.
+
+        Raises:
+            UnreadableRound: It has ended, and is of another version of comine.
+        """
         found = self.open.get(number)
         if found is not None:
             at, counters = self._now(), found.intake.counters
@@ -240,8 +249,14 @@ class Collection:
         stored = self._store.round(self.name, number)
         if stored is None or stored.ended is None:
             return None
-        mechanism = mechanism_of(stored.mechanism, self.domain)
-        aggregator = Aggregator.from_bytes(stored.tally, mechanism) if stored.tally else Aggregator(mechanism)
+        try:
+            mechanism = mechanism_of(stored.mechanism, self.domain)
+            aggregator = Aggregator.from_bytes(stored.tally, mechanism) if stored.tally else Aggregator(mechanism)
+        except InputDataError:
+            raise UnreadableRound(
+                f"round {number} of the collection '{self.name}' is of another version of comine, which read its "
+                "reports otherwise; only that version can read it, and rounds of this version are not affected"
+            ) from None
         return Snapshot(stored, mechanism, aggregator, stored.counters, stored.ended)
 
     async def _advance(self) -> None:

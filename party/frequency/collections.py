@@ -84,6 +84,10 @@ class Collections:
         """All collections, in the order of their creation."""
         return list(self._collections.values())
 
+    def left_out(self) -> list[Collection]:
+        """Those whose reports this version cannot read."""
+        return list(self._left_out.values())
+
     async def find(self, name: str) -> Collection:
         """A collection, whose rounds are what they should be now.
 
@@ -116,7 +120,7 @@ class Collections:
                 f"the collection '{spec.name}' is meant for the node of {spec.collection.node}, not of {self._me}",
                 party=self._me,
             )
-        running = sum(not each.closed for each in self._collections.values())
+        running = sum(not each.closed for each in self._collections.values()) + len(self._left_out)
         check_creation(self._policy, spec, creator, self._me, running=running)
         if spec.name in self._collections or spec.name in self._left_out:
             raise ConfigurationError(

@@ -8,7 +8,7 @@ from link.core import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded
 from party.frequency.collection import Snapshot
 from party.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question
-from party.frequency.records import COUNTERS, Counters, StoredRound
+from party.frequency.records import COUNTERS, Counters, StoredCollection, StoredRound
 from protos.v1 import frequency_pb2 as pb
 
 
@@ -30,6 +30,19 @@ def round_of(stored: StoredRound, fingerprint: bytes) -> pb.Round:
 def counters_of(counters: Counters) -> pb.Counters:
     """What became of reports."""
     return pb.Counters(**{name: getattr(counters, name) for name in COUNTERS})
+
+
+def left_out_of(stored: StoredCollection, me: str) -> pb.Collection:
+    """What is told of a collection whose reports this version cannot read."""
+    return pb.Collection(
+        name=stored.name,
+        id=stored.id,
+        spec=stored.spec,
+        state=pb.LEFT_OUT,
+        creator=stored.creator,
+        created=stored.created,
+        node=me,
+    )
 
 
 def question_of(request: pb.FrequencyRequest) -> Question:

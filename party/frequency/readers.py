@@ -8,13 +8,14 @@ only how much it is about.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from link.errors import PolicyDenied
 from mining.public_sizes import coarse
 from party.frequency.access import check_reader
-from party.frequency.collection import Collection, Snapshot
+from party.frequency.collection import Collection, Snapshot, UnreadableRound
 from party.frequency.records import COUNTERS, Counters
 from party.frequency.store import FrequencyStore
 from party.frequency.workers import Workers
@@ -87,14 +88,14 @@ class Reader:
         if chosen is None and not continual:
             numbers += self._going_on()[-1:]
         for number in numbers:
-            found = await self._seen(number)
+            found = await self._readable(number)
             if found is not None and (chosen is not None or found.stored.result or not continual):
                 yield found
 
     async def rounds(self) -> AsyncIterator[Snapshot]:
         """All rounds, the first first."""
         for stored in await self._workers.disk(self._store.rounds, self.collection.name, states=False):
-            found = await self._seen(stored.number)
+            found = await self._readable(stored.number)
             if found is not None:
                 yield found
 
@@ -107,6 +108,12 @@ class Reader:
         """Open rounds that have reports, where this reader may see any."""
         open_ = self.collection.open if self._created else {}
         return [number for number in sorted(open_) if open_[number].intake.counters.counted]
+
+    async def _readable(self, number: int) -> Snapshot | None:
+        """A round among others, of which none that cannot be read hinders the rest."""
+        with suppress(UnreadableRound):
+            return await self._seen(number)
+        return None
 
     async def _seen(self, number: int) -> Snapshot | None:
         """A round, unless this reader may not see it."""

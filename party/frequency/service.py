@@ -23,7 +23,7 @@ from party.frequency.collection import Collection, Snapshot
 from party.frequency.collections import Collections, no_collection
 from party.frequency.estimates import Answer, Question, answer
 from party.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
-from party.frequency.messages import counters_of, cut, parts_of, question_of, round_of
+from party.frequency.messages import counters_of, cut, left_out_of, parts_of, question_of, round_of
 from party.frequency.policy import FrequencySection
 from party.frequency.readers import Reader
 from party.frequency.store import FILE, FrequencyStore
@@ -144,9 +144,12 @@ class FrequencyService(FrequencyEstimationServicer):
     async def List(self, request: pb.ListCollectionsRequest, context: Context) -> pb.Collections:  # noqa: ARG002, N802
         """The collections that the coordinator may read."""
         coordinator = coordinator_of(context, self._me)
-        found = [each for each in self._on.collections.all() if may_read(each.spec, each.stored.creator, coordinator)]
+        found, left_out = (
+            [each for each in some if may_read(each.spec, each.stored.creator, coordinator)]
+            for some in (self._on.collections.all(), self._on.collections.left_out())
+        )
         told = [await self._told(each, self._reader(each, coordinator)) for each in found]
-        return pb.Collections(collections=told)
+        return pb.Collections(collections=[*told, *(left_out_of(each.stored, self._me) for each in left_out)])
 
     async def Estimate(self, request: pb.FrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
         """The estimates of one round, as far as the coordinator may see it."""

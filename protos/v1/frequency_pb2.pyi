@@ -32,12 +32,16 @@ class _CollectionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Colle
     COLLECTION_STATE_UNSPECIFIED: _CollectionState.ValueType  # 0
     OPEN: _CollectionState.ValueType  # 1
     CLOSED: _CollectionState.ValueType  # 2
+    LEFT_OUT: _CollectionState.ValueType  # 3
+    """its reports are of another version of comine; it can only be deleted"""
 
 class CollectionState(_CollectionState, metaclass=_CollectionStateEnumTypeWrapper): ...
 
 COLLECTION_STATE_UNSPECIFIED: CollectionState.ValueType  # 0
 OPEN: CollectionState.ValueType  # 1
 CLOSED: CollectionState.ValueType  # 2
+LEFT_OUT: CollectionState.ValueType  # 3
+"""its reports are of another version of comine; it can only be deleted"""
 Global___CollectionState: _TypeAlias = CollectionState  # noqa: Y015
 
 class _ReportStatus:

@@ -17,10 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from client import fleet_record
 from client.budget import Budget
 from client.fleet import Fleet, FleetDelivery
 from client.fleet_record import FleetRecord
 from client.gateway import GatewaySecret
+from client.pseudonym import pseudonyms
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
 from ldp.longitudinal.bit_flip import BitFlip
@@ -207,6 +209,37 @@ def test_a_process_that_was_killed_holds_up_nobody(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", holding, tmp_path / "fleet.secret.db"], check=False)
     node = Node(homepages(MECHANISM))
     assert process(tmp_path, node).report(Direct(node), "homepages", VALUES).counted == 60
+
+
+def test_who_waits_too_long_for_another_process_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was sent or spent; once the other is done, all is as if it had not been tried."""
+    monkeypatch.setattr(fleet_record, "WAIT_S", 0.1)
+    kept = homepages(MECHANISM)
+    node = Node(kept)
+    fleet = process(tmp_path, node)
+    with (
+        FleetRecord.held(tmp_path / "fleet.secret.db"),
+        pytest.raises(ResourceError, match=r"^another process has reported by .*fleet\.secret\.db for more than"),
+    ):
+        fleet.report(Direct(node), "homepages", VALUES)
+    assert kept.received == []
+    assert fleet.report(Direct(node), "homepages", VALUES).counted == 60
+
+
+@pytest.mark.parametrize("collection", [b"record of fleet.", bytes(16), b"comine: the name"])
+def test_no_collection_is_told_by_which_names_the_record_knows_clients(tmp_path: Path, collection: bytes) -> None:
+    """A node chooses the collection's id, and which period it is."""
+    kept = homepages(MECHANISM)
+    kept.id = collection
+    node = Node(kept)
+    process(tmp_path, node).report(Direct(node), "homepages", VALUES)
+    with FleetRecord.held(tmp_path / "fleet.secret.db") as record:
+        known = {each.tobytes() for each in record.sent(kept.id, 0)[0]}
+    told = {name for _, name, _ in kept.received}
+    secrets = GatewaySecret.open(tmp_path / "fleet.secret").clients(IDS)
+    told |= {each.tobytes() for period in (0, 1, 2**63) for each in pseudonyms(secrets, collection, period)}
+    assert len(known) == 60
+    assert not known & told
 
 
 def test_a_hundred_thousand_clients_are_written_down_batch_by_batch(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from link.errors import ConfigurationError, PolicyDenied
 from mining.public_sizes import FLOOR
 from party.config import PartyConfig
 from party.estimate import local_plan
+from party.judge import Judge
 from party.node_database import FILE
 from party.plan_count import PERIOD_S, PlanCount
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, PublicSizes
@@ -165,3 +168,20 @@ def test_a_party_can_plan_alone(tmp_path: Path) -> None:
     assert any("taken to be like north" in line for line in plan.assumptions)
     assert all(party.bytes_sent > 0 for party in plan.parties.values())
     assert all(each.seconds is not None for each in plan.alternatives)
+
+
+def test_a_plan_keeps_the_event_loop_from_no_other_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy looks at the history of jobs, which may be long, or on a slow disk."""
+    where = list[bool]()
+    decide = Judge.decide
+
+    def looked(judge: Judge, *arguments: Any, **more: Any) -> Any:
+        where.append(threading.current_thread() is threading.main_thread())
+        return decide(judge, *arguments, **more)
+
+    async def test(nodes: Nodes) -> None:
+        monkeypatch.setattr(Judge, "decide", looked)
+        await ask(nodes.clients["north"], weekly())
+
+    with_nodes(tmp_path, SECTION, test)
+    assert where == [False]
