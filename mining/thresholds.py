@@ -10,6 +10,8 @@ from link.errors import ConfigurationError, PolicyDenied, tellable
 
 ALL_ROWS: Final = "all parties' transactions"
 
+FLOOR: Final = 8  # rows that share what a party puts into an open union, as far as c allows
+
 
 def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
     """The least count of a frequent itemset.
@@ -87,6 +89,20 @@ def below_floor(me: str, least: int, rows: str = ALL_ROWS) -> PolicyDenied:
     )
 
 
+def shows_rows(me: str, least: int) -> PolicyDenied:
+    """The refusal of a c by which a union of items would name those of a single row, though the party has a floor.
+
+    Args:
+        me: The party.
+        least: The lowest count that it allows.
+    """
+    return PolicyDenied(
+        f"the policy of {me} asks for a count of at least {least} (rule min_count), and the job's min_support comes to "
+        'one row at some party, whose items would be named; set universe = "hidden-all", or a larger min_support',
+        party=me,
+    )
+
+
 def local_threshold(
     min_support: Decimal | int,
     n_rows_local: int,
@@ -95,11 +111,15 @@ def local_threshold(
     lambda_: Decimal,
     n_rows: int,
 ) -> int:
-    """The count from which on one party calls an itemset locally frequent in the one-shot strategy.
+    """The count from which on one party calls an itemset locally frequent: tau_i.
 
-    tau_i = 1 + floor(lambda * s * |DB_i| + (1 - lambda)(c - 1) / n). With lambda < 1 the sum of (tau_i - 1) over all
-    parties stays below c, hence an itemset whose total reaches c reaches tau_i at some party: otherwise its total
-    would be at most that sum.
+    It is 1 + floor(w * s * |DB_i| + (1 - w)(c - 1) / n), rounded down to a class. The sum of (tau_i - 1) over all
+    parties stays below c, hence an itemset whose total reaches c reaches tau_i at some party: otherwise its total would
+    be at most that sum.
+
+    The weight w is lambda, or as much less as keeps the threshold of a party with few rows at `FLOOR` or at an equal
+    share of c: what only a few rows have is told by no union then. Classes keep jobs with other thresholds from finding
+    the exact count of one party.
 
     Args:
         min_support: s, the fraction or count of the job; a count c stands for c / N.
@@ -112,12 +132,31 @@ def local_threshold(
     Raises:
         ConfigurationError: lambda is outside [0, 1), or the support is not valid.
     """
-    if not lambda_.is_finite() or not 0 <= lambda_ < 1:
-        raise ConfigurationError(f"lambda is {lambda_}, but it must be at least 0 and below 1.")
-    weight = Fraction(lambda_)
+    weight = _weight(lambda_, minimum_count, n_parties)
     support = Fraction(min_support, max(n_rows, 1)) if isinstance(min_support, int) else _fraction_of(min_support)
     threshold = weight * support * n_rows_local + (1 - weight) * Fraction(minimum_count - 1, n_parties)
-    return 1 + threshold.numerator // threshold.denominator
+    return threshold_class(1 + threshold.numerator // threshold.denominator)
+
+
+def tells_of_rows(minimum_count: int, n_parties: int) -> bool:
+    """Whether a local threshold may be 1, so that a union of what is locally frequent would show single rows.
+
+    Where c is 1 the result shows them in any case.
+    """
+    return 1 < minimum_count <= n_parties
+
+
+def threshold_class(threshold: int) -> int:
+    """The largest of 1, 2, 3, 4, 6, 8, 12, 16, 24, ... that is not above it."""
+    unit = 1 << max(threshold.bit_length() - 2, 0)
+    return threshold // unit * unit
+
+
+def _weight(lambda_: Decimal, minimum_count: int, n_parties: int) -> Fraction:
+    if not lambda_.is_finite() or not 0 <= lambda_ < 1:
+        raise ConfigurationError(f"lambda is {lambda_}, but it must be at least 0 and below 1.")
+    most = 1 - Fraction((FLOOR - 1) * n_parties, max(minimum_count - 1, 1))
+    return max(Fraction(0), min(Fraction(lambda_), most))
 
 
 def _fraction_of(min_support: Decimal) -> Fraction:

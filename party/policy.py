@@ -171,7 +171,9 @@ def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
     least, asked = policy.min_support, case.spec.itemsets.min_support_
     if least is None:
         return None
-    allows, refusal = f"at least {least}", None
+    allows, refusal = f"at least {least}", _opens_below(policy, case, "min_support")
+    if refusal is not None:
+        return Verdict("min_support", allows, refusal)
     if asked is None:
         if not case.noise_protects:
             refusal = f"asks for min_support of at least {least}, and the job has none (rule min_support){_UNBOUNDED}"
@@ -198,7 +200,9 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     if case.spec.anonymizes:
         return min_count_of_release(least, case)
     asked = case.spec.itemsets.min_support_
-    allows, refusal = f"at least {least} transactions", None
+    allows, refusal = f"at least {least} transactions", _opens_below(policy, case, "min_count") if least > 1 else None
+    if refusal is not None:
+        return Verdict("min_count", allows, refusal)
     if asked is None:
         if not case.noise_protects:
             refusal = f"asks for a count of at least {least} (rule min_count), and the job has none{_UNBOUNDED}"
@@ -210,6 +214,20 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     elif asked < least:
         refusal = f"asks for a count of at least {least} (rule min_count), and the job has {asked}"
     return Verdict("min_count", allows, refusal)
+
+
+def _opens_below(policy: PolicySection, case: Case, floor: str) -> str | None:
+    """Who sets a floor means it for all that a job opens, unless the rule `disclose` allows `candidates`."""
+    given = case.spec.itemsets
+    if "candidates" in (policy.disclose or ()):
+        return None
+    if given.disclose == "candidates":
+        what = "disclose = 'candidates' opens supports below it; take 'supports' or 'frequent'"
+    elif given.universe == "all-items":
+        what = "universe = 'all-items' names items below it; take 'hidden-all' or 'frequent-items'"
+    else:
+        return None
+    return f"has a floor (rule {floor}), and {what}"
 
 
 def _min_count_of_model(least: int, case: Case) -> Verdict:

@@ -18,7 +18,7 @@ from mining.joint.level_wise import INDEX_BYTES
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
 from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
-from mining.joint.strategy import choose
+from mining.joint.strategy import choose, thins
 from mining.pairs import n_pairs
 from mining.thresholds import minimum_count
 
@@ -60,7 +60,8 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
     n_rows = max(n_rows, _count(task))
     candidates = _numbers(answers, lambda each: each.candidates)
     n_items = candidates[0] if candidates else 0
-    strategy = choose(task, n_items, len(answers), minimum_count(task.min_support, n_rows))
+    least = minimum_count(task.min_support, n_rows)
+    strategy = choose(task, n_items, len(answers), least)
     tried = strategy == "one-shot" and task.allows(2)
     if (task.hides_names or task.universe == "all-items") and any(each.held is None for each in sized.values()):
         return None
@@ -80,7 +81,10 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
         if beyond is not None or not number:
             break
         counted.append(number)
-    thinned = tuple(_thinned(task, answers, place, number) for place, number in enumerate(counted) if task.thin)
+    if thins(task, len(answers), least):
+        thinned = tuple(_thinned(task, answers, place, number) for place, number in enumerate(counted))
+    else:
+        thinned = ()
     frequent = found.frequent[: 1 + len(counted)]
     found = replace(found, candidates=tuple(counted), thinned=thinned, frequent=frequent)
     return Expected(found, n_rows, "level-wise", beyond)

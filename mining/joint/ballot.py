@@ -16,8 +16,9 @@ from crypto.protocols.two_party import TwoParty
 from link.errors import InputDataError, tellable
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
+from mining.joint.strategy import thins
 from mining.joint.tally import MAX_ROWS, Tally, no_sum
-from mining.thresholds import agreed_count, local_threshold
+from mining.thresholds import agreed_count, local_threshold, shows_rows, tells_of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Ballot(Tally):
     task: HorizontalMining
     threshold: int
     lists: ListStock | None = None
+
+    @property
+    def thins(self) -> bool:
+        """Whether a level is first thinned to what is locally frequent somewhere."""
+        return thins(self.task, len(self.session.parties), self.min_count)
 
     @classmethod
     async def convene(
@@ -59,7 +65,7 @@ class Ballot(Tally):
         Raises:
             ConfigurationError: min_support is a count above the number of transactions.
             InputDataError: There are no transactions.
-            PolicyDenied: c is below this party's floor.
+            PolicyDenied: c is below this party's floor, or so low that a party's items would be named for a single row.
             ProtocolViolation: The number is none that parties can have.
         """
         ours = np.array([rows], np.uint64)
@@ -72,6 +78,8 @@ class Ballot(Tally):
         if n_rows == 0:
             raise tellable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
         min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me)
+        if least_count > 1 and task.universe == "frequent-items" and tells_of_rows(min_count, len(session.parties)):
+            raise tellable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
 

@@ -5,10 +5,18 @@ A coordinator shows the statement too; so what only some jobs take is loaded for
 
 from __future__ import annotations
 
+from typing import Final
+
 from crypto.protocols.union_disclosure import leakage, size_classes
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
+from mining.thresholds import FLOOR
 
+LOCALLY_FREQUENT: Final = (
+    f"of what is locally frequent at some party, that it is in at least {FLOOR} of that party's rows, or in an equal "
+    "share of the least count where that is fewer; jobs with other thresholds tell the largest of all parties' own "
+    "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ..."
+)
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
 
@@ -101,6 +109,8 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
         what = f"the candidates that are locally frequent at some party{_not_at_which(parties)}"
         lines.append(Learned(parties, "membership", what + _if_level_wise(task)))
         lines += _of_union(task, parties, "candidates")
+    if task.universe == "frequent-items" or may_be_one_shot(task) or task.thin:
+        lines.append(Learned(parties, "count", LOCALLY_FREQUENT))
     return tuple(lines)
 
 

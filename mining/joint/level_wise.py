@@ -76,7 +76,7 @@ def _count_next(counter: SupportCounter, frequent: Sets, length: int, limit: int
 async def _decide(ballot: Ballot, name: str, counts: Counts, most: int | None) -> tuple[Mask, Counts | None]:
     """Which candidates are frequent, and their supports where all sums are opened."""
     opened = not ballot.task.is_shared
-    if not ballot.task.thin or not len(counts):  # no candidates, as all parties know: there is nothing to thin
+    if not ballot.thins or not len(counts):  # no candidates, as all parties know: there is nothing to thin
         return await ballot.decide(name, counts, supports=opened, most=most)
     here = np.flatnonzero(counts >= ballot.threshold)
     elements = [int(position).to_bytes(INDEX_BYTES, "big") for position in here]

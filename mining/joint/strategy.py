@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Literal
 
 from mining.joint.parameters import HorizontalMining
 from mining.pairs import n_pairs
+from mining.thresholds import tells_of_rows
 
 # Seconds on one core of a machine of 2024, where only their ratio matters.
 _PER_SUM = 5e-7  # counting, masking, moving and adding one candidate's count, per party
@@ -15,14 +15,19 @@ _PER_MULTIPLICATION = 4e-5  # one scalar multiplication of ristretto255
 _MAXIMAL_PER_ITEM = 4  # maximal itemsets in the union per frequent item: 3 to 6 on the public benchmark data
 
 
+def thins(task: HorizontalMining, n_parties: int, min_count: int) -> bool:
+    """Whether levels are thinned: not where the union of locally frequent candidates would show single rows."""
+    return task.thin and not tells_of_rows(min_count, n_parties)
+
+
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:
     """The strategy for itemsets of two and more items.
 
     Level-wise decides on candidates that follow from the output; the union of the one-shot strategy also tells which
     itemsets are locally frequent somewhere. So level-wise is taken unless its second level is over the job's limit, or
     speed is preferred and its sums are expected to cost more than a union. Where disclosure is preferred, a level over
-    the limit ends the job. One-shot is no choice either where the local threshold of a small party may fall to 1: every
-    subset of its rows would be frequent there.
+    the limit ends the job. One-shot is never taken, even where the job asks for it, if a local threshold may be 1:
+    every subset of a row would be frequent there, and the union would show the row.
 
     Args:
         task: The public parameters.
@@ -30,11 +35,12 @@ def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int)
         n_parties: Number of parties.
         min_count: c.
     """
+    if tells_of_rows(min_count, n_parties):
+        return "level-wise"
     if task.strategy != "auto":
         return task.strategy
-    smallest_threshold = 1 + int((1 - Fraction(task.lambda_)) * (min_count - 1) / n_parties)
     pairs = n_pairs(n_items)
-    if smallest_threshold < 2 or not task.allows(2) or task.prefer == "disclosure":
+    if not task.allows(2) or task.prefer == "disclosure":
         return "level-wise"
     if pairs > task.max_candidates:
         return "one-shot"

@@ -101,14 +101,26 @@ def test_threshold_so_low_that_a_small_party_counts_everything(strategy: str) ->
     assert results["big"].strategy == "level-wise"
 
 
+@pytest.mark.parametrize("parties", [2, 3, 5])
+@pytest.mark.parametrize("settings", [{"strategy": "one-shot"}, {"thin": True}])
+def test_no_union_shows_a_row_where_a_threshold_may_be_one(settings: dict[str, object], parties: int) -> None:
+    """Whatever the job asks for: some count that no party needs more than one row for is decided on level by level."""
+    data = {f"p{k}": [["a", "b", f"own {k}"], ["a", "b"]] for k in range(parties)}
+    task = task_for(data, parties, lambda_=Decimal("0.999999"), **settings)
+    seen: list[str] = []
+    results = run(data, task, observe=lambda frame: seen.append(frame.lane))
+    assert supports(results["p0"]) == pooled_supports(data, parties)
+    assert not any("/itemsets" in lane or "/thin" in lane for lane in seen)
+
+
 @pytest.mark.parametrize("thin", [False, True])
 def test_thinning_holds_where_level_wise_follows_one_shot(thin: bool) -> None:
     long = [f"i{k:02}" for k in range(30)]
-    data = {"small": [long], "big": [["i00", "i01"], *([item] for item in long)]}
-    task = task_for(data, 2, strategy="one-shot", lambda_=Decimal("0.99"), thin=thin)
+    data = {"small": [long, long], "big": [["i00", "i01"], *([item] for item in long)]}
+    task = task_for(data, 3, strategy="one-shot", lambda_=Decimal("0.99"), thin=thin)
     seen: list[str] = []
     results = run(data, task, observe=lambda frame: seen.append(frame.lane))
-    assert supports(results["big"]) == pooled_supports(data, 2)
+    assert supports(results["big"]) == pooled_supports(data, 3)
     assert any("/thin" in lane for lane in seen) == thin
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError
-from mining.thresholds import local_threshold, minimum_count
+from mining.thresholds import FLOOR, local_threshold, minimum_count, tells_of_rows, threshold_class
 
 untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
 
@@ -58,8 +59,24 @@ def test_no_itemset_can_hide_from_all_parties(sizes, weight, data):
     support = data.draw(fractions | st.integers(1, n_rows))
     c = minimum_count(support, n_rows)
     thresholds = [local_threshold(support, size, c, len(sizes), weight, n_rows) for size in sizes]
-    assert min(thresholds) >= 1
+    assert min(thresholds) >= max(1, threshold_class(min(FLOOR, 1 + (c - 1) // len(sizes))))
     assert sum(threshold - 1 for threshold in thresholds) < c
+    assert tells_of_rows(c, len(sizes)) or c == 1 or min(thresholds) > 1
+    assert all(threshold == threshold_class(threshold) for threshold in thresholds)
+
+
+def test_thresholds_have_few_values():
+    classes = sorted({threshold_class(number) for number in range(1, 1000)})
+    assert classes[:10] == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    assert all(high <= 2 * low for low, high in pairwise(classes))
+
+
+@pytest.mark.parametrize("parties", [2, 3, 7])
+def test_no_weight_lowers_a_small_partys_threshold_below_the_floor(parties):
+    """λ next to 1 took the threshold of a party without rows to 1, whatever c."""
+    c, weight = 1 + (FLOOR - 1) * parties, Decimal("0.999999")
+    assert local_threshold(c, 0, c, parties, weight, 10**6) == FLOOR
+    assert local_threshold(10**5, 0, 10**5, parties, weight, 10**6) == FLOOR
 
 
 @pytest.mark.parametrize("weight", [Decimal(1), Decimal("-0.1"), Decimal("NaN"), Decimal("Infinity")])

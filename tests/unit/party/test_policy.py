@@ -157,6 +157,30 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         "allows disclose = 'frequent' only, and the job has 'supports' .rule disclose.",
     ),
     (
+        {"min_count": 2},
+        job(itemsets={"min_support": 10, "disclose": "candidates"}),
+        {},
+        "has a floor .rule min_count., and disclose = 'candidates' opens supports below it; take 'supports'",
+    ),
+    (
+        {"min_support": Decimal("0.001")},
+        job(itemsets={"min_support": Decimal("0.1"), "disclose": "candidates"}),
+        {},
+        "has a floor .rule min_support.",
+    ),
+    (
+        {"min_count": 10},
+        job(itemsets={"min_support": 10, "universe": "all-items"}),
+        {},
+        "has a floor .rule min_count., and universe = 'all-items' names items below it; take 'hidden-all'",
+    ),
+    (
+        {"min_count": 2},
+        columns("south", itemsets={"min_support": 10, "disclose": "candidates"}),
+        {},
+        "has a floor .rule min_count.",
+    ),
+    (
         {"compute": ["north", "east"]},
         job(),
         {},
@@ -322,6 +346,12 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"coordinators": ["hub", "analyst"]}, job(), {}),
     ({"min_support": Decimal("0.01")}, job(), {}),
     ({"min_count": 10}, job(itemsets={"min_support": 10}), {}),
+    ({"min_count": 1}, job(itemsets={"min_support": 10, "disclose": "candidates", "universe": "all-items"}), {}),
+    (
+        {"min_count": 10, "disclose": ["candidates"]},
+        job(itemsets={"min_support": 10, "disclose": "candidates", "universe": "all-items"}),
+        {},
+    ),
     ({"max_length": 3}, job(itemsets={"max_length": 3}), {}),
     ({"min_parties": 3, "peers": ["south", "east"]}, job(), {}),
     ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["hiv*", "x"]}), {}),
