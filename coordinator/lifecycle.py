@@ -351,6 +351,8 @@ def _late(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
             what = f"the job expired before it could be started at {names}; check their nodes and submit it again"
         case State.RUNNING:
             what = f"the job did not end within its deadline of {job.deadline_s:g} s; it waited for {names}"
+            if away := tuple(p for p in job.waits_for if p in job.away):
+                what += f"; {enumeration(away)} could not be reached"
         case State.RELEASING:
             what = f"{names} did not hand over what was released within {RELEASE_S:g} s; look at their nodes' logs"
         case State.PROPOSED if now < job.expires:

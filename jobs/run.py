@@ -16,7 +16,7 @@ from jobs.data import Data
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from jobs.tasks import Outcome, run_task
-from link.core import Progress, Terms, Transport
+from link.core import MAX_BUFFERED_BYTES, Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
 from link.errors import ComineError, InternalError, JobCancelled, ProtocolViolation, outward
@@ -146,6 +146,7 @@ async def run_party(
         deadline_s=spec.job.deadline_s,
         progress=progress,
         mac_secret=recorder.mac_secret,
+        ahead_bytes=_ahead_bytes(spec),
     )
     receipts = Receipts(session, identity)
 
@@ -170,6 +171,11 @@ async def run_party(
             error.add_note(f"The session's end could not be recorded: {unwritten.message}")
         raise
     return PartyRun(session.id, outcome, session.costs, receipts.accounts(), tuple(session.ledger.record))
+
+
+def _ahead_bytes(spec: JobSpec) -> int:
+    """How much of a peer's a party must be able to keep: a vector over all candidates, while it still reads others."""
+    return MAX_BUFFERED_BYTES if spec.itemsets_ is None else max(MAX_BUFFERED_BYTES, 16 * spec.itemsets.max_candidates)
 
 
 def _told(error: BaseException, me: str) -> ComineError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -36,7 +36,8 @@ from protos.v1.link_pb2 import Abort, Frame
 
 CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
-MAX_BUFFERED_BYTES = 2 << 30  # what a peer may send ahead of what the protocol has read
+MAX_BUFFERED_BYTES = 512 << 20  # what one peer may send ahead of what the protocol has read
+HELD_FRAME_BYTES = 512  # of memory that a frame takes which waits, besides what it holds
 MAX_AHEAD = 4096  # frames out of order per lane
 MAX_LANES = 4096  # lanes in which frames of one peer wait to be read
 
@@ -99,11 +100,14 @@ class Terms:
 
 
 class _Arrived(NamedTuple):
-    """A frame, its body, which protobuf copies each time it is asked for, and the hash of its header."""
+    """What is kept of a frame until it is read: protobuf's own object would hold the body a second time."""
 
-    frame: Frame
+    type: str
+    round: int
+    last: bool
     body: bytes
-    header: bytes
+    header: bytes  # its hash
+    size: int  # of the frame
 
 
 @dataclass(slots=True)
@@ -128,8 +132,9 @@ class SessionCore:
         deadline_s: float,
         progress: Progress,
         mac_secret: bytes | None = None,
+        ahead_bytes: int = MAX_BUFFERED_BYTES,
     ) -> None:
-        self.terms, self.me = terms, me
+        self.terms, self.me, self.ahead_bytes = terms, me, ahead_bytes
         self.transport, self.random, self.executor, self.progress = transport, random, executor, progress
         self.mac_secret = random.derive("opening-macs").bytes(32) if mac_secret is None else mac_secret
         self.ledger = Ledger.of(declared, session_key(self.mac_secret, b""))
@@ -138,14 +143,14 @@ class SessionCore:
         self.started = time.monotonic()
         self.deadline = asyncio.get_running_loop().time() + deadline_s
         self.deadline_s = deadline_s
-        self.bytes_sent = self.bytes_received = self.buffered = 0
+        self.bytes_sent = self.bytes_received = 0
+        self.buffered: Counter[str] = Counter()  # bytes of memory that the unread frames of each peer take
         self.failure: ComineError | None = None
         self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
         self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
         self.members: dict[str, Member] = {}  # by name, once they have greeted
-        self._early: list[tuple[str, Frame]] = []
-        self._early_bytes = 0
+        self._early: list[tuple[str, Frame, int]] = []
 
     # -- Receiver ----------------------------------------------------------------------------------------------------
     def deliver(self, peer: str, frame: Frame) -> None:
@@ -195,18 +200,23 @@ class SessionCore:
 
     def early(self, peer: str, frame: Frame, size: int) -> None:
         """Keeps a frame of a peer that knows the session's id before this party does."""
-        self._early_bytes += size
-        if len(self._early) >= MAX_AHEAD * len(self.terms.parties) or self._early_bytes > MAX_BUFFERED_BYTES:
-            raise LimitExceeded(f"{peer} sent too much before the session began", party=peer)
-        self._early.append((peer, frame))
+        self._hold(peer, size)
+        self._early.append((peer, frame, size))
 
     def begin(self, session_id: bytes) -> None:
         """Fixes the session's id and takes the frames that came before it was known."""
         self.session_id = session_id
         self.ledger.key = session_key(self.mac_secret, session_id)
         early, self._early = self._early, []
-        for peer, frame in early:
+        for peer, frame, size in early:
+            self.buffered[peer] -= size + HELD_FRAME_BYTES
             self.deliver(peer, frame)
+
+    def _hold(self, peer: str, size: int) -> None:
+        """Counts a frame that waits to be read; each peer has room of its own, so that none is blamed for another."""
+        self.buffered[peer] += size + HELD_FRAME_BYTES
+        if self.buffered[peer] > self.ahead_bytes:
+            raise LimitExceeded(f"{peer} sent more than {self.ahead_bytes} bytes ahead of the protocol", party=peer)
 
     def _order(self, peer: str, frame: Frame, body: bytes) -> None:
         lanes, lane = self.unread[peer], frame.lane
@@ -216,17 +226,16 @@ class SessionCore:
         header = _check_mark(peer, frame)
         if frame.seq < due or (unread is not None and frame.seq in unread.ahead):
             return  # a transport may deliver twice; the first copy counts
-        self.buffered += _size(frame, body)
-        if self.buffered > MAX_BUFFERED_BYTES:
-            raise LimitExceeded(f"{peer} sent more than {MAX_BUFFERED_BYTES} bytes ahead of the protocol", party=peer)
+        size = _size(frame, body)
+        self._hold(peer, size)
         if unread is None:
             if len(lanes) >= MAX_LANES:
                 raise LimitExceeded(f"{peer} opened more than {MAX_LANES} lanes", party=peer)
             unread = lanes[lane] = _Unread()
-        unread.ahead[frame.seq] = _Arrived(frame, body, header)
+        unread.ahead[frame.seq] = _Arrived(frame.type, frame.round, frame.last, body, header, size)
         while (following := unread.ahead.pop(due, None)) is not None:
             due += 1
-            self.bytes_received += _size(following.frame, following.body)
+            self.bytes_received += following.size
             self.transcript.add(peer, "received", lane, following.header, following.body)
             unread.ready.append(following)
         if unread.ready and (waiter := self.waiters.get((peer, lane))) is not None:
@@ -238,7 +247,7 @@ class SessionCore:
         if unread is None or not unread.ready:
             return None
         arrived = unread.ready.popleft()
-        self.buffered -= _size(arrived.frame, arrived.body)
+        self.buffered[peer] -= arrived.size + HELD_FRAME_BYTES
         if not unread.ready and not unread.ahead:
             del self.unread[peer][lane]
         return arrived
@@ -296,10 +305,9 @@ class SessionCore:
             finally:
                 if self.waiters.get((frm, lane)) is waiter:
                     del self.waiters[frm, lane]
-        frame = arrived.frame
-        if frame.type != kind.DESCRIPTOR.full_name:
+        if arrived.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
-                f"{frm} sent {frame.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
+                f"{frm} sent {arrived.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
                 party=frm,
             )
         return arrived

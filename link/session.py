@@ -23,6 +23,7 @@ from link.core import (
     CHUNK_BYTES,
     HELLO_LANE,
     MAX_BODY_BYTES,
+    MAX_BUFFERED_BYTES,
     Progress,
     SessionCore,
     Terms,
@@ -86,6 +87,7 @@ class Session:
         deadline_s: float = 1800.0,
         progress: Progress = lambda step, done, total: None,
         mac_secret: bytes | None = None,
+        ahead_bytes: int = MAX_BUFFERED_BYTES,
     ) -> Session:
         """Greets all peers, checks who they are and that all mean the same job, and derives the session's id.
 
@@ -102,13 +104,16 @@ class Session:
             progress: Told how far steps have come.
             mac_secret: Keys, together with the session's id, the MACs of what is opened; without one, a fresh secret
                 that nobody keeps.
+            ahead_bytes: The most memory that what one peer has sent, and the protocol has not read yet, may take.
 
         Raises:
             VersionMismatch: A peer runs another version or suite, or means another job.
             IdentityError: A peer cannot prove who it is, or its certificate is not to be believed.
             DeadlineExceeded: A peer did not greet in time.
         """
-        core = SessionCore(terms, me, transport, random, executor, declared, deadline_s, progress, mac_secret)
+        core = SessionCore(
+            terms, me, transport, random, executor, declared, deadline_s, progress, mac_secret, ahead_bytes
+        )
         session = cls(core, "", None)
         transport.attach(core)
         try:
@@ -368,21 +373,21 @@ class Session:
 
     async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool, int]:
         """The next message, whether it ends its stream, and its size in bytes."""
-        frame, body, _ = await self._core.take(frm, self.path, kind)
+        arrived = await self._core.take(frm, self.path, kind)
         lane: Session | None = self
         while lane is not None:
-            lane._round = max(lane._round, frame.round)
+            lane._round = max(lane._round, arrived.round)
             lane = lane._parent
         message = kind()
         try:
-            message.ParseFromString(body)
+            message.ParseFromString(arrived.body)
             if check is not None:
                 check(message)
         except DecodeError:
             raise MalformedMessage(f"{frm} sent a {kind.DESCRIPTOR.name} that cannot be read", party=frm) from None
         except ValueError as error:
             raise MalformedMessage(f"{frm} sent a wrong {kind.DESCRIPTOR.name}: {error}", party=frm) from None
-        return message, frame.last, len(body)
+        return message, arrived.last, len(arrived.body)
 
     async def _assemble(
         self,

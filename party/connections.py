@@ -2,7 +2,9 @@
 
 gRPC accepts connections by itself and tells of a caller only with its first call. So the node looks at its own sockets:
 one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
-for strangers; where a kind has more, whoever holds most of them loses its oldest.
+for strangers; where a kind has more, whoever holds most of them loses its oldest. And whoever connects and says nothing
+takes no descriptor: the kernel keeps such a connection for as long as a handshake may take, and hands it over with the
+first bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from link.grpc_channel import HANDSHAKE_S
 from link.identity import Role
 from party.logs import Log
 
@@ -118,6 +121,9 @@ class Connections:
     def start(self, port: int) -> None:
         """Begins to look at the connections to a port, where the system shows them."""
         if sys.platform == "linux":
+            for descriptor in _sockets().values():
+                with contextlib.suppress(OSError):  # it has been closed meanwhile
+                    _await_words(descriptor, port)
             self._looking = asyncio.create_task(self._look(port))
 
     async def stop(self) -> None:
@@ -159,12 +165,7 @@ class Connections:
 
     def _open(self, port: int) -> list[_Connection]:
         """The open connections to a port, in the order in which they were seen first."""
-        sockets: dict[int, int] = {}
-        for descriptor in map(int, os.listdir(_SOCKETS)):
-            with contextlib.suppress(OSError):
-                kind, _, number = os.readlink(f"{_SOCKETS}/{descriptor}").partition(":")
-                if kind == "socket":
-                    sockets[int(number.strip("[]"))] = descriptor
+        sockets = _sockets()
         for inode in self._known.keys() - sockets.keys():
             end = self._known.pop(inode)
             if end is not None:
@@ -173,6 +174,33 @@ class Connections:
             with contextlib.suppress(OSError):
                 self._known[inode] = _other_end(sockets[inode], inode, port)
         return [_Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
+
+
+def _sockets() -> dict[int, int]:
+    """The descriptors of this process's sockets by their inodes."""
+    try:
+        descriptors: Iterable[int] = map(int, os.listdir(_SOCKETS))
+    except OSError:  # no descriptor is free to look with, so there are few
+        descriptors = range(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    sockets: dict[int, int] = {}
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            found = os.fstat(descriptor)
+            if stat.S_ISSOCK(found.st_mode):
+                sockets[found.st_ino] = descriptor
+    return sockets
+
+
+def _await_words(descriptor: int, port: int) -> None:
+    """Where a socket listens at the port: lets it accept a connection only once something has come over it."""
+    same = socket.socket(fileno=descriptor)
+    try:
+        internet = same.family in (socket.AF_INET, socket.AF_INET6)
+        listens = internet and same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if listens and same.getsockname()[1] == port:
+            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, HANDSHAKE_S)
+    finally:
+        same.detach()
 
 
 def _other_end(descriptor: int, inode: int, port: int) -> tuple[str, int] | None:
@@ -199,11 +227,21 @@ def _shut(connection: _Connection) -> None:
     """Ends a connection, for gRPC to find it ended; by a copy of its descriptor, which may be another's by now.
 
     A file is not copied: the end of the copy would take the locks from a database. Where one comes between the look and
-    the copy, the copy stays open.
+    the copy, the copy stays open. Where no descriptor is free for a copy it goes without: at worst another connection,
+    made this moment, is lost and made anew.
     """
     with contextlib.suppress(OSError):
         if _is_socket(connection.descriptor, connection.inode):
-            with socket.socket(fileno=os.dup(connection.descriptor)) as same:
+            try:
+                copy = os.dup(connection.descriptor)
+            except OSError:
+                same = socket.socket(fileno=connection.descriptor)
+                try:
+                    same.shutdown(socket.SHUT_RDWR)
+                finally:
+                    same.detach()
+                return
+            with socket.socket(fileno=copy) as same:
                 if _is_socket(same.fileno(), connection.inode):
                     same.shutdown(socket.SHUT_RDWR)
 

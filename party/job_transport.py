@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from link.core import Receiver, Transport, ended_by
+from link.core import HELD_FRAME_BYTES, Receiver, Transport, ended_by
 from link.costs import Costs
 from link.errors import ComineError, IdentityError, LimitExceeded
 from protos.v1.link_pb2 import Abort, Frame
 
 T = TypeVar("T")
 
-MAX_EARLY_BYTES: Final = 16 << 20  # what peers may send before this party's session begins; greetings are far smaller
+MAX_EARLY_BYTES: Final = 256 << 10  # of what a peer may send before this party's session begins: it greets, and waits
 
 
 class JobTransport:
@@ -37,7 +38,7 @@ class JobTransport:
         self._transport, self._job_id, self._me, self._parties = transport, job_id, me, parties
         self._receiver: Receiver | None = None
         self._early: list[tuple[str, Frame]] = []
-        self._early_bytes = 0
+        self._early_bytes: Counter[str] = Counter()
         self._failure: asyncio.Future[ComineError] = asyncio.get_running_loop().create_future()
         self._started = time.monotonic()
         self._sent = self._received = self._rounds = 0
@@ -81,14 +82,14 @@ class JobTransport:
         if self._receiver is not None:
             self._receiver.deliver(peer, frame)
             return
-        self._early_bytes += size
+        self._early_bytes[peer] += size + HELD_FRAME_BYTES
         if frame.sender != peer:
             self.fail(
                 IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
             )
         elif frame.type == Abort.DESCRIPTOR.full_name:
             self.fail(ended_by(peer, self._parties, frame.body))
-        elif self._early_bytes > MAX_EARLY_BYTES:
+        elif self._early_bytes[peer] > MAX_EARLY_BYTES:
             self.fail(LimitExceeded(f"{peer} sent too much before {self._me} was ready", party=peer))
         else:
             self._early.append((peer, frame))

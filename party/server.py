@@ -273,11 +273,11 @@ class Node:
         method. What they hold is freed, and a server that is told to stop would still write there: the interpreter dies
         of it, or another object does. Where that has begun the server ends with the process.
         """
+        if self._witness is not None and self._witness.cancelling():
+            return
+        await server.stop(GRACE_S)  # which goes on where an earlier call was cancelled
         if self._witness is not None:
-            if self._witness.cancelling():
-                return
             self._witness.cancel()
-        await server.stop(GRACE_S)
 
     def _unlock(self) -> None:
         if self._lock is not None:

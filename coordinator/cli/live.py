@@ -73,12 +73,13 @@ def _missing(job: Job, since: Mapping[str, datetime]) -> str:
     """Who cannot be reached and does its part all the same; empty where nobody is."""
     if not since or job.over:
         return ""
-    names, first = enumeration(tuple(sorted(since))), min(since.values())
+    names, first, until = enumeration(tuple(sorted(since))), min(since.values()), datetime.fromtimestamp(job.until)
     what = {
-        State.RUNNING: "; the job goes on there",
+        State.RUNNING: "; the job goes on there if its node runs",
         State.RELEASING: "; the result is kept there",
     }.get(job.state, "")
-    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again{_impostors(job)}"
+    last = f"{until:%H:%M:%S}" if until.date() == datetime.now().date() else f"{until:%Y-%m-%d %H:%M}"
+    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again until {last}{_impostors(job)}"
 
 
 def _impostors(job: Job) -> str:

@@ -48,7 +48,10 @@ class Ran(NamedTuple):
     def sentence(self) -> str:
         """The one line in which the command says what went wrong, after notes of who could not be reached meanwhile."""
         *notes, line = self.err.splitlines()
-        assert all(re.search(r" cannot be reached since .+; trying again$| can be reached again$", n) for n in notes)
+        assert all(
+            re.search(r" cannot be reached since .+; trying again until [-: \d]+$| can be reached again$", n)
+            for n in notes
+        )
         assert re.fullmatch(r"comine: .+ \(E\d{3}; comine .+\)", line), line
         return line
 

@@ -217,7 +217,34 @@ def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives
             error = await failed(nodes, weekly(deadline="6s"))
             assert isinstance(error, DeadlineExceeded)
             assert error.exit_code == 60
-            assert error.message.endswith("did not end within its deadline of 6 s; it waited for south")
+            assert error.message.endswith("within its deadline of 6 s; it waited for south; south could not be reached")
+
+    asyncio.run(test())
+
+
+def test_a_party_that_died_before_it_released_is_named_as_soon_as_its_node_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = party.session_host.release
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            dead = asyncio.Event()
+
+            async def release(room: Room, *args: Any) -> Any:
+                if room.identity.name == "south":
+                    await nodes.crash("south")
+                    dead.set()
+                    await asyncio.Event().wait()
+                return await released(room, *args)
+
+            monkeypatch.setattr(party.session_host, "release", release)
+            ends = asyncio.ensure_future(failed(nodes, weekly()))
+            await dead.wait()
+            await nodes.restart("south")
+            error = await ends
+            assert (error.exit_code, error.party) == (20, "south")
+            assert "was restarted while the job ran" in error.message
 
     asyncio.run(test())
 

@@ -51,7 +51,7 @@ from party.server import Node
 from party.store import Store
 from protos.v1 import control_pb2 as control
 from tests.unit.party.files import free_ports, party_toml, write_federation
-from tests.unit.party.nodes import DATA, hold, refused, running, weekly
+from tests.unit.party.nodes import DATA, Client, hold, refused, running, weekly
 
 
 @pytest.mark.parametrize("recipients", [["coordinator"], ["all"], ["south"]])
@@ -176,6 +176,42 @@ def test_a_loop_that_is_torn_down_leaves_nothing_to_write_into_what_is_freed(tmp
         with contextlib.suppress(asyncio.CancelledError):
             await node.stop()
         assert not [each for each in took_their_place if each.strip(b"\xff")]
+
+    asyncio.run(test())
+
+
+def test_a_stop_that_was_cancelled_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancelled while a call that lasts is given time to end."""
+    monkeypatch.setattr("party.server.GRACE_S", 60.0)
+    authority = write_federation(tmp_path, DATA)
+    config = PartyConfig.load(tmp_path / "north.toml")
+
+    async def test() -> None:
+        node = Node(config, open_log("north", io.StringIO()))
+        client = Client(authority.issue("analyst", "coordinator"), "north", await node.start())
+        assert node._server is not None
+        stop_serving, stopping = node._server.stop, asyncio.Event()
+
+        async def told(grace: float | None) -> None:
+            stopping.set()
+            await stop_serving(grace)
+
+        monkeypatch.setattr(node._server, "stop", told)
+        asked = reflection_pb2.ServerReflectionRequest(list_services="")
+        lasts = reflection_pb2_grpc.ServerReflectionStub(client.channel).ServerReflectionInfo()
+        await lasts.write(asked)
+        assert await lasts.read() is not grpc.aio.EOF
+        first = asyncio.ensure_future(node.stop())
+        await stopping.wait()
+        await asyncio.sleep(0.05)
+        first.cancel()
+        await asyncio.wait({first})
+        assert not lasts.done()
+        monkeypatch.setattr("party.server.GRACE_S", 0.1)
+        await node.stop()
+        async with asyncio.timeout(10):
+            assert await lasts.code() is not grpc.StatusCode.OK
+        await client.channel.close()
 
     asyncio.run(test())
 

@@ -29,8 +29,8 @@ STRANGERS = 1500
 
 
 @contextmanager
-def strangers(address: str, number: int) -> Iterator[None]:
-    """So many idle connections from one address, each renewed as soon as it is closed."""
+def strangers(address: str, number: int, words: bytes = b"") -> Iterator[None]:
+    """So many connections from one address that say this and no more, each renewed as soon as it is closed."""
     host, _, port = address.rpartition(":")
     over, full = threading.Event(), threading.Event()
 
@@ -43,6 +43,7 @@ def strangers(address: str, number: int) -> Iterator[None]:
                 new.settimeout(1)
                 try:
                     new.connect((host, int(port)))
+                    new.sendall(words)
                 except OSError:
                     new.close()
                     break
@@ -111,8 +112,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
         made.stop()
 
 
-def test_strangers_take_no_node_out(world: Organisations) -> None:
+def test_strangers_who_say_nothing_keep_no_member_out(world: Organisations) -> None:
     with strangers(world.addresses["north"], STRANGERS):
+        assert asyncio.run(_served(world, 30)) <= 3
+
+
+def test_strangers_take_no_node_out(world: Organisations) -> None:
+    with strangers(world.addresses["north"], STRANGERS, b"\x16"):
         asyncio.run(_served(world, 10))
         node = world.nodes["north"]
         line = json.loads(node.until('"connections closed"'))

@@ -390,15 +390,72 @@ async def _little_by_little(played: _Played, session: Session) -> None:
 
 
 @pytest.mark.parametrize("fill", [_with_bodies, _with_names, _little_by_little])
-def test_a_peer_cannot_fill_the_memory(fill, monkeypatch):
-    monkeypatch.setattr(core, "MAX_BUFFERED_BYTES", 5000)
+def test_a_peer_cannot_fill_the_memory(fill):
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        session._core.ahead_bytes = 5000
+        await fill(played, session)
+        with pytest.raises(LimitExceeded, match="ahead of the protocol"):
+            await session.lane("y").recv("b", Note)
+
+    run(main())
+
+
+@pytest.mark.parametrize("body", [0, 100, 10_000, 100_000])
+@pytest.mark.parametrize("disorder", [False, True])
+def test_what_waits_takes_no_more_memory_than_it_counts(body, disorder):
+    """However small the frames are, and whether they are in order."""
+    most = 1_000_000
 
     async def main():
         played = _Played()
         session = await played.begin()
-        await fill(played, session)
-        with pytest.raises(LimitExceeded, match="ahead of the protocol"):
-            await session.lane("y").recv("b", Note)
+        core_ = session._core
+        core_.ahead_bytes = most
+        gc.collect()
+        tracemalloc.start()
+        try:
+            number = 0
+            while core_.failure is None:
+                lane, seq = divmod(number, 1000)
+                frame = _Played.frame(session, lane=f"/{lane}", seq=seq + disorder, body=bytes(body))
+                played.receive(frame)
+                del frame
+                number += 1
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert isinstance(core_.failure, LimitExceeded)
+        assert number > most // (body + 1200)
+        assert held < 1.25 * most
+
+    run(main())
+
+
+def test_nobody_is_blamed_for_what_another_has_sent():
+    """Of two peers that are ahead, before and after the session begins."""
+
+    def frame(of, sender, number):
+        lane = f"/{number}"
+        made = Frame(session=of.id, sender=sender, receiver="a", lane=lane, type=Note.DESCRIPTOR.full_name, round=1)
+        made.body, made.last = bytes(1000), True
+        made.mark = mark_of(header_of(made))
+        return made
+
+    async def main():
+        hub = Hub()
+        a, _, _ = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(ABC)) for p in ABC))
+        a._core.ahead_bytes = 20_000
+        for number in range(11):
+            a._core.deliver("c", frame(a, "c", number))
+        a._core.deliver("b", frame(a, "b", 0))
+        assert a._core.failure is None
+        while a._core.failure is None:
+            number += 1
+            a._core.deliver("c", frame(a, "c", number))
+            a._core.deliver("b", frame(a, "b", 0))
+        assert a._core.failure.party == "c"
 
     run(main())
 

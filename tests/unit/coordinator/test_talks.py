@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from link.errors import ComineError, ResourceError, UnexpectedMessage
 from link.grpc_errors import ConnectionBroken, NotTheParty
 from protos.v1.control_pb2 import RUNNING, SUCCEEDED, DealRequest, JobEvent
 
+FAR = datetime(2100, 1, 1, 12).timestamp()
 BROKEN = ConnectionBroken("the connection to south broke", party="south")
 FULL = ResourceError("south has no room on its disk", party="south")
 NOT_ASKED = UnexpectedMessage("south has not asked for what was dealt to it", party="south")
@@ -112,14 +114,15 @@ def test_a_driver_tells_why_only_where_somebody_else_answers() -> None:
 
 def test_people_read_why_a_node_is_not_talked_to_that_answers(capsys: pytest.CaptureFixture[str]) -> None:
     error = NotTheParty("what answers at south:1 is not south", party="south")
-    job = Job.draft(("north", "south"), expires=1e12, deadline_s=60)._replace(state=State.RUNNING)
+    job = Job.draft(("north", "south"), expires=FAR, deadline_s=60)._replace(state=State.RUNNING)
     tell = notes()
     for event in (Away("south", True), Away("south", True, error.message), Away("south", False), Signal.CLOCK):
         job, _ = step(job, event, 0.0)
         tell(job)
     first, second, third = capsys.readouterr().err.splitlines()
-    assert first.endswith("; trying again")
-    assert second.endswith(f"; trying again ({error.message})")
+    until = f"trying again until 2100-01-01 {datetime.fromtimestamp(FAR):%H:%M}"
+    assert first.endswith(f"; the job goes on there if its node runs; {until}")
+    assert second.endswith(f"; {until} ({error.message})")
     assert third.endswith("south can be reached again")
     stands = dict.fromkeys(job.parties, Stand.APPROVED)
     job = job._replace(

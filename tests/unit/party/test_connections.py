@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import select
 import socket
 from collections import Counter
 from pathlib import Path
@@ -21,12 +22,14 @@ from party.connections import (
     MOST,
     MOST_OF_ADDRESS,
     Connections,
+    _await_words,
     _Connection,
     _Holder,
     _network,
     _other_end,
     _plain,
     _shut,
+    _sockets,
     most_connections,
     surplus,
 )
@@ -111,6 +114,47 @@ def test_what_hinders_a_look_is_told_once_and_ends_no_looking(
     monkeypatch.setattr("sys.platform", "linux")
     asyncio.run(test())
     assert told == [{"event": "upkeep failed", "error": trouble}] * 2
+
+
+def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.create_connection(other.getsockname()) as apart,
+    ):
+        port = server.getsockname()[1]
+        for descriptor in (server.fileno(), other.fileno(), apart.fileno()):
+            _await_words(descriptor, port)
+        assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
+        server.setblocking(False)
+        with socket.create_connection(server.getsockname()), socket.create_connection(server.getsockname()) as speaks:
+            with pytest.raises(BlockingIOError):
+                server.accept()
+            speaks.sendall(b"x")
+            assert select.select([server], [], [], 20)[0]
+            with server.accept()[0] as accepted:
+                assert accepted.getpeername() == speaks.getsockname()
+            with pytest.raises(BlockingIOError):
+                server.accept()
+
+
+def test_connections_are_found_and_ended_where_no_descriptor_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_free(*_: object) -> Any:
+        raise OSError(24, "Too many open files")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0] as near:
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "listdir", none_free)
+                patch.setattr(os, "dup", none_free)
+                found = _sockets()
+                inode = os.fstat(near.fileno()).st_ino
+                assert found[inode] == near.fileno()
+                assert _other_end(found[inode], inode, port) == far.getsockname()
+                _shut(_Connection(inode, found[inode], far.getsockname()))
+            assert far.recv(1) == b""
+            os.fstat(near.fileno())  # which is its owner's to close
 
 
 def test_a_descriptor_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from link.core import HELD_FRAME_BYTES
 from link.errors import ComineError, IdentityError, InputDataError, LimitExceeded, MalformedMessage, PeerError
 from link.memory import Hub
 from party.job_transport import MAX_EARLY_BYTES, JobTransport
@@ -133,6 +134,25 @@ def test_a_peer_cannot_fill_the_memory_before_the_session() -> None:
         north.attach(session)
         assert isinstance(session.error, LimitExceeded)
         assert len(session.frames) < 3
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("size", [0, 10_000])
+def test_no_peer_is_blamed_for_what_another_has_sent_before_the_session(size: int) -> None:
+    async def test() -> None:
+        hub, session = Hub(), Recorder()
+        north = JobTransport(hub.endpoint("north"), JOB, "north", PARTIES)
+        most = MAX_EARLY_BYTES // (frame(1, size).ByteSize() + HELD_FRAME_BYTES)
+        for seq in range(most - 1):
+            hub.carry("south", "north", frame(seq, size))
+        for seq in range(most - 1):
+            hub.carry("east", "north", Frame(sender="east", receiver="north", lane="/task", seq=seq, body=bytes(size)))
+        for seq in range(most, most + 3):
+            hub.carry("south", "north", frame(seq, size))
+        north.attach(session)
+        assert isinstance(session.error, LimitExceeded)
+        assert session.error.party == "south"
 
     asyncio.run(test())
 
