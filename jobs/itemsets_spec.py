@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from jobs.spec_values import ColumnName, Cuts, Fraction, Section, Support
 from mining.joint.parameters import Disclose, EngineName, Prefer
 from mining.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
 
-Pattern = Annotated[str, Field(min_length=1, max_length=200)]  # as of `fnmatch.fnmatchcase`
+MOST_STARS: Final = 10  # with many in each of many patterns, a node would be busy for seconds before it reads a row
+
+
+def _few_stars(pattern: str) -> str:
+    if pattern.count("*") > MOST_STARS:
+        raise ValueError(f"a pattern has at most {MOST_STARS} asterisks")
+    return pattern
+
+
+Pattern = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_few_stars)]  # of `fnmatch.fnmatchcase`
 Parts = Annotated[int, Field(ge=2, le=1000)]
 
 

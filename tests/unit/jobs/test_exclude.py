@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import comine
+from jobs.itemsets_spec import MOST_STARS
 from jobs.spec import JobSpec
 from jobs.statement import statement
+from link.errors import ConfigurationError
 from mining.reference.pooled import brute_force
+from party.rules import Rules
 
 PARTIES = ("north", "south", "east")
 ROWS = st.lists(st.lists(st.sampled_from(["ab", "ac", "b", "cab", "hiv-1", "hiv-2"]), max_size=4), max_size=6)
@@ -76,3 +79,20 @@ def test_the_statement_tells_what_is_excluded() -> None:
         "north, south and east learn nothing of items that match 'hiv*', 'x?': every party removes them from its rows "
         "beforehand."
     )
+
+
+@settings(max_examples=50)
+@given(pattern=st.text("*a?[]!", min_size=11, max_size=200))
+def test_no_pattern_has_so_many_asterisks_that_it_keeps_a_node_busy(pattern: str) -> None:
+    """A thousand patterns of a hundred asterisks each took ten seconds, in the middle of all that a node does."""
+    job = contents(exclude=[pattern])
+    if pattern.count("*") <= MOST_STARS:
+        JobSpec.of(job, "job.toml", Path())
+        return
+    with pytest.raises(ConfigurationError, match="a pattern has at most 10 asterisks"):
+        JobSpec.of(job, "job.toml", Path())
+
+
+def test_an_owner_is_told_of_such_a_pattern_too() -> None:
+    with pytest.raises(ValueError, match="a pattern has at most 10 asterisks"):
+        Rules(withhold=("*a" * 11,))
