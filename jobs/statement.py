@@ -11,6 +11,7 @@ from jobs.distributed_parameters import distributed_mining, is_noisy
 from jobs.hybrid_parameters import hybrid_mining, is_reported
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
+from jobs.union_limit import takes_unions
 from link.disclosure import Declared, Learned
 from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
@@ -188,6 +189,7 @@ def _progress(spec: JobSpec) -> Learned:
     what = (
         f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
         "seconds, which tell the number of candidates and the greatest length of a frequent itemset"
+        + (", and of each union nearly how many elements all its sets hold together" if takes_unions(spec) else "")
     )
     return Learned(("coordinator",), "size", what)
 

@@ -15,7 +15,8 @@ from mining.thresholds import FLOOR
 LOCALLY_FREQUENT: Final = (
     f"of what is locally frequent at some party, that it is in at least {FLOOR} of that party's rows, or in an equal "
     "share of the least count where that is fewer; jobs with other thresholds tell the largest of all parties' own "
-    "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ..."
+    "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...; where parties differ in size, jobs with another "
+    "lambda may tell whose it is"
 )
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
