@@ -16,7 +16,7 @@ from coordinator.client import PartyClient, check_versions
 from coordinator.failures import Failure, root_cause
 from coordinator.progress import Absence, Watcher
 from jobs.consent import read_approval
-from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_code
+from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_teller
 from link.grpc_errors import UNREACHED, silent
 from link.identity import check_span
 from link.printable import one_line
@@ -324,4 +324,4 @@ def _checked(signed: SignedApproval, party: str, job_id: bytes, trust: Trust, co
 
 def _check_end(event: JobEvent, party: str) -> None:
     if event.state in _BAD_ENDS:
-        raise from_code(event.error_code, one_line(event.error_message), party=event.error_party or party)
+        raise from_teller(event.error_code, one_line(event.error_message), event.error_party, party)

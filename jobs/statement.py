@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jobs import fitness
 from jobs.blended_parameters import blended_mining, is_blended
 from jobs.distributed_parameters import distributed_mining, is_noisy
 from jobs.hybrid_parameters import hybrid_mining, is_reported
@@ -118,7 +119,7 @@ def statement(spec: JobSpec) -> Statement:
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=collusion,
         declared=declared,
-        learned=(released, _progress(spec), _fitness(spec), *_uncut(spec), *lines, *_excluded(spec)),
+        learned=(released, _progress(spec), *fitness.learned(spec, declared), *_uncut(spec), *lines, *_excluded(spec)),
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
@@ -192,15 +193,6 @@ def _progress(spec: JobSpec) -> Learned:
         + (", and of each union nearly how many elements all its sets hold together" if takes_unions(spec) else "")
     )
     return Learned(("coordinator",), "size", what)
-
-
-def _fitness(spec: JobSpec) -> Learned:
-    """What an end tells that comes of one party's rows: `link.errors.outward` lets no more through."""
-    what = (
-        "of each party whether it can take part with its data: one that cannot, since its source, cells, ids or names "
-        "do not fit the job or a rule of its own keeps its rows out, ends the job by its name and does not say why"
-    )
-    return Learned(("coordinator", *spec.job.parties), "membership", what)
 
 
 def _uncut(spec: JobSpec) -> tuple[Learned, ...]:

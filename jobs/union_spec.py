@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from jobs.spec_values import Section
-from mining.joint.parameters import MAX_ITEM_BYTES, USUAL_ITEM_BYTES
+from mining.joint.parameters import USUAL_ITEM_BYTES
+from mining.limits import MAX_ITEM_BYTES
 
 
 class UnionSection(Section):

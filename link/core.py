@@ -26,7 +26,7 @@ from link.errors import (
     LimitExceeded,
     MalformedMessage,
     UnexpectedMessage,
-    from_code,
+    from_teller,
 )
 from link.executor import Executor
 from link.identity import Member
@@ -181,7 +181,7 @@ class SessionCore:
         if frame.round > MAX_ROUND:
             raise LimitExceeded(f"{peer} claims to be in round {frame.round}", party=peer)
         if frame.type == Abort.DESCRIPTOR.full_name:
-            raise ended_by(peer, self.terms.parties, body)
+            raise ended_by(peer, self.me, self.terms.parties, body)
         if frame.lane != HELLO_LANE:
             if not self.session_id:
                 _check_mark(peer, frame)
@@ -328,11 +328,15 @@ def _size(frame: Frame, body: bytes) -> int:
     return len(body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
-def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
+def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> ComineError:
     """The error with which a peer ends the job.
+
+    Of what arose at this party in its own data no peer can know before it has said so itself: such an error, too, is
+    laid at the peer's door.
 
     Args:
         peer: Who sent it.
+        me: This party.
         parties: All parties of the job; an error that names somebody else is laid at the peer's door.
         body: The `Abort`; its words are made printable and cut.
     """
@@ -341,7 +345,11 @@ def ended_by(peer: str, parties: tuple[str, ...], body: bytes) -> ComineError:
         abort.ParseFromString(body)
     except DecodeError:
         return MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
-    return from_code(abort.code, printable(abort.message), party=abort.party if abort.party in parties else peer)
+    named = abort.party if not abort.party or abort.party in parties else peer
+    error = from_teller(abort.code, printable(abort.message), named, peer)
+    if error.party == me and not error.tells_of_peers:
+        error.party = peer
+    return error
 
 
 def printable(words: str) -> str:

@@ -5,7 +5,8 @@ ComineError
 ├── ConfigurationError         10   configuration, versions or resources of this machine
 │   ├── InputDataError         10   a data file is missing, corrupt or in the wrong format
 │   ├── VersionMismatch        10   peers run versions that do not understand each other
-│   └── ResourceError          10   a full disk, a port in use, too little memory
+│   ├── ResourceError          10   a full disk, a port in use, too little memory
+│   └── OverLimit              10   some party's data are over a limit of the job, and nobody learns whose
 ├── PeerError                  20   a peer could not be reached or was lost
 │   └── IdentityError          20   a certificate is missing, expired, foreign or names someone else
 ├── PolicyDenied               30   a party's policy refuses the job
@@ -59,12 +60,16 @@ class ComineError(Exception):
 
     def at(self, party: str) -> ComineError:
         """This error, as one that arose at `party` where it does not say of which party it tells."""
-        if self.party is not None:
+        if self.party is not None or self.tellable:  # what may be told and tells of no party arises at all alike
             return self
         message = self.message if party in self.message else f"{party}: {self.message}"
         named = type(self)(message, party=party)
-        named.tellable, named.__cause__ = self.tellable, self
+        named.__cause__ = self
         return named
+
+    def blamed(self, me: str) -> str:
+        """The party whose error this is where it ended a job at `me`; nobody's where it arises at all parties alike."""
+        return self.party or ("" if self.tellable else me)
 
 
 class UsageError(ComineError):
@@ -98,6 +103,15 @@ class ResourceError(ConfigurationError):
     """This machine lacks something: disk space, a free port, memory."""
 
     code = "E103"
+
+
+class OverLimit(ConfigurationError):
+    """Some party's data are over a limit of the job; it is opened to all that it is so, and to nobody whose they are.
+
+    It has no party, nor do counts that keep account of it tell whose data it was.
+    """
+
+    code = "E104"
 
 
 class PeerError(ComineError):
@@ -183,6 +197,20 @@ BY_CODE: dict[str, type[ComineError]] = {cls.code: cls for cls in _tree(ComineEr
 def from_code(code: str, message: str, *, party: str | None = None) -> ComineError:
     """Rebuild an error that crossed the wire; an unknown code becomes an `InternalError`."""
     return tellable(BY_CODE.get(code, InternalError)(message, party=party))
+
+
+def from_teller(code: str, message: str, named: str, teller: str) -> ComineError:
+    """Rebuilds an error that ended a job, as somebody told it.
+
+    Args:
+        code: Of the error.
+        message: Its sentence.
+        named: The party of which it tells; empty where it is nobody's, as only a wrong job or too much data can be.
+        teller: Who told it, at whose door all others are laid.
+    """
+    kind = BY_CODE.get(code, InternalError)
+    nobodys = issubclass(kind, ConfigurationError) and not (kind.tells_of_peers or issubclass(kind, ResourceError))
+    return from_code(code, message, party=named or (None if nobodys else teller))
 
 
 _E = TypeVar("_E", bound=ComineError)

@@ -344,7 +344,7 @@ class Session:
 
     async def abort(self, error: ComineError) -> None:
         """Tells all peers that this party ends the job, and why; ends every wait here."""
-        abort = Abort(code=error.code, message=error.message, party=error.party or self.me)
+        abort = Abort(code=error.code, message=error.message, party=error.blamed(self.me))
         body = abort.SerializeToString()
 
         async def tell(party: str) -> None:

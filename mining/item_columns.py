@@ -9,9 +9,10 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, InputDataError, tellable
+from link.errors import ConfigurationError, tellable
 from mining.bitmaps import Bitmaps, mark, words
 from mining.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
+from mining.limits import MAX_ITEM_BYTES
 from mining.tables import Column, Table
 from mining.transactions import matching
 
@@ -99,6 +100,11 @@ class ItemColumns:
         kept = (number for number, item in enumerate(self.items) if item not in removed)
         return self.select(np.fromiter(kept, np.int64))
 
+    def nameable(self) -> ItemColumns:
+        """The same rows without items whose names are longer than any that may be told."""
+        kept = [number for number, item in enumerate(self.items) if len(item.encode()) <= MAX_ITEM_BYTES]
+        return self if len(kept) == self.n_items else self.select(np.array(kept, np.int64))
+
     def bitmaps(self) -> Bitmaps:
         """Shape (n_items, words(n_rows)): bit r of an item's row tells whether row r holds the item.
 
@@ -117,15 +123,14 @@ class ItemColumns:
 def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None = None) -> ItemColumns:
     """The items of a table.
 
+    A cell makes no item where it is no number, in a column that the job puts into intervals, or where the item's name
+    would be longer than any that may be told. To refuse either would tell of a row, and the job chooses the columns.
+
     Args:
         table: The table.
         how: What the job says of items. It may name columns that other parties have.
         rows: Positions of rows, in any order; −1 for a row that is absent, which holds nothing and is no part of
             quantiles. All rows in their order by default.
-
-    Raises:
-        InputDataError: A cell of a column that is put into intervals is no number; the sentence tells the column and
-            how many rows.
     """
     names: list[str] = []
     columns: list[str] = []
@@ -146,7 +151,7 @@ def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None 
     for place, part in enumerate(parts):
         codes[place] = rank[part]
     found = ItemColumns(tuple(names[index] for index in order), tuple(columns[index] for index in order), codes)
-    return found.without(how.exclude)
+    return found.without(how.exclude).nameable()
 
 
 def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]) -> None:
@@ -191,18 +196,13 @@ def _taken(codes: NDArray[np.int32], rows: NDArray[np.int64]) -> NDArray[np.int3
 
 def _intervals(column: Column, codes: NDArray[np.int32], how: Itemisation) -> tuple[list[str], NDArray[np.int32]]:
     """The intervals of a column of numbers, and which one each row's cell is in."""
-    held = np.bincount(codes[codes >= 0], minlength=len(column.values))
     read = [number_of(text) for text in column.values.to_pylist()]
-    others = sum(int(count) for number, count in zip(read, held, strict=True) if number is None)
-    if others:
-        what = "1 row has a cell" if others == 1 else f"{others} rows have cells"
-        raise InputDataError(
-            f'{what} in column "{column.name}" that cannot be read as a number, and the job puts this column into '
-            "intervals; empty cells are allowed."
-        )
-    numbers = [Decimal(0) if number is None else number for number in read]  # of no row
+    is_number = np.array([number is not None for number in read], bool)
+    held = np.bincount(codes[codes >= 0], minlength=len(read)) * is_number
+    numbers = [Decimal(0) if number is None else number for number in read]  # counted for no row where it is none
     cuts = how.cuts.get(column.name)
     if cuts is None:
         cuts = quantile_cuts(numbers, held, how.quantiles[column.name])
     table = np.fromiter((interval_of(number, cuts) for number in numbers), np.int32, len(numbers))
+    table = np.where(is_number, table, np.int32(-1))
     return interval_names(cuts), np.append(table, np.int32(-1))[codes]

@@ -1,6 +1,10 @@
-"""The one way by which an enumeration stops before it grows out of hand."""
+"""How long an item's name may be, and how an enumeration stops before it grows out of hand."""
 
 from __future__ import annotations
+
+from typing import Final
+
+MAX_ITEM_BYTES: Final = 4096  # of an item's name, in UTF-8
 
 
 class EnumerationLimit(Exception):

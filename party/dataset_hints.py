@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from link.errors import InputDataError
+from mining.limits import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 from party.config import DatasetSection
 from party.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format, quoted
@@ -55,6 +56,15 @@ def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
     return tuple(hint for look in _LOOKS if (hint := look(data, dataset)) is not None)
 
 
+def long_names(items: Iterable[str]) -> Hint | None:
+    """Items with names longer than any that may be told to another party."""
+    number = sum(len(item.encode()) > MAX_ITEM_BYTES for item in items)
+    if not number:
+        return None
+    sentence = f"{number} items have names of more than {MAX_ITEM_BYTES} bytes, which no job can tell"
+    return Hint("long-names", f"{sentence}; shorten them in the source where they should count")
+
+
 def other_format(dataset: DatasetSection) -> str:
     """What transactions that cannot be read as declared look like instead; empty where that is not known."""
     if dataset.kind == "table" or dataset.format in ("wide", "parquet"):  # columns of these are items, not to be named
@@ -70,6 +80,10 @@ def _emptiness(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     if not data.n_occurrences:
         return Hint("empty", "no transaction has an item; check the column of items, or that cells are 0 and 1")
     return None
+
+
+def _long_names(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+    return long_names(data.items)
 
 
 def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
@@ -219,4 +233,4 @@ def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
 
 
 _Look = Callable[[Transactions, DatasetSection], Hint | None]
-_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids, _alike, _edges, _invisible)
+_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids, _alike, _edges, _invisible, _long_names)

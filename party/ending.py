@@ -53,7 +53,7 @@ def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
         "ended": now,
         "error_code": error.code,
         "error_message": error.message,
-        "error_party": error.party or me,
+        "error_party": error.blamed(me),
     }
 
 

@@ -140,7 +140,7 @@ class Job:
             RuntimeError: The move is not legal.
         """
         event = JobEvent(state=state, step=self._event.step, done=self._event.done, total=self._event.total)
-        event.error_code, event.error_message, event.error_party = error.code, error.message, error.party or me
+        event.error_code, event.error_message, event.error_party = error.code, error.message, error.blamed(me)
         self._move(event)
 
     def progress(self, step: str, done: int, total: int) -> None:

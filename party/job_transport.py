@@ -88,7 +88,7 @@ class JobTransport:
                 IdentityError(f"{peer} sent a frame in another party's name; its node must be checked", party=peer)
             )
         elif frame.type == Abort.DESCRIPTOR.full_name:
-            self.fail(ended_by(peer, self._parties, frame.body))
+            self.fail(ended_by(peer, self._me, self._parties, frame.body))
         elif self._early_bytes[peer] > MAX_EARLY_BYTES:
             self.fail(LimitExceeded(f"{peer} sent too much before {self._me} was ready", party=peer))
         else:
@@ -109,7 +109,7 @@ class JobTransport:
 
     async def abort(self, error: ComineError, peers: tuple[str, ...]) -> None:
         """Tells the peers that this party ends the job, for the time in which there is no session that could."""
-        body = Abort(code=error.code, message=error.message, party=error.party or self._me).SerializeToString()
+        body = Abort(code=error.code, message=error.message, party=error.blamed(self._me)).SerializeToString()
         for peer in peers:
             frame = Frame(session=self._job_id, sender=self._me, receiver=peer, lane="abort", last=True, body=body)
             frame.type = Abort.DESCRIPTOR.full_name

@@ -79,12 +79,12 @@ class Judge:
     def _check_failures(self, spec: JobSpec, coordinator: str) -> None:
         """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""
         me, most = self._config.party.name, self._config.policy.max_failed_jobs
-        since = self._now() - FAILED_S
-        if self._store.failed_here(self._same_rows(spec.job.dataset), coordinator, me, since) >= most:
+        datasets, since = self._same_rows(spec.job.dataset), self._now() - FAILED_S
+        if self._store.failed_here(datasets, coordinator, me, spec.job.parties, since) >= most:
             raise PolicyDenied(
-                f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because of "
-                f"its data (rule max_failed_jobs), since each may tell of its rows; have the log of {me} looked at, "
-                "and try again in a day",
+                f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because rows "
+                "do not fit what the job names, or are more than it allows (rule max_failed_jobs), since each tells "
+                f"something of them; have the log of {me} looked at, and try again in a day",
                 party=me,
             )
 

@@ -163,8 +163,8 @@ class PolicySection(Rules):
     Attributes:
         datasets: Datasets that may be used; all, where absent.
         max_plans: Plans that each coordinator may ask for within 24 hours.
-        max_failed_jobs: Jobs of each coordinator on a dataset that may fail within 24 hours because of its data, or
-            of a limit of the job.
+        max_failed_jobs: Jobs of each coordinator on a dataset that may fail within 24 hours because of its data, or,
+            among the same parties, since some party's data are over a limit of the job.
     """
 
     approve: Literal["auto", "manual"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError, OverLimit
 from party.case import Earlier
 from party.heads import Head
 from party.job import MOVES
@@ -157,24 +157,29 @@ class Store(NodeTables):
             ).fetchall()
         return [Earlier(job_id, started, (), "", "") for job_id, started in reversed(rows)]
 
-    def failed_here(self, datasets: Collection[str], coordinator: str, party: str, since: float) -> int:
+    def failed_here(
+        self, datasets: Collection[str], coordinator: str, party: str, parties: Collection[str], since: float
+    ) -> int:
         """How many jobs of a coordinator on some datasets failed because of data, as others were told.
 
-        Those count whose failure was this party's, and those that a limit ended which they chose themselves: of these
-        nobody learns whose data it was, and any party may have said so first.
+        Those count whose failure was this party's, and those over a limit of the job among the same parties: nobody may
+        learn whose data these were, and a party that says so falsely uses up nothing but the failures of its own jobs.
 
         Args:
             datasets: The datasets.
             coordinator: Who proposed them.
             party: Whose store this is.
+            parties: Of the job that is judged.
             since: Unix seconds, from which on they were started.
         """
-        (number,) = self._execute(
-            f"SELECT count(*) FROM jobs WHERE dataset IN ({_places(datasets)}) AND started > ? AND coordinator = ? "  # noqa: S608
-            "AND (error_code = ? OR (error_code = ? AND error_party = ?))",
-            *(*datasets, since, coordinator, ConfigurationError.code, InputDataError.code, party),
-        ).fetchone()
-        return int(number)
+        rows = self._execute(
+            f"SELECT error_code, parties, count(*) FROM jobs WHERE dataset IN ({_places(datasets)}) "  # noqa: S608
+            "AND started > ? AND coordinator = ? AND ((error_code = ? AND error_party = ?) OR error_code = ?) "
+            "GROUP BY error_code, parties",
+            *(*datasets, since, coordinator, InputDataError.code, party, OverLimit.code),
+        ).fetchall()
+        alike = set(parties)
+        return sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""

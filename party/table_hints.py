@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import numpy as np
+
 from mining.discretisation import number_of
 from mining.row_ids import IdNormalisation
 from mining.tables import Table
-from party.dataset_hints import Hint, has_hidden, read_alike, some
+from party.dataset_hints import Hint, has_hidden, long_names, read_alike, some
 from party.source_format import quoted
 
 MANY_NUMBERS: Final = 20  # distinct numbers of a column, above which hardly one is meant as an item
@@ -40,6 +42,26 @@ def _numbers(table: Table) -> Hint | None:
         return None
     sentence = f"{_columns(many)} of numbers, each an item of its own; a job can put them into intervals"
     return Hint("numbers", f"{sentence} by [itemsets.cuts] or [itemsets.quantiles]")
+
+
+def _strays(table: Table) -> Hint | None:
+    """Cells that are no numbers in columns of numbers."""
+    rows, found = 0, []
+    for column in table.columns:
+        is_number = np.array([number_of(text) is not None for text in column.values.to_pylist()], bool)
+        if MANY_NUMBERS < is_number.sum() < len(is_number):
+            held = np.bincount(column.codes[column.codes >= 0], minlength=len(is_number))
+            rows += int(held[~is_number].sum())
+            found.append(column.name)
+    if not found:
+        return None
+    which = f"the column {quoted(found[0])}" if len(found) == 1 else f"columns ({', '.join(map(quoted, found[:3]))})"
+    sentence = f"{rows} cells of {which} are no numbers as the others are, and count as empty in jobs that put these"
+    return Hint("no-numbers", f"{sentence} into intervals; correct them in the source where they should count")
+
+
+def _long_names(table: Table) -> Hint | None:
+    return long_names(f"{name}={value}" for name, value in _values(table))
 
 
 def _identifiers(table: Table) -> Hint | None:
@@ -113,6 +135,8 @@ _LOOKS: Final[tuple[Callable[[Table], Hint | None], ...]] = (
     _emptiness,
     _ids,
     _numbers,
+    _strays,
+    _long_names,
     _identifiers,
     _alike,
     _edges,

@@ -18,7 +18,7 @@ from crypto.params import STANDARD_128
 from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Learned
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, OverLimit, tellable
 from link.session import Session
 
 MAX_ELEMENTS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
@@ -45,7 +45,8 @@ async def agree_on_length(
         key: The job's key that sets the bound, for people.
 
     Raises:
-        ConfigurationError: Some party's elements are more than allowed, whose is not told; or the bound allows none.
+        ConfigurationError: The bound allows none.
+        OverLimit: Some party's elements are more than allowed, whose is not told.
     """
     if bound is not None and not 1 <= bound <= most:
         raise tellable(ConfigurationError(f"the bound of a list must lie between 1 and {most}, not {bound}"))
@@ -55,9 +56,7 @@ async def agree_on_length(
     (largest,) = await masked_maximum(session, secrets, [own], [over])
     if largest == over:
         allowed = f"{most}, the most that there may be" if bound is None else f"{bound}; raise {key} in the job"
-        raise tellable(
-            ConfigurationError(f"some party, and nobody learns which, has more rows or items than {allowed}")
-        )
+        raise tellable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))
     return capacity(LEAST_RUNG + largest) if bound is None else bound
 
 

@@ -23,7 +23,7 @@ from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.protocols.list_stock import ListStock
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, OverLimit, tellable
 from link.randomness import RandomStream
 
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
@@ -196,13 +196,13 @@ def sizes_of(
     """The sizes of all lists, from the maxima of all parties' classes; `key` of the job sets the bound, for people.
 
     Raises:
-        ConfigurationError: Some party's set is over a limit, whose is not told; or the lists would be too long.
+        OverLimit: Some party's set is over a limit, whose is not told; or the lists would be too long.
     """
     size, width = largest
     if size == MOST_CLASSES[0]:
         allowed = f"{MAX_BLOCKS}, the most that there may be" if bound is None else f"{bound}; raise {key} in the job"
         raise tellable(
-            ConfigurationError(
+            OverLimit(
                 f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
             )
         )
@@ -210,7 +210,7 @@ def sizes_of(
         raised = max_element_bytes < _LONGEST_NAME
         advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
         raise tellable(
-            ConfigurationError(
+            OverLimit(
                 f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, "
                 f"the most that the union '{label}' takes; {advice}"
             )
@@ -224,9 +224,7 @@ def sizes_of(
     if sizes.length * sizes.blocks > MAX_BLOCKS:
         lowered = f"{key} or max_item_bytes" if key == KEY else key
         raise tellable(
-            ConfigurationError(
-                f"the lists of this union would hold more than {MAX_BLOCKS} blocks; lower {lowered} in the job"
-            )
+            OverLimit(f"the lists of this union would hold more than {MAX_BLOCKS} blocks; lower {lowered} in the job")
         )
     return sizes
 

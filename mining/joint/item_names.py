@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from link.errors import InputDataError, MalformedMessage
-from mining.joint.parameters import MAX_ITEM_BYTES
+from link.errors import MalformedMessage
 from mining.joint.tally import Counts
+from mining.limits import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 
 
@@ -17,14 +17,10 @@ def encoded(names: Iterable[str]) -> list[bytes]:
     return [name.encode() for name in names]
 
 
-def check_names(me: str, names: Iterable[str]) -> None:
-    """Refuses names that this party may not tell.
-
-    Raises:
-        InputDataError: One is too long; it is not told which.
-    """
-    if any(len(name.encode()) > MAX_ITEM_BYTES for name in names):
-        raise InputDataError(f"the dataset of {me} has an item name of more than {MAX_ITEM_BYTES} bytes; shorten it")
+def nameable(data: Transactions) -> Transactions:
+    """The rows without items whose names are longer than any that may be told: to refuse them would tell of a row."""
+    names = tuple(name for name in data.items if len(name.encode()) <= MAX_ITEM_BYTES)
+    return data if len(names) == data.n_items else data.onto(names)
 
 
 def decoded(union: Sequence[bytes]) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ EngineName = Literal["auto", "paillier", "ot", "replicated"]
 Prefer = Literal["balanced", "disclosure", "speed"]
 Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
 
-MAX_ITEM_BYTES = 4096  # of an item's name, in UTF-8
 USUAL_ITEM_BYTES = 128  # of a name in a union, where the job does not say: eight blocks, which all lists may come to
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
 MAX_ENUMERATED = 1 << 18  # itemsets that the one-shot strategy enumerates: whoever names the job does not fill a node

@@ -36,6 +36,7 @@ from mining.joint.blended.mine import answers, asked, mine, named_items, noisy_c
 from mining.joint.blended.parameters import BlendedItems, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import pack_estimates
+from mining.limits import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 from protos.v1.link_pb2 import Frame, Opening
 from tests.joint.hybrid_world import ITEMS, PARTIES, SEEN, baskets, job
@@ -249,6 +250,13 @@ def test_items_of_few_records_are_not_named() -> None:
         named = named_items(rows, chosen, None, Randomness.from_seed(seed))
         assert set(named) <= {"often"}
         assert all(count >= chosen.threshold for count in named.values())
+
+
+def test_items_that_cannot_be_named_are_left_out_without_a_word() -> None:
+    """An error would tell of a record, behind no noise at all."""
+    longest = "y" * MAX_ITEM_BYTES
+    rows = Transactions.from_rows([["a", longest, longest + "z"]] * 300)
+    assert set(named_items(rows, naming(TASK), None, Randomness.from_seed(1))) == {"a", longest}
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------

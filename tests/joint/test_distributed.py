@@ -24,6 +24,7 @@ from mining.joint.distributed.mine import mine
 from mining.joint.distributed.parameters import DistributedMining
 from mining.joint.hybrid.openings import open_document
 from mining.joint.parameters import RuleParameters
+from mining.limits import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 from protos.v1.link_pb2 import Frame, Opening
 from tests.joint.distributed_world import (
@@ -324,6 +325,15 @@ def test_too_many_named_items() -> None:
     data: dict[str, Rows] = {"north": [[f"i{k}" for k in range(9)]] * 900, "south": []}
     with pytest.raises(ConfigurationError, match="the parties name more than 5 items"):
         run(data, task_for(data, 300, contributions=(9,), catalogue=None, max_candidates=5))
+
+
+def test_items_that_cannot_be_named_are_left_out_without_a_word() -> None:
+    """An error would tell of a record, behind no noise at all."""
+    longest = "y" * MAX_ITEM_BYTES
+    data: dict[str, Rows] = {"north": [["a", longest, longest + "z"]] * 900, "south": []}
+    found = run(data, task_for(data, 300, contributions=(9,), catalogue=None, max_length=1))["south"].itemsets
+    assert found is not None
+    assert set(found.items) == {"a", longest}
 
 
 def test_a_partys_own_floor_ends_the_job_before_any_support_is_opened() -> None:

@@ -204,13 +204,26 @@ def test_data_that_do_not_fit() -> None:
     cases: list[tuple[dict[str, Any], type[ComineError], str]] = [
         ({"north": table(rows), "south": table(without)}, InputDataError, "the data of south have no column 'town'"),
         ({"north": table(rows), "south": [["a"]]}, ConfigurationError, 'task = "decision-tree" needs kind = "table"'),
-        ({"north": table({**rows, "smoker": ["maybe"] * 12}), "south": table(rows)}, InputDataError, "12 rows of the"),
-        ({"north": table({**rows, "age": ["old"] * 12}), "south": table(rows)}, InputDataError, "is no number"),
         ({party: table({name: [] for name in rows}) for party in spec.job.parties}, InputDataError, "no row to learn"),
     ]
     for data, error, words in cases:
         with pytest.raises(error, match=words):
             comine.simulate(spec, data)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_rows_that_the_columns_of_a_job_do_not_have_take_no_part(task: Task, partition: str) -> None:
+    """To refuse them would tell of a row, to whoever chooses what [columns] has."""
+    rows, name = people(30, 3), "age" if task == "decision-tree" else "weight"
+    fitting = taken(rows, range(1, 29))
+    rows = {**rows, name: ["old", *rows[name][1:-1], ""]}
+    spec = job(task, PARTIES[:2], partition=partition)
+    if partition == "horizontal":
+        same(comine.simulate(spec, parted(rows, [14], PARTIES[:2])), fitting)
+    else:
+        holders = {name: PARTIES[place % 2] for place, name in enumerate(spec.columns)}
+        same(comine.simulate(spec, columns(rows, holders, {party: set() for party in PARTIES[:2]})), fitting)
 
 
 def test_columns_that_do_not_fit() -> None:

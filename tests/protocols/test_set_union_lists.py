@@ -23,7 +23,7 @@ from crypto.protocols.union_lists import (
     widened,
 )
 from link.errors import ConfigurationError
-from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.limits import MAX_ITEM_BYTES
 
 
 @given(st.integers(0, 1 << 24))

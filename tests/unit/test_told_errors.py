@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from link.core import ended_by
 from link.errors import (
     BY_CODE,
     ComineError,
@@ -20,10 +21,12 @@ from link.errors import (
     PolicyDenied,
     ResourceError,
     from_code,
+    from_teller,
     outward,
     placeless,
     tellable,
 )
+from protos.v1.link_pb2 import Abort
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
@@ -158,3 +161,36 @@ def test_sentences_leave_a_node_through_few_doors() -> None:
                     doors.add((path.name, "placeless(" in line))
     assert doors == {("grpc_transport.py", True), ("interceptors.py", False)}
     assert "error = placeless(error, self._me)" in (ROOT / "party/interceptors.py").read_text()
+
+
+# -- errors of nobody --------------------------------------------------------------------------------------------------
+NOBODYS = {"E100", "E101", "E104"}  # classes of what may be wrong for all parties alike
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_what_all_parties_meet_alike_has_no_party_wherever_it_is_told(code: str) -> None:
+    """Who says first that somebody is over a limit tells nothing, and does not seem to be the one."""
+    joint = tellable(BY_CODE[code]("some party, and nobody learns which, has more"))
+    for told in (joint.at("north"), placeless(joint, "north"), outward(joint, "north")):
+        assert (told.message, told.party, told.blamed("north")) == (joint.message, None, "")
+    own = BY_CODE[code]("37 rows")
+    assert own.blamed("north") == "north"
+    assert own.at("north").party == "north"
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_only_what_can_be_nobodys_is_taken_for_it(code: str) -> None:
+    """A peer that ends a job without a party's name ends it in its own, unless the error can be of that kind."""
+    came = ended_by("south", "north", ("north", "south", "east"), Abort(code=code, message="x").SerializeToString())
+    assert came.party == (None if code in NOBODYS else "south")
+    assert from_teller(code, "x", "", "south").party == came.party
+    assert from_teller(code, "x", "east", "south").party == "east"
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_no_peer_can_say_that_a_partys_own_data_ended_a_job(code: str) -> None:
+    """Such ends count against the coordinator: a peer that invents them would use up what it may ask."""
+    body = Abort(code=code, message="north cannot take part", party="north").SerializeToString()
+    came = ended_by("south", "north", ("north", "south", "east"), body)
+    assert came.party == ("north" if code in ABOUT_OTHERS else "south")
+    assert ended_by("south", "east", ("north", "south", "east"), body).party == "north"

@@ -47,8 +47,8 @@ from mining.joint.blended.parameters import MAX_NAMED, BlendedItems, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid.openings import open_document, receive_document
-from mining.joint.item_names import check_names
-from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.item_names import nameable
+from mining.limits import MAX_ITEM_BYTES
 from mining.thresholds import agreed_count, minimum_count
 from mining.transactions import Transactions
 
@@ -105,7 +105,7 @@ async def mine(session: Session, data: Transactions, task: Blending, least_count
 
     Raises:
         ConfigurationError: min_support is a count above the number of records.
-        InputDataError: There are too few records of a kind, or an item's name is too long.
+        InputDataError: There are too few records of a kind.
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: A peer broke the rules.
     """
@@ -146,7 +146,6 @@ async def _head(run: _Run) -> tuple[str, ...]:
     sums: Counter[str] = Counter()
     if session.me in task.opted_in:
         own = await session.compute(named_items, run.halves[0], chosen, task.catalogue, run.random("names"))
-        check_names(session.me, own)
         await open_document(session, "head", _packed(own), len(own), session.others)
         sums.update(own)
     for peer in task.opted_in:
@@ -166,7 +165,7 @@ def named_items(data: Transactions, chosen: Naming, catalogue: tuple[str, ...] |
         catalogue: The public items, where no others may be named.
         random: The source of randomness.
     """
-    known = data if catalogue is None else data.onto(catalogue)
+    known = nameable(data if catalogue is None else data.onto(catalogue))
     counts = truncated_item_counts(known, chosen.most)
     held = np.flatnonzero(counts)  # an item that no record counts to is not drawn noise for, lest it be named
     noisy = counts[held] + DiscreteGaussian(chosen.variance).draw(len(held), random)

@@ -27,8 +27,8 @@ from link.session import Session
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.hybrid.openings import open_document, receive_document
-from mining.joint.item_names import check_names
-from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.joint.item_names import nameable
+from mining.limits import MAX_ITEM_BYTES
 from mining.transactions import Transactions
 
 LABEL: Final = "items"
@@ -46,12 +46,10 @@ async def named_items(session: Session, data: Transactions, chosen: Selection, m
 
     Raises:
         ConfigurationError: The parties name more.
-        InputDataError: A name is too long.
         MalformedMessage: A peer opened something else than a list of names.
     """
     random = Randomness.from_key(session.randomness("noise").bytes(KEY_BYTES))
     mine = await session.compute(own_choice, data, chosen, random)
-    check_names(session.me, mine)
     _check_number(len(mine), most)
     await open_document(session, LABEL, _packed(mine), len(mine), session.others)
     names = set(mine)
@@ -64,6 +62,7 @@ async def named_items(session: Session, data: Transactions, chosen: Selection, m
 
 def own_choice(data: Transactions, chosen: Selection, random: Randomness) -> tuple[str, ...]:
     """The items that one party names, in ascending order of UTF-8 bytes."""
+    data = nameable(data)
     counts = truncated_item_counts(data, chosen.most)
     held = np.flatnonzero(counts)  # an item that no record counts to has no noise, lest its name tell that it is here
     noise = DiscreteGaussian(chosen.variance).draw(len(held), random)

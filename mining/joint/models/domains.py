@@ -17,8 +17,8 @@ from link.errors import ProtocolViolation
 from link.session import Session
 from mining.joint.item_names import decoded, encoded
 from mining.joint.models.totals import no_rows
-from mining.joint.parameters import MAX_ITEM_BYTES
 from mining.joint.vertical.names import open_names
+from mining.limits import MAX_ITEM_BYTES
 from mining.models.attributes import Categorical
 from mining.tables import Table
 

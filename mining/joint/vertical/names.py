@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from link.errors import InputDataError, MalformedMessage
 from link.session import Session
 from link.tasks import together
-from mining.joint.parameters import MAX_ITEM_BYTES
+from mining.limits import MAX_ITEM_BYTES
 
 PREFIX_BYTES: Final = 4  # bytes of a name's length
 _MOST: Final = 1 << 24  # names of a party
@@ -122,7 +122,7 @@ def _packed(me: str, names: Sequence[str]) -> NDArray[np.uint8]:
     texts = [name.encode() for name in names]
     if any(len(text) > MAX_ITEM_BYTES for text in texts):
         raise InputDataError(
-            f"the dataset of {me} has an item or a column with a name of more than {MAX_ITEM_BYTES} bytes; shorten it"
+            f"the dataset of {me} has a column with a name of more than {MAX_ITEM_BYTES} bytes; shorten it"
         )
     width = PREFIX_BYTES + max(map(len, texts), default=0)
     rows = b"".join((len(text).to_bytes(PREFIX_BYTES, "big") + text).ljust(width, b"\0") for text in texts)

@@ -18,6 +18,7 @@ import pytest
 
 from link.errors import ComineError, ConfigurationError, InputDataError
 from mining.item_columns import Itemisation, check_columns, item_columns
+from mining.limits import MAX_ITEM_BYTES
 from mining.loading import load_table
 from mining.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
 from mining.table_readers import table_from_arrow
@@ -177,15 +178,19 @@ def test_composite_ids_are_kept_apart() -> None:
     assert len({*one, *encoded_ids([["abc"]], ["x"])}) == 3
 
 
-def test_cells_that_are_no_numbers_are_counted_and_not_told(tmp_path: Path) -> None:
+def test_cells_that_are_no_numbers_give_no_item(tmp_path: Path) -> None:
     table = load_table(written(tmp_path, "id,age\n1,17\n2,?\n3,?\n4,1_0\n5,\n"), "csv")
     how = Itemisation(cuts={"age": (Decimal(18),)})
-    with pytest.raises(InputDataError, match=r'^3 rows have cells in column "age" that cannot'):
-        item_columns(table, how)
-    rows = np.array([0, 4, 1], np.int64)
-    with pytest.raises(InputDataError, match=r"^1 row has a cell in"):
-        item_columns(table, how, rows)
-    assert item_columns(table, how, rows[:2]).counts().tolist() == [1, 0]
+    assert item_columns(table, how).counts().tolist() == [1, 0]
+    assert item_columns(table, how, np.array([0, 4, 1], np.int64)).counts().tolist() == [1, 0]
+    of_numbers = item_columns(table, Itemisation(quantiles={"age": 2}))
+    assert (of_numbers.items, of_numbers.counts().tolist()) == (("age=(-inf,inf)",), [1])
+
+
+def test_names_that_are_too_long_to_be_told_are_no_items(tmp_path: Path) -> None:
+    longest = "x" * (MAX_ITEM_BYTES - len("note="))
+    table = load_table(written(tmp_path, f"id,note\n1,{longest}\n2,{longest}y\n3,a\n"), "csv")
+    assert item_columns(table, Itemisation()).items == ("note=a", f"note={longest}")
 
 
 def test_items_that_a_job_excludes_are_not_there(tmp_path: Path) -> None:

@@ -463,16 +463,28 @@ def test_of_jobs_that_never_began_the_newest_are_kept_beyond_their_expiry(
 
 
 def test_jobs_that_data_or_a_limit_ended_count_as_failed(path: Path) -> None:
-    """By data of this party (E101), or by a limit that the job chose and any party may have told of (E100)."""
+    """By data of this party (E101), or over a limit among the same parties (E104): and no other ends."""
     store = Store.open(path)
-    ends = [("E101", "north"), ("E100", "north"), ("E100", "south"), ("E101", "south"), ("E500", "north")]
-    for number, (code, party) in enumerate(ends, 1):
+    ours, others = ("north", "south", "east"), ("north", "west")
+    ends = [
+        *(("E101", "north", ours), ("E101", "north", others), ("E104", "", ours), ("E104", "", ours[::-1])),
+        *(("E100", "north", ours), ("E100", "", ours), ("E101", "south", ours), ("E101", "", ours)),
+        *(("E104", "", others), ("E500", "north", ours), ("E300", "north", ours)),
+    ]
+    for number, (code, party, parties) in enumerate(ends, 1):
         dataset = ("baskets", "twin")[number % 2]
-        made = record(number, state=FAILED, dataset=dataset, started=1500.0, error_code=code, error_party=party)
-        store.add(made)
-    store.add(record(9, state=FAILED, error_code="E100", error_party="north"))  # never started
-    assert store.failed_here(("baskets", "twin"), "analyst", "north", 1400) == 3
-    assert store.failed_here(("baskets",), "analyst", "north", 1400) == 1
-    assert store.failed_here(("baskets", "twin"), "analyst", "north", 1500) == 0
-    assert store.failed_here(("baskets", "twin"), "another", "north", 1400) == 0
+        made = record(number, state=FAILED, dataset=dataset, started=1500.0, parties=parties)
+        store.add(replace(made, error_code=code, error_party=party))
+    store.add(record(99, state=FAILED, error_code="E104"))  # never started
+
+    def failed(among: tuple[str, ...], datasets: tuple[str, ...] = ("baskets", "twin"), since: float = 1400) -> int:
+        return store.failed_here(datasets, "analyst", "north", among, since)
+
+    assert failed(ours) == 4
+    assert failed(("south", "north", "east")) == 4
+    assert failed(others) == 3
+    assert failed(("north", "south")) == 2
+    assert failed(ours, ("baskets",)) == 2
+    assert failed(ours, since=1500) == 0
+    assert store.failed_here(("baskets", "twin"), "another", "north", ours, 1400) == 0
     store.close()
