@@ -292,7 +292,9 @@ def _show(standing: Standing, as_json: bool) -> None:
         ]
         for each in contents["shufflers"]
     ]
-    write_table(["shuffler", "batches", "reports waiting, about", "batches unsent", "state"], rows, contents["route"])
+    write_table(
+        ["shuffler", "batches", "reports waiting, at least", "batches unsent", "state"], rows, contents["route"]
+    )
 
 
 def _row(batch: Counted) -> list[str]:

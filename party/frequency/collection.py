@@ -240,6 +240,14 @@ class Collection:
             at, counters = self._now(), found.intake.counters
             aggregator = await self._workers.quick(found.intake.aggregator)
             return Snapshot(found.stored, found.mechanism, aggregator, counters, at)
+        return await self.ended_snapshot(number)
+
+    async def ended_snapshot(self, number: int) -> Snapshot | None:
+        """The reports of a round that has ended; None where there is none.
+
+        Raises:
+            UnreadableRound: It is of another version of comine.
+        """
         if number >= self.next_number:  # however large it is
             return None
         ended = await self._workers.disk(self._ended_snapshot, number)

@@ -1,8 +1,8 @@
 """What a coordinator sees of a collection: its creator all rounds as they stand, other readers those that have ended.
 
 Who sees an open round before and after a report comes knows from the difference when it came, and what it says as its
-client perturbed it. So other readers learn of a round once, from all its reports together, and of what comes meanwhile
-only how much it is about.
+client perturbed it. So other readers learn of a round once, from all its reports together. Not even about how many have
+come: whoever sends reports of its own, too, could bring that number to where one report more changes it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from link.errors import PolicyDenied
-from mining.public_sizes import coarse
 from party.frequency.access import check_reader
 from party.frequency.collection import Collection, Snapshot, UnreadableRound
-from party.frequency.records import COUNTERS, Counters
+from party.frequency.records import Counters
 from party.frequency.store import FrequencyStore
 from party.frequency.workers import Workers
 
@@ -101,8 +100,9 @@ class Reader:
 
     async def counters(self) -> Counters:
         """What became of all reports."""
-        found = await self.collection.counters()
-        return found if self._created else _coarse(found)
+        if self._created:
+            return await self.collection.counters()
+        return Counters(counted=await self._workers.disk(self._store.counted, self.collection.name))
 
     def _going_on(self) -> list[int]:
         """Open rounds that have reports, where this reader may see any."""
@@ -119,12 +119,6 @@ class Reader:
         """A round, unless this reader may not see it."""
         if self._created:
             return await self.collection.snapshot(number)
-        if number in self.collection.open:
-            return None
-        found = await self.collection.snapshot(number)
+        found = await self.collection.ended_snapshot(number)
         # Reports are refused after the end, too: what came late, and when, is nobody else's business.
-        return found and replace(found, counters=replace(_coarse(found.counters), counted=found.counters.counted))
-
-
-def _coarse(counters: Counters) -> Counters:
-    return Counters(**{name: coarse(getattr(counters, name)) for name in COUNTERS})
+        return found and replace(found, counters=Counters(counted=found.counters.counted))

@@ -169,6 +169,11 @@ class FrequencyStore:
         whole = self._refusals.of((collection, WHOLE))
         return sum((each.counters for each in self.rounds(name, states=False)), whole)
 
+    def counted(self, name: str) -> int:
+        """How many reports the rounds of a collection that have ended had, forgotten ones among them."""
+        forgotten = self._refusals.of((self._collection(name), WHOLE)).counted
+        return forgotten + sum(each.counters.counted for each in self.rounds(name, states=False) if each.ended)
+
     def refuse(self, name: str, number: int | None, reason: str, n: int) -> None:
         """Counts refused reports; on disk within a second or so.
 

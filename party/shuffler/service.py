@@ -29,7 +29,6 @@ from link.errors import (
 )
 from link.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
-from mining.public_sizes import coarse
 from party.heads import Heads, older
 from party.interceptors import coordinator_of
 from party.limits import Room, Streams
@@ -262,7 +261,8 @@ class ShufflerService(ShufflerServicer):
             document=pool.stored.document,
             key=None if pool.retired else pool.signed_key(),
             next_batch=pool.batch,
-            waiting=coarse(pool.waiting) if creator else 0,  # exact ones would tell when each report came
+            # What Flush would tell, and no more: other numbers would tell when reports came.
+            waiting=pool.route.minimum if creator and pool.waiting >= pool.route.minimum else 0,
             unsent=len(await pool.unsent()),
             retired=pool.retired,
         )

@@ -281,8 +281,8 @@ Global___Round: _TypeAlias = Round  # noqa: Y015
 
 @_typing.final
 class Counters(_message.Message):
-    """How many reports were counted and refused, by the reason: exact for the creator; to other readers only the counted ones
-    of rounds that have ended, all else as 1, 2 or 5 times a power of ten, and 0 below 100.
+    """How many reports were counted and refused, by the reason; to readers beside the creator only those that were counted in
+    rounds that have ended.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -109,7 +109,7 @@ class ShuffleRoute(_message.Message):
     next_batch: _builtins.int
     """the number of the batch that is being filled"""
     waiting: _builtins.int
-    """about how many reports of it; 0 below 100, and for all but the creator"""
+    """the route's minimum where it has as many reports; else 0, and for all but the creator"""
     unsent: _builtins.int
     """batches that are still on their way to the next shuffler, or to the collector"""
     retired: _builtins.bool

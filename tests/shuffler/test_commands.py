@@ -112,7 +112,7 @@ def test_from_devices_through_shufflers_to_estimates(world: Shufflers) -> None:
     assert world.shuffle(*device, "--client-folder", "phone")["taken"] == 1
     assert world.shuffle(*device, "--client-folder", "phone")["report"] == "already"
     stood = world.shuffle("status", "weekly")["shufflers"]
-    assert [each["waiting"] for each in stood] == [1000, 0]
+    assert [each["waiting"] for each in stood] == [5, 0]
     assert world.shuffle("flush", "weekly")["shufflers"][0]["batches"] == 1
 
     (batch,) = world.collected("weekly", "basket")
