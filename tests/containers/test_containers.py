@@ -40,6 +40,9 @@ name = "long"
 kind = "transactions"
 source = "/data/long.dat"
 format = "basket"
+
+[dataset.policy]
+disclose = ["supports", "candidates"]  # so that all items may be named, which takes its time
 """
 LONG_JOB = """
 [job]
