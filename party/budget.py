@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from jobs.budget_document import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
@@ -15,6 +15,7 @@ from party.inbox import clock, words
 from party.inbox_text import SHORT, columns, harmless
 from party.ledger import Entry, Ledger, charges
 from party.privacy_budget import NAMES, DatasetBudget, left, short, told, told_of, totals
+from party.shared_sources import alike
 
 
 def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float) -> BudgetDocument:
@@ -35,7 +36,8 @@ def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float)
             known = ", ".join(names) or "none"
             raise UsageError(f"{config.party.name} has no dataset '{dataset}', and never charged one; it has {known}")
         names = [dataset]
-    found = [_dataset(name, _table(config, name), ledger, now) for name in names]
+    together = alike(config.dataset)
+    found = [_dataset(name, together.get(name, (name,)), _table(config, name), ledger, now) for name in names]
     return BudgetDocument(party=config.party.name, datasets=found)
 
 
@@ -44,10 +46,15 @@ def _table(config: PartyConfig, name: str) -> DatasetBudget:
     return found.privacy if found is not None and found.privacy is not None else DatasetBudget()
 
 
-def _dataset(name: str, table: DatasetBudget, ledger: Ledger, now: float) -> DatasetSpent:
+def _of_all(ledger: Ledger, datasets: Iterable[str], since: float | None) -> Counter[Charge]:
+    """What the datasets of one source have spent together."""
+    return sum((ledger.spent(name, since) for name in datasets), Counter[Charge]())
+
+
+def _dataset(name: str, together: Iterable[str], table: DatasetBudget, ledger: Ledger, now: float) -> DatasetSpent:
     since = None if table.period is None else now - seconds(table.period)
     ever = ledger.spent(name)
-    counting = ever if since is None else ledger.spent(name, since)
+    counting = _of_all(ledger, together, since)
     spent = totals(charges(counting, composed=table.composition == "optimal"), table)
     models = dict.fromkeys(cost.model for cost in ever)
     return DatasetSpent(

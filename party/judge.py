@@ -138,10 +138,14 @@ class Judge:
         return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
 
     def _that_count(self, spec: JobSpec, job_id: bytes) -> list[Earlier]:
-        """Of the other jobs that were started on a job's dataset those that a rule can look at, first the first."""
-        name, counted = spec.job.dataset, self.policy_of(spec).max_jobs
-        first = self._store.first(name, job_id)
-        latest = [] if counted is None else self._store.starts(name, job_id, counted)
+        """Of the other jobs that were started on a job's rows those that a rule can look at, first the first."""
+        counted, datasets = self.policy_of(spec).max_jobs, self._same_rows(spec.job.dataset)
+        firsts = [job for dataset in datasets for job in self._store.first(dataset, job_id)]
+        first = sorted(firsts, key=_started)[:1]
+        if counted is None:
+            return first
+        latest = [job for dataset in datasets for job in self._store.starts(dataset, job_id, counted)]
+        latest = sorted(latest, key=_started)[-counted:]
         return first + [job for job in latest if job.job_id != first[0].job_id]
 
     def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
@@ -168,7 +172,7 @@ class Judge:
         )
 
     def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
-        """Counted like `_charged`, over all datasets of one source."""
+        """Counted like `_charged`."""
         judged = any(entry.unites for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
         return self._ledger.unions(self._same_rows(dataset)) - judged
 
@@ -180,10 +184,14 @@ class Judge:
         self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None
     ) -> tuple[Charge, ...]:
         """What counts of the ledger, without the start that is judged, which may have been charged already."""
-        spent = self._ledger.spent(dataset, since)
+        spent = sum((self._ledger.spent(name, since) for name in self._same_rows(dataset)), Counter[Charge]())
         spent -= Counter(
             entry.charge
             for entry in self._ledger.of_job(job_id)
             if entry.attempt == attempt and (since is None or entry.time > since)
         )
         return charges(spent, composed=budget.composition == "optimal")
+
+
+def _started(job: Earlier) -> tuple[float, bytes]:
+    return job.started, job.job_id
