@@ -24,13 +24,15 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup  ## three organisations mine rules together over real data: separate processes, mutual TLS
 	$(BIN)/comine demo
 
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+# A worker that dies ends the run: pytest-xdist would give its file to others, again and again, or wait for ever.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+  --max-worker-restart=0
 
 test: check  ## all checks, and all tests but those marked slow
 	$(PYTEST) -m "not slow"
 
-test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data
-	$(PYTEST) -m slow
+test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -32,6 +32,7 @@ from link.executor import ThreadExecutor
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import NodeLink
 from link.identity import Identity
+from link.serving import Serving
 from link.session import Session
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import mine
@@ -154,12 +155,13 @@ async def node(home: Path, name: str, addresses: Mapping[str, str]) -> AsyncIter
     server = grpc.aio.server(options=list(SERVER_OPTIONS))
     link.register(server)
     server.add_secure_port(addresses[name], server_credentials(identity))
-    await server.start()
+    serving = Serving(server)
+    await serving.start()
     try:
         yield link
     finally:
         await link.close()
-        await server.stop(0)
+        await serving.stop(None)
 
 
 async def _party(plan: Plan, folder: Path, name: str, addresses: Mapping[str, str]) -> list[Timing]:

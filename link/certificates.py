@@ -14,10 +14,12 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.utils import CryptographyDeprecationWarning
 
 _WRONG: Final = (
     TypeError,
     OverflowError,
+    CryptographyDeprecationWarning,  # where warnings are errors
     UnsupportedAlgorithm,
     x509.InvalidVersion,
     x509.DuplicateExtension,
@@ -47,6 +49,8 @@ def read_certificate(data: bytes, *, der: bool = False) -> x509.Certificate:
         found = (x509.load_der_x509_certificate if der else x509.load_pem_x509_certificate)(data)
         _ = (found.version, found.serial_number, found.subject, found.issuer, found.extensions, found.public_key())
         _ = (found.not_valid_before_utc, found.not_valid_after_utc, found.signature_hash_algorithm)
+    if found.serial_number <= 0:  # which `cryptography` will not read either
+        raise ValueError("its serial number is not positive")
     return found
 
 

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -25,6 +25,7 @@ from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import PATIENCE_S, NodeLink
 from link.grpc_transport import SERVICE as LINK_SERVICE
 from link.identity import Identity
+from link.serving import Serving
 from link.version import software_version
 from party import companions
 from party.alignments import FOLDER as ALIGNMENTS
@@ -107,8 +108,7 @@ class Node:
             self._open(config, federation, identity, state, undo)
             undo.pop_all()
         self._credentials = server_credentials(identity)
-        self._server: grpc.aio.Server | None = None
-        self._witness: asyncio.Task[Literal[True]] | None = None  # of the loop's end, see `_stop_serving`
+        self._server: Serving | None = None
 
     def _open(
         self,
@@ -219,13 +219,12 @@ class Node:
             await self._audit.record(NodeStarted.now(software_version()))
         except ResourceError as error:  # who starts the node is no stranger, and looks at its log while reading this
             raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
-        self._server = server
+        self._server = Serving(server)
         await self.host.recover()
         self._upkeep.start()
         await self._frequency.start()
         await self._shuffler.start()
-        await server.start()
-        self._witness = asyncio.create_task(asyncio.Event().wait())
+        await self._server.start()
         connections.start(port)
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -248,7 +247,7 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self._link.close()
-            await self._stop_serving(self._server)
+            await self._server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self._audit.record(NodeStopped())
                 companions.note(self._store, self._audit.path.parent)
@@ -265,19 +264,6 @@ class Node:
         self._anonymization.close()
         self._audit.close()
         self._unlock()
-
-    async def _stop_serving(self, server: grpc.aio.Server) -> None:
-        """Lets calls end and stops the server, unless the event loop is being torn down under it.
-
-        A loop that ends by an exception cancels all tasks, those too in which gRPC waits for the next call of each
-        method. What they hold is freed, and a server that is told to stop would still write there: the interpreter dies
-        of it, or another object does. Where that has begun the server ends with the process.
-        """
-        if self._witness is not None and self._witness.cancelling():
-            return
-        await server.stop(GRACE_S)  # which goes on where an earlier call was cancelled
-        if self._witness is not None:
-            self._witness.cancel()
 
     def _unlock(self) -> None:
         if self._lock is not None:

@@ -19,6 +19,7 @@ from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import NodeLink
 from link.identity import Identity
 from link.memory import Hub
+from link.serving import Serving
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 
@@ -148,13 +149,14 @@ async def nodes(identities: Mapping[str, Identity], *, patience_s: float = 20) -
         identities: By the name under which the others expect to find the node.
         patience_s: As in `NodeLink`.
     """
-    servers: dict[str, grpc.aio.Server] = {}
+    servers: dict[str, Serving] = {}
     links = {name: NodeLink(identity, {}, patience_s=patience_s) for name, identity in identities.items()}
     addresses: dict[str, str] = {}
     for name, link in links.items():
-        servers[name] = grpc.aio.server(options=SERVER_OPTIONS)
-        link.register(servers[name])
-        port = servers[name].add_secure_port("127.0.0.1:0", server_credentials(link.identity))
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        link.register(server)
+        port = server.add_secure_port("127.0.0.1:0", server_credentials(link.identity))
+        servers[name] = Serving(server)
         addresses[name] = f"127.0.0.1:{port}"
         await servers[name].start()
     for link in links.values():

@@ -25,6 +25,7 @@ from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
 from tests.anonymize.clustering_cases import PLACES, adult, illness_levels, occupation_levels, patients
 from tests.anonymize.test_records import centre_loss
+from tests.examples import examples
 
 NEAR = 1e-9
 TREES = {"place": PLACES}
@@ -84,7 +85,7 @@ def grown(table: Table, k: int, p: int, h: int) -> tuple[Clustering, list[Growin
     return clustering, classes, rest.tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(12, 40)
 @given(st.integers(0, 10_000), st.integers(60, 110), st.integers(3, 7), st.integers(1, 3), st.integers(1, 3))
 def test_every_step_is_best(seed: int, n: int, k: int, p: int, h: int) -> None:
     table = patients(n, seed)

@@ -21,7 +21,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.message import DecodeError, Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
@@ -37,6 +37,7 @@ from protos.v1 import frequency_pb2 as frequency
 from protos.v1 import link_pb2 as link
 from protos.v1 import shuffle_pb2 as shuffle
 from protos.v1.plan_pb2 import EstimateRequest
+from tests.examples import examples
 from tests.frequency.specs import spec_of
 from tests.fuzz.mutations import changed, mutated, otherwise
 from tests.integration.test_anonymization_service import DATASET as PATIENTS_DATASET
@@ -45,7 +46,7 @@ from tests.queries.staff import DATASET as STAFF_DATASET
 from tests.queries.staff import STAFF
 from tests.unit.party.nodes import Nodes, running, weekly
 
-EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 ANSWER_S = 60.0  # for a call, on a busy machine
 WATCH_S = 0.5  # for answers of a call that would go on
 PROPOSAL, APPROVAL = b"comine.proposal/1\0", b"comine.approval/1\0"
@@ -344,8 +345,9 @@ def _role(service: str, name: str) -> Role:
 
 
 @pytest.mark.parametrize(("service", "name"), REQUESTS)
-@settings(
-    max_examples=EXAMPLES,
+@examples(
+    EXAMPLES or 10,
+    EXAMPLES or 25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())

@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import comine
@@ -48,6 +48,7 @@ from link.trust import Trust
 from mining.loading import load_table, load_transactions
 from party.config import PartyConfig
 from party.source_format import guess_format
+from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
 from tests.unit.party.files import federation_toml, party_toml
 
@@ -55,9 +56,10 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"
 )
 
-EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "60"))
-FUZZED = settings(
-    max_examples=EXAMPLES,
+EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
+FUZZED = examples(
+    EXAMPLES or 15,
+    EXAMPLES or 60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from anonymize.reading import read_parquet as read_rows
@@ -45,13 +45,15 @@ from party.queries.log import QueryLog
 from party.shuffler.store import ShufflerStore
 from party.store import Store
 from protos.v1 import control_pb2 as control
+from tests.examples import examples
 from tests.fuzz.mutations import changed, mutated, otherwise
 from tests.unit.jobs.audit.kinds import JOBS, RULES, agreed
 from tests.unit.jobs.audit.world import PARTIES, World, weekly
 
-EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "50"))
-FUZZED = settings(
-    max_examples=EXAMPLES,
+EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
+FUZZED = examples(
+    EXAMPLES or 12,
+    EXAMPLES or 50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of cryptography, about odd certificates

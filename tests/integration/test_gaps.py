@@ -21,6 +21,7 @@ from coordinator.runner import draft, run_job
 from link import grpc_transport
 from link.grpc_errors import silent
 from mining.reference.pooled import brute_force
+from tests.examples import slowly
 from tests.integration.processes import Organisations
 from tests.proxy import Proxy
 from tests.unit.party.nodes import DATA, hold, running, weekly
@@ -57,7 +58,7 @@ def _breaking(
     return broken
 
 
-@pytest.mark.parametrize("parties", [("north",), ("south",), ("north", "south", "east")], ids="-".join)
+@pytest.mark.parametrize("parties", slowly([["north"], ["south"], ["north", "south", "east"]], now=[2]), ids="-".join)
 @pytest.mark.parametrize("answered", [False, True], ids=["unheard", "unanswered"])
 @pytest.mark.parametrize("method", ["propose", "start", "result"])
 def test_a_call_that_breaks_is_made_again(
@@ -78,7 +79,7 @@ def test_a_call_that_breaks_is_made_again(
 
 @pytest.mark.parametrize("seconds", [LONGER_S, pytest.param(40.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", ["cut", "swallow"])
-@pytest.mark.parametrize("parties", [("south",), ("north", "south", "east")], ids="-".join)
+@pytest.mark.parametrize("parties", slowly([["south"], ["north", "south", "east"]], now=[1]), ids="-".join)
 def test_a_gap_while_the_job_runs(
     tmp_path: Path, parties: tuple[str, ...], how: How, seconds: float, capsys: pytest.CaptureFixture[str]
 ) -> None:

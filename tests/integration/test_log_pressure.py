@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import grpc
@@ -22,6 +23,7 @@ from link.identity import Role
 from party.log_limits import A_SECOND, MOST
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
+from tests.examples import slowly
 from tests.integration.processes import END_S, START_S, Organisations
 from tests.unit.party.nodes import DATA
 
@@ -83,8 +85,10 @@ async def answers(world: Organisations, role: Role = "coordinator", name: str = 
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("full", [True, False], ids=["from the start", "after a while"])
+@pytest.mark.parametrize(
+    ("full", "number"),
+    slowly(product((True, False), (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)), now=[0, 4]),
+)
 def test_a_node_whose_log_nobody_reads_serves_and_ends_in_order(
     world: Organisations, full: bool, number: signal.Signals
 ) -> None:

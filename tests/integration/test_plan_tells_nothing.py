@@ -23,6 +23,7 @@ from link.errors import ConfigurationError
 from link.executor import Executor
 from protos.v1.control_pb2 import DescribeRequest, Description
 from protos.v1.plan_pb2 import EstimateRequest
+from tests.examples import slowly
 from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
 from tests.unit.party.nodes import Client, Nodes, random_rows, running, weekly
 
@@ -191,7 +192,7 @@ def prepare(folder: Path) -> Callable[[Authority], None]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", slowly([1, 2], now=[0]))
 def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, seed: int) -> None:
     async def still(executor: Executor) -> Speed:
         return Speed(*[1e-6] * 9)

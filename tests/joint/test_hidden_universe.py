@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from google.protobuf import symbol_database
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, ProtocolViolation
@@ -28,6 +28,7 @@ from mining.transactions import Transactions
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize
+from tests.examples import examples
 from tests.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
@@ -82,7 +83,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(4, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_the_result_equals_the_pooled_one(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     if task.strategy == "one-shot" and task.bound is not None:

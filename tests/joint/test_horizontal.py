@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols.secure_sum import secure_sum
@@ -18,6 +18,7 @@ from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.transactions import Transactions
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
@@ -77,7 +78,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(6, 15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     expected = pooled_supports(data, task.min_support, task.max_length)

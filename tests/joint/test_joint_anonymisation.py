@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ from mining.joint.anonymisation.models import offered
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from mining.joint.hybrid import shuffle
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.joint.anonymisation_world import (
     ILLS,
     PARTIES,
@@ -93,7 +94,7 @@ def expected_rows(cells: Cells, owners: NDArray[np.int64], wanted: JointAnonymis
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------
 @given(divided(), SHARES, st.integers(2, 5))
-@settings(max_examples=8)
+@examples(3, 8)
 def test_the_optimal_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, max_suppression=Decimal(share))
@@ -113,7 +114,7 @@ def test_the_optimal_node_is_that_of_the_pooled_rows(split: Split, share: str, k
 
 
 @given(divided(), SHARES)
-@settings(max_examples=5)
+@examples(2, 5)
 def test_samarati_finds_the_node_of_the_pooled_rows(split: Split, share: str) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=3, max_suppression=Decimal(share), algorithm="samarati")
@@ -137,7 +138,7 @@ def check_least_loss(split: Split, wanted: JointAnonymisation) -> None:
 
 
 @given(divided(10), SHARES, st.integers(2, 4), st.none() | st.integers(2, 3))
-@settings(max_examples=6)
+@examples(2, 6)
 def test_rules_on_the_parties_parts_of_a_class(split: Split, share: str, insider_k: int, k_site: int | None) -> None:
     changes: dict[str, Any] = {"insider_k": insider_k, "k_site": k_site, "max_suppression": Decimal(share)}
     check_least_loss(split, task(split[2], k=3, **changes))
@@ -145,7 +146,7 @@ def test_rules_on_the_parties_parts_of_a_class(split: Split, share: str, insider
 
 @pytest.mark.parametrize("name", MODELS)
 @given(divided(12), SHARES)
-@settings(max_examples=2)
+@examples(1, 2)
 def test_models_of_sensitive_values(name: str, split: Split, share: str) -> None:
     cells, _, parties = split
     if name.startswith(("H", "alpha of")) and set(cells["ill"]) != set(ILLS):

@@ -26,6 +26,7 @@ from mining.joint.anonymisation.assembly import Assembled
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from mining.joint.anonymisation.release_check import check_contained, check_models
 from mining.joint.anonymisation.vertical import assembly as vertical_assembly
+from tests.examples import examples, slowly
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import (
     AGES,
@@ -95,7 +96,11 @@ ATTACKS: dict[str, Callable[[Rows], Rows]] = {
 
 
 @pytest.mark.parametrize(
-    ("attack", "share"), [*((name, "0") for name in ATTACKS), *((name, "0.1") for name in ATTACKS if name != "add")]
+    ("attack", "share"),
+    slowly(
+        [*((name, "0") for name in ATTACKS), *((name, "0.1") for name in ATTACKS if name != "add")],
+        now=range(len(ATTACKS)),
+    ),
 )
 def test_a_collector_that_changes_rows_is_named(attack: str, share: str) -> None:
     """A row more that fits is not noticed where as many are left out."""
@@ -198,7 +203,7 @@ ORDINAL = (
 
 @pytest.mark.parametrize("algorithm", ["optimal", "samarati"])
 @given(divided(12), SHARES)
-@settings(max_examples=3)
+@examples(1, 3)
 def test_ordinal_quasi_identifiers_are_those_of_the_pooled_rows(algorithm: Any, split: Split, share: str) -> None:
     cells, owners, parties = split
     wanted = task(parties, quasi_identifiers=ORDINAL, algorithm=algorithm, max_suppression=Decimal(share))

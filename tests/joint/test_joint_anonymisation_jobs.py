@@ -23,6 +23,7 @@ from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError, InputDataError
 from mining.tables import Table
+from tests.examples import slowly
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import ILLS, PARTIES, hierarchies, parted, people, whole
 
@@ -33,16 +34,19 @@ DATA = parted(CELLS, OWNERS, PARTIES[:3])
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"max_suppression": "0.1", "insider_k": 2},
-        {"max_suppression": "0.1", "algorithm": "samarati"},
-        {"model": {"k": 3, "t": {"value": "0.4", "column": "ill"}}, "max_suppression": "0.1"},
-        {"model": {"k": 3, "p": 2, "alpha": "0.6"}},
-        {"origin": "shown", "k_site": 2, "max_suppression": "0.2"},
-        {"algorithm": "mondrian"},
-        {"algorithm": "mondrian", "insider_k": 2, "model": {"k": 3, "t": {"value": "0.6", "column": "ill"}}},
-    ],
+    slowly(
+        [
+            {},
+            {"max_suppression": "0.1", "insider_k": 2},
+            {"max_suppression": "0.1", "algorithm": "samarati"},
+            {"model": {"k": 3, "t": {"value": "0.4", "column": "ill"}}, "max_suppression": "0.1"},
+            {"model": {"k": 3, "p": 2, "alpha": "0.6"}},
+            {"origin": "shown", "k_site": 2, "max_suppression": "0.2"},
+            {"algorithm": "mondrian"},
+            {"algorithm": "mondrian", "insider_k": 2, "model": {"k": 3, "t": {"value": "0.6", "column": "ill"}}},
+        ],
+        now=[1, 3, 6],
+    ),
     ids=["k", "insiders", "samarati", "t", "p and alpha", "shown", "mondrian", "mondrian and t"],
 )
 def test_the_folder_of_a_release_passes_the_independent_verifier(tmp_path: Path, changes: dict[str, Any]) -> None:

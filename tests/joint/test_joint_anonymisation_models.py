@@ -49,6 +49,7 @@ from mining.joint.anonymisation.models import SensitiveTests, offered
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from mining.joint.anonymisation.share_limits import largest_fraction, least_fraction_above
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples, slowly
 from tests.joint import test_joint_anonymisation_vertical as vertical
 from tests.joint import test_joint_mondrian as regions
 from tests.joint.anonymisation_jobs_world import job
@@ -190,7 +191,7 @@ KINDS = st.sampled_from(("numeric", "ordinal"))
 
 
 @given(st.data(), histograms(), KINDS)
-@settings(max_examples=4, deadline=None)
+@examples(2, 4)
 def test_every_class_is_judged_as_in_one_place(data: st.DataObject, parts: list[Counts], kind: Kind) -> None:
     check_classes(data.draw(parameters(parts)), parts, kind)
 
@@ -262,7 +263,7 @@ def setting(name: str) -> tuple[Carried, Mapping[str, Sequence[str]]]:
     return Carried("ill", "sensitive", kind, ILLS, 5), {"ill": ILLS} if kind == "ordinal" else {}
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", slowly(NEW, now=[0, 3, 6]))
 @given(divided(12, 40), st.sampled_from(("0", "0.2")))
 @settings(max_examples=1, deadline=None)
 def test_the_release_is_that_of_the_pooled_rows(name: str, split: Split, share: str) -> None:
@@ -303,7 +304,8 @@ def least_height(cells: Cells, owners: Counts, wanted: Any) -> tuple[int, ...]:
     return min(losses, key=lambda node: (sum(node), losses[node], node))
 
 
-@pytest.mark.parametrize("name", [name for name in NEW if name != "t by value"])  # the oracle knows no order
+# The oracle knows no order.
+@pytest.mark.parametrize("name", slowly((name for name in NEW if name != "t by value"), now=[0, 2]))
 @given(divided(12, 30))
 @settings(max_examples=1, deadline=None)
 def test_regions_are_those_of_the_pooled_rows(name: str, split: Split) -> None:
@@ -311,7 +313,7 @@ def test_regions_are_those_of_the_pooled_rows(name: str, split: Split) -> None:
     regions.check(split, task(split[2], k=2, models=[NEW[name]], algorithm="mondrian", carried=carried))
 
 
-@pytest.mark.parametrize("name", ["recursive, l = 3", "t hierarchical", "beta enhanced", "delta"])
+@pytest.mark.parametrize("name", slowly(["recursive, l = 3", "t hierarchical", "beta enhanced", "delta"], now=[1, 3]))
 def test_columns_of_several_parties(name: str) -> None:
     holders = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))
     parties = ("north", "south", "east")
@@ -325,12 +327,18 @@ ORDINAL = {"ill": {"kind": "ordinal", "values": ["flu", "cold", "plague", "ulcer
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"model": {"k": 2, "beta": "1.5", "l": {"kind": "recursive", "value": 3, "c": "9"}}, "max_suppression": "0.2"},
-        {"model": {"k": 2, "beta": {"value": "2", "enhanced": True}}},
-        {"model": {"k": 2, "delta": "1.1"}, "algorithm": "mondrian"},
-        {"model": {"k": 2, "t": {"value": "0.3", "distance": "ordered", "ground": "value"}}, "columns": ORDINAL},
-    ],
+    slowly(
+        [
+            {
+                "model": {"k": 2, "beta": "1.5", "l": {"kind": "recursive", "value": 3, "c": "9"}},
+                "max_suppression": "0.2",
+            },
+            {"model": {"k": 2, "beta": {"value": "2", "enhanced": True}}},
+            {"model": {"k": 2, "delta": "1.1"}, "algorithm": "mondrian"},
+            {"model": {"k": 2, "t": {"value": "0.3", "distance": "ordered", "ground": "value"}}, "columns": ORDINAL},
+        ],
+        now=[0, 2],
+    ),
     ids=str,
 )
 def test_the_folder_of_a_release_passes_the_independent_verifier(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -393,7 +401,10 @@ def test_nothing_is_opened_and_sizes_tell_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("name", "algorithm"),
-    [("recursive, l = 3", "optimal"), ("beta", "optimal"), ("delta", "mondrian"), ("t hierarchical", "mondrian")],
+    slowly(
+        [("recursive, l = 3", "optimal"), ("beta", "optimal"), ("delta", "mondrian"), ("t hierarchical", "mondrian")],
+        now=[0, 3],
+    ),
 )
 def test_what_is_opened_is_declared(name: str, algorithm: str) -> None:
     """How many of all rows have each value, where a model compares with that; else verdicts and the release alone."""

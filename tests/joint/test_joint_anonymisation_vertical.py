@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from anonymize.fulldomain.optimal import optimal
@@ -19,10 +19,11 @@ from link.errors import ConfigurationError
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from mining.table_readers import table_from_arrow
 from tests.anonymize.fulldomain_cases import ADULT, adult_hierarchy
+from tests.examples import examples
 from tests.joint.anonymisation_world import PARTIES, Cells, exhaustive, hierarchies, people, task, whole
 from tests.joint.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
 
-QUICK = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:

@@ -25,6 +25,7 @@ from mining.joint.anonymisation import disclosure, occurring, search
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import (
     ILLS,
@@ -70,7 +71,7 @@ def _few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disclosure, "MOST_CELLS", 4)
 
 
-quick = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = examples(1, 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------

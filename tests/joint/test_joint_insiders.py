@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import comine
 from anonymize.verifier import verify
 from jobs.statement import statement
 from link.errors import ConfigurationError
+from tests.examples import examples
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import PARTIES, divided, exhaustive, joint, others_fit, parted, people, task
 from tests.joint.test_joint_anonymisation import SHARES, Split, check_least_loss
@@ -29,7 +30,7 @@ def coalitions_of(split: Split, insiders: int) -> int:
 
 
 @given(divided(10), SHARES, st.integers(2, 4), st.integers(2, 4))
-@settings(max_examples=5)
+@examples(2, 5)
 def test_the_node_is_that_of_the_pooled_rows_under_the_rule(
     split: Split, share: str, insider_k: int, insiders: int
 ) -> None:
@@ -38,14 +39,14 @@ def test_the_node_is_that_of_the_pooled_rows_under_the_rule(
 
 
 @given(divided(8, 40), st.integers(2, 3), st.integers(2, 4))
-@settings(max_examples=4)
+@examples(2, 4)
 def test_the_regions_are_those_of_the_pooled_rows_under_the_rule(split: Split, insider_k: int, insiders: int) -> None:
     wanted = task(split[2], k=3, algorithm="mondrian", insider_k=insider_k, insiders=coalitions_of(split, insiders))
     check(split, wanted)
 
 
 @given(divided(12, 40), st.sampled_from(("0.1", "0.3")), st.integers(2, 3))
-@settings(max_examples=3)
+@examples(1, 3)
 def test_no_coalition_reads_single_rows_off_the_release(split: Split, share: str, insiders: int) -> None:
     """Counted in the released rows themselves, whose origin the test knows by their notes."""
     cells, owners, parties = split

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ from mining.joint.anonymisation.axes import PublicAxis, axes_of
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.anonymisation_world import (
     ILLS,
     PARTIES,
@@ -114,7 +115,7 @@ def check(split: Split, wanted: JointAnonymisation) -> None:
 
 
 @given(divided(), st.integers(2, 5))
-@settings(max_examples=5)
+@examples(2, 5)
 def test_the_regions_are_those_of_the_pooled_rows(split: Split, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, algorithm="mondrian")
@@ -135,14 +136,14 @@ def test_the_regions_are_those_of_the_pooled_rows(split: Split, k: int) -> None:
 
 
 @given(divided(8, 40), st.integers(2, 3), st.none() | st.integers(2, 3))
-@settings(max_examples=4)
+@examples(2, 4)
 def test_rules_on_the_parties_parts_of_a_region(split: Split, insider_k: int, k_site: int | None) -> None:
     check(split, task(split[2], k=3, algorithm="mondrian", insider_k=insider_k, k_site=k_site))
 
 
 @pytest.mark.parametrize("name", MODELS)
 @given(divided(12, 40))
-@settings(max_examples=2)
+@examples(1, 2)
 def test_models_of_sensitive_values(name: str, split: Split) -> None:
     carried = (
         Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),

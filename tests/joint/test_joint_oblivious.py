@@ -30,6 +30,7 @@ from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.plan_pb2 import Speed
+from tests.examples import examples
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import (
     ILLS,
@@ -58,7 +59,7 @@ CARRIED = (
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------
 @given(divided(), SHARES, st.integers(2, 5))
-@settings(max_examples=8)
+@examples(3, 8)
 def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, max_suppression=Decimal(share), disclose="node")

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from google.protobuf import symbol_database
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -23,6 +23,7 @@ from mining.transactions import Transactions
 from protos.v1 import common_pb2
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import MaskedValues
+from tests.examples import examples
 from tests.joint.oracle import Rows, pooled_supports
 from tests.joint.test_horizontal import cases, task_for
 from tests.world import run_parties
@@ -172,7 +173,7 @@ def test_nothing_but_bits_is_opened_where_only_frequency_is_asked_for() -> None:
 
 
 @given(cases())  # each of them a whole job
-@settings(max_examples=12)
+@examples(5, 12)
 def test_which_itemsets_are_frequent_equals_the_pooled_result(
     case: tuple[dict[str, Rows], HorizontalMining],
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.pairwise import agree
@@ -18,6 +18,7 @@ from mining.joint.vertical.disclosure import openings
 from mining.joint.vertical.mine import mine_aligned
 from mining.joint.vertical.parameters import Mode, VerticalMining
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.oracle import pooled_supports
 from tests.world import run_parties
 
@@ -60,7 +61,7 @@ def run(data: dict[str, Aligned], task: VerticalMining, observe: list[Frame] | N
 @pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
 @pytest.mark.parametrize("everywhere", [True, False])
 @given(tables(), st.integers(1, 6), st.data())  # each of them a whole job
-@settings(max_examples=8)
+@examples(3, 8)
 def test_equals_mining_the_joined_table(disclose: str, everywhere: bool, case, least: int, data: st.DataObject) -> None:
     found, presence, n = case
     if everywhere:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols.ot_matrix import Pairs
@@ -24,6 +24,7 @@ from mining.joint.vertical.mine import mine, pair_up
 from mining.joint.vertical.parameters import Mode, VerticalMining, chosen_engine, holders_of
 from mining.tables import Table
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.joint.oracle import pooled_supports
 from tests.joint.test_vertical import columns_of, tables
 from tests.joint.vertical_world import ENGINES, dealings_of, helper_of, mine_all, quick_keys
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("quick_keys")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mode", ["intersection", "union"])
 @given(tables(), st.integers(1, 6), st.data())  # each of them a whole job
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(2, 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_equals_mining_the_joined_table(engine: str, mode: Mode, case, least: int, data: st.DataObject) -> None:
     found, presence, n = case
     if mode == "intersection":

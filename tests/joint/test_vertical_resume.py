@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.pairwise import agree
@@ -22,6 +22,7 @@ from mining.joint.vertical.disclosure import openings
 from mining.joint.vertical.mine import mine_aligned
 from mining.joint.vertical.parameters import Mode, VerticalMining, is_dealt
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.joint.test_vertical import columns_of, tables
 from tests.joint.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
@@ -83,7 +84,7 @@ def task_of(mode: Mode = "intersection", **more: Any) -> VerticalMining:
 @pytest.mark.parametrize("engine", ["ot", "replicated"])
 @pytest.mark.parametrize("mode", ["intersection", "union"])
 @given(tables(), st.integers(1, 4), st.data())
-@settings(max_examples=4, deadline=None)
+@examples(2, 4)
 def test_an_attempt_from_any_level_gives_what_one_without_a_failure_gives(
     engine: str, mode: Mode, case: Any, least: int, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
@@ -22,6 +22,7 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle
 from ldp.streams.sampled import Sampled
 from link.errors import InternalError
+from tests.examples import examples
 from tests.ldp.contract import ERROR, chi_square_p
 
 KEY = bytes(range(32))
@@ -68,7 +69,7 @@ CASES = collected()
 
 
 @pytest.mark.parametrize(("mechanism", "values"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-@settings(max_examples=6, deadline=None)
+@examples(2, 6)
 @given(data=st.data())
 def test_a_report_is_the_same_in_every_batch(mechanism: Mechanism[Any], values: Any, data: st.DataObject) -> None:
     alone = mechanism.privatise(values, streams(np.arange(600))).fields

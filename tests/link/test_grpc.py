@@ -20,6 +20,7 @@ from link.errors import DeadlineExceeded, IdentityError, LimitExceeded, PeerErro
 from link.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
 from link.grpc_stream import Conversation, enclose
 from link.grpc_transport import NodeLink
+from link.serving import Serving
 from link.trust import Trust
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 from tests.link.kits import AB, greet, run
@@ -42,6 +43,16 @@ async def _pair(**options):
         opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
         a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
         yield links, opened, a, b
+
+
+@asynccontextmanager
+async def _serving(server):
+    serving = Serving(server)
+    await serving.start()
+    try:
+        yield
+    finally:
+        await serving.stop(None)
 
 
 class _Failed:
@@ -525,13 +536,12 @@ def test_a_peer_that_is_dialled_and_sends_too_much_is_named(size):
             (grpc.method_handlers_generic_handler(grpc_transport.SERVICE, {"Exchange": method}),)
         )
         port = server.add_secure_port("127.0.0.1:0", server_credentials(AUTHORITY.issue("b")))
-        await server.start()
-        link, receiver = NodeLink(AUTHORITY.issue("a"), {"b": f"127.0.0.1:{port}"}), _Failed()
-        link.open(TERMS.job_id, AB).attach(receiver)
-        found = await receiver.error()
-        assert (type(found), found.party) == (LimitExceeded, "b")
-        await link.close()
-        await server.stop(None)
+        async with _serving(server):
+            link, receiver = NodeLink(AUTHORITY.issue("a"), {"b": f"127.0.0.1:{port}"}), _Failed()
+            link.open(TERMS.job_id, AB).attach(receiver)
+            found = await receiver.error()
+            assert (type(found), found.party) == (LimitExceeded, "b")
+            await link.close()
 
     run(main())
 
@@ -678,11 +688,12 @@ def test_credentials_serve_other_services_on_the_same_port():
         handler = grpc.unary_unary_rpc_method_handler(echo)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("other", {"Echo": handler}),))
         port = server.add_secure_port("127.0.0.1:0", grpc_channel.server_credentials(link.identity))
-        await server.start()
         boss = AUTHORITY.issue("boss", "coordinator")
         options = [("grpc.ssl_target_name_override", "b")]
-        async with grpc.aio.secure_channel(f"127.0.0.1:{port}", channel_credentials(boss), options) as channel:
+        async with (
+            _serving(server),
+            grpc.aio.secure_channel(f"127.0.0.1:{port}", channel_credentials(boss), options) as channel,
+        ):
             assert await channel.unary_unary("/other/Echo")(b"x") == b"x"
-        await server.stop(None)
 
     run(main())

@@ -209,11 +209,13 @@ def test_callers_that_name_themselves():
 NORTH = AUTHORITY.issue("north")
 DER = x509.load_pem_x509_certificate(NORTH.certificate_pem).public_bytes(Encoding.DER)
 VERSION = DER.index(b"\xa0\x03\x02\x01\x02") + 4
+SERIAL = VERSION + 3
 
 
 @given(st.dictionaries(st.integers(0, len(DER) - 1), st.integers(0, 255), min_size=1, max_size=3))
 @example({VERSION: 9})
 @example({VERSION: 1})
+@example({SERIAL: 0x80})  # which is negative
 def test_whatever_stands_in_for_a_certificate_is_laid_at_its_holders_door(changes):
     der = bytearray(DER)
     for position, value in changes.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import commutative
@@ -34,6 +34,7 @@ from link.traffic import Traffic, greeting
 from protos.v1 import alignment_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples
 from tests.protocols.set_union_world import NAMES, FaultyHub, Rewrite
 from tests.world import SUITE, run_parties, terms
 
@@ -89,7 +90,7 @@ def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
 
 
-many = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+many = examples(6, 15, suppress_health_check=[HealthCheck.too_slow])
 worlds = {"held": parties_and_rows(), "place": st.integers(0, 4), "bound": st.sampled_from([None, 12, 19])}
 
 

@@ -39,6 +39,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
+from tests.examples import slowly
 from tests.paillier_world import empty_pool, full_key, residue_part, small_key
 from tests.protocols.two_party_world import A, B, assert_alike, assert_uniform, shapes_of
 from tests.world import run_parties
@@ -373,7 +374,7 @@ def test_the_holder_sees_masks_where_it_has_not_asked() -> None:
     assert_alike(*seen)
 
 
-@pytest.mark.parametrize("result", ["opened", "shared", "doubled"])
+@pytest.mark.parametrize("result", slowly(["opened", "shared", "doubled"], now=[0, 1]))
 def test_every_block_that_is_decrypted_is_under_a_mask(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of products of different rows too: low bytes of each block's slots in 80 replies uniform, error 1e-6."""
     monkeypatch.setattr(paillier_arrangement, "REPLY_WORK", 0)

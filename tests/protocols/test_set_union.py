@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols import layers
@@ -20,9 +20,10 @@ from link.errors import ConfigurationError
 from protos.v1 import set_union_pb2
 from protos.v1.link_pb2 import Opening
 from protos.v1.set_union_pb2 import EncryptedList, MergedSize
+from tests.examples import examples
 from tests.protocols.set_union_world import FEW, NAMES, Run, in_union, message_of, run_union, sets_of
 
-pooled_settings = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+pooled_settings = examples(5, 15, suppress_health_check=[HealthCheck.too_slow])
 elements = st.one_of(
     st.text(max_size=40).map(str.encode),
     st.binary(max_size=120),
@@ -68,9 +69,9 @@ def test_edges(sets):
 
 
 def test_elements_of_many_blocks_share_prefixes_and_repeat_blocks():
-    long = [b"A" * 5000, b"A" * 4999 + b"B", b"A" * 17, b"A" * 34, b"A" * 68, b"\0" * 4000]
+    long = [b"A" * 500, b"A" * 499 + b"B", b"A" * 17, b"A" * 34, b"A" * 68, b"\0" * 400]
     sets = {"north": long[:4], "south": long[2:], "east": [long[0], b"A"]}
-    run = run_union(sets, merger="south", max_element_bytes=5000)
+    run = run_union(sets, merger="south", max_element_bytes=500)
     assert run.unions == dict.fromkeys(sets, pooled(sets))
 
 

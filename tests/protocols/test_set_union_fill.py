@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols import set_union as protocol
@@ -18,6 +18,7 @@ from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.traffic import Traffic, greeting
 from protos.v1.link_pb2 import Frame
 from protos.v1.set_union_pb2 import MergedPiece, MergedSize, UnionSize
+from tests.examples import examples
 from tests.protocols.set_union_world import FEW, NAMES, in_union, message_of, points_of, run_faulty, run_union
 from tests.protocols.test_plan_traffic import compare
 from tests.world import SUITE
@@ -49,7 +50,7 @@ def sizes_of(sets: dict[str, set[bytes]], bound: int | None, fill: str) -> Union
 
 letters = st.text("abcdefghij", max_size=10)
 cases = st.lists(letters, min_size=2, max_size=5).map(lambda drawn: random_looking(*drawn))
-quick = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+quick = examples(8, 20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @quick

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols import alignment
@@ -26,6 +26,7 @@ from crypto.protocols.union_disclosure import declared, size_classes
 from link.errors import ConfigurationError, outward
 from link.session import Session
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.protocols.set_union_world import FEW, NAMES
 from tests.world import run_parties
 
@@ -35,7 +36,7 @@ View = Counter[tuple[object, ...]]
 
 PARTIES = NAMES[:4]
 MANY = [b"%06d" % number for number in range(200)]
-some = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+some = examples(4, 12, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(autouse=True)

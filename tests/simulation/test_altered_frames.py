@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.run import PartyRun
 from link.core import HELLO_LANE, Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded
 from protos.v1.link_pb2 import Abort, Frame
+from tests.examples import examples
 from tests.simulation.still_time import InlineExecutor, run_still
 from tests.simulation.whole_job import DATA, STRATEGIES, job, run_job
 
@@ -90,7 +91,7 @@ def ends(strategy: str, sender: str, peer: str, at: int, change: Callable[[Frame
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@settings(deadline=None, max_examples=40)
+@examples(12, 40)
 @given(st.permutations(PARTIES), st.floats(0, 1, exclude_max=True), CHANGES)
 def test_a_header_that_was_changed_names_the_sender_at_once(
     strategy: str, parties: list[str], where: float, change: Callable[[Frame], None]

@@ -25,6 +25,7 @@ from link.authority import Authority
 from link.errors import ComineError, PolicyDenied, UnexpectedMessage
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.identity import Identity
+from link.serving import Serving
 from link.version import WIRE_VERSION
 from mining.itemsets import Itemsets
 from protos.v1 import control_pb2 as control
@@ -178,13 +179,13 @@ class World:
     coordinator: Identity
     nodes: dict[str, Script]
     addresses: dict[str, str] = field(default_factory=dict)
-    servers: dict[str, grpc.aio.Server] = field(default_factory=dict)
+    servers: dict[str, Serving] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self, name: str) -> None:
         """Makes a node listen, again at the address that it had."""
         node = self.nodes[name]
-        server = self.servers[name] = grpc.aio.server(options=SERVER_OPTIONS)
+        server = grpc.aio.server(options=SERVER_OPTIONS)
         add_ControlServicer_to_server(node, server)
         watch = health.HealthServicer()
         await watch.set("", health_pb2.HealthCheckResponse.SERVING)
@@ -192,7 +193,8 @@ class World:
         wanted = self.addresses.get(name, "127.0.0.1:0")
         port = server.add_secure_port(wanted, server_credentials(node.identity))
         self.addresses[name] = f"127.0.0.1:{port}"
-        await server.start()
+        self.servers[name] = Serving(server)
+        await self.servers[name].start()
 
     async def stop(self, name: str) -> None:
         """Ends a node as the death of its process would."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import comine
@@ -18,6 +18,7 @@ from jobs.statement import statement
 from link.errors import ConfigurationError
 from mining.reference.pooled import brute_force
 from party.rules import Rules
+from tests.examples import examples
 
 PARTIES = ("north", "south", "east")
 ROWS = st.lists(st.lists(st.sampled_from(["ab", "ac", "b", "cab", "hiv-1", "hiv-2"]), max_size=4), max_size=6)
@@ -29,7 +30,7 @@ def contents(**itemsets: Any) -> dict[str, Any]:
     return {"job": job, "itemsets": {"min_support": 2, **itemsets}}
 
 
-@settings(max_examples=15)  # each of them a whole job
+@examples(5, 15)
 @given(
     data=st.lists(ROWS, min_size=3, max_size=3),
     patterns=PATTERNS,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.plan import show_plan
@@ -23,6 +24,7 @@ from jobs.schema import generate
 from jobs.spec import JobSpec
 from mining.public_sizes import LONGEST, MOST, NOTHING, SUPPORTS, PublicSizes
 from protos.v1.plan_pb2 import PartyEstimate
+from tests.examples import examples
 from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
 from tests.unit.jobs.plans import PARTIES, told, weekly
 
@@ -142,12 +144,27 @@ def check_ranges(plan: Plan) -> None:
             assert most is None or getattr(part, figure) <= most
 
 
-@pytest.mark.parametrize("name", JOBS)
-@pytest.mark.parametrize("hides", [(), ("east",), PARTIES])
+@cache
+def validator() -> Any:
+    schema = json.loads(generate("plan"))
+    return jsonschema.validators.validator_for(schema)(schema)
+
+
+COSTLY = {"columns, intersection", "columns, union", "distributed", "shuffle"}
+"""Jobs whose plan takes a second."""
+
+
+@pytest.mark.parametrize(
+    ("name", "hides"),
+    [
+        pytest.param(name, hides, marks=[pytest.mark.slow] if name in COSTLY and hides else [])
+        for name, hides in product(JOBS, [(), ("east",), PARTIES])
+    ],
+)
 def test_every_job_has_a_plan_with_a_range(name: str, hides: tuple[str, ...]) -> None:
     plan = forecast(JOBS[name], publishing(sizes_for(JOBS[name]), **dict.fromkeys(hides, NOTHING)), LATENCY_S)
     check_ranges(plan)
-    jsonschema.validate(plan.as_data(), json.loads(generate("plan")))
+    validator().validate(plan.as_data())
     assert Plan.from_data(plan.as_data()) == plan
     first = plan.assumptions[0]
     assert "no row was looked at" in first
@@ -157,7 +174,7 @@ def test_every_job_has_a_plan_with_a_range(name: str, hides: tuple[str, ...]) ->
     show_plan(plan)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(5, 15)
 @given(st.sampled_from(["level-wise", "one-shot", "hidden", "naive Bayes", "release"]), public(), public())
 def test_no_published_size_is_too_odd_for_a_plan(name: str, one: PublicSizes, other: PublicSizes) -> None:
     check_ranges(forecast(JOBS[name], publishing(one, east=other), LATENCY_S))

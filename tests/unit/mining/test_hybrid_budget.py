@@ -17,6 +17,7 @@ from ldp.sets.plan import MiningPlan
 from ldp.sets.size_histogram import SetSizes
 from mining.joint.hybrid.budget import central, hidden, is_kept, phase_budgets
 from mining.joint.hybrid.groups import check_sizes, drawn
+from tests.examples import examples
 from tests.joint.hybrid_world import PARTIES, TASK, shuffled
 
 SIZES = dict(zip(PARTIES, (30_000, 30_000, 30_000), strict=True))
@@ -75,7 +76,7 @@ def test_a_large_delta_is_enough_alone() -> None:
 
 
 @given(st.lists(st.integers(0, 5000), min_size=3, max_size=3), st.integers(0, 1))
-@settings(max_examples=25, deadline=None)
+@examples(8, 25)
 def test_more_records_never_cost_more_and_colluders_never_less(sizes: list[int], colluding: int) -> None:
     task = shuffled(epsilon=1.0, colluding=colluding)
     spent = central(task, dict(zip(PARTIES, sizes, strict=True)))

@@ -12,12 +12,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, InputDataError
 from mining import text_sources
 from mining.loading import load_transactions
+from tests.examples import examples
 
 AWKWARD = [
     "007",
@@ -291,7 +292,7 @@ class TestSql:
         assert "hunter2" not in str(caught.value)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, 100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(database=st.lists(st.lists(st.sampled_from(AWKWARD), max_size=5), min_size=1, max_size=12))
 def test_all_formats_agree_byte_for_byte(tmp_path, database):
     expected = [sorted(set(row)) for row in database]

@@ -219,7 +219,7 @@ def test_columns_are_at_one_party_each() -> None:
     ("name", "separator", "ids", "rows"),
     [
         ("mushroom_table.csv", ",", ["id"], 8124),
-        ("diabetic_data.csv.gz", ",", ["encounter_id"], 101_766),
+        pytest.param("diabetic_data.csv.gz", ",", ["encounter_id"], 101_766, marks=pytest.mark.slow),
         (
             "bank-full.csv.gz",
             ";",

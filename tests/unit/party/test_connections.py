@@ -33,10 +33,12 @@ from party.connections import (
     most_connections,
     surplus,
 )
+from tests.examples import examples
 
 KINDS: list[Role | None] = [None, "client", "coordinator", "party"]
 
 
+@examples(25, 100)
 @given(
     st.dictionaries(st.tuples(st.sampled_from(KINDS), st.sampled_from("abcdef")), st.integers(1, 300), max_size=12),
     st.integers(16, 2000),

@@ -20,6 +20,7 @@ from comine.command import run
 from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, PeerError
 from link.grpc_channel import server_credentials
+from link.serving import Serving
 from party.health import check, local_address
 from tests.unit.party.files import write_federation
 
@@ -41,11 +42,12 @@ async def answering(folder: Path, authority: Authority, status: int, name: str =
     await servicer.set("", status)
     listen = re.findall(r'listen = "(.+)"', (folder / "north.toml").read_text())[0]
     server.add_secure_port(listen, server_credentials(authority.issue(name)))
-    await server.start()
+    serving = Serving(server)
+    await serving.start()
     try:
         yield
     finally:
-        await server.stop(None)
+        await serving.stop(None)
 
 
 def asked(folder: Path, authority: Authority, status: int = Status.SERVING, name: str = "north") -> tuple[str, str]:

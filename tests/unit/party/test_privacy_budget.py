@@ -17,6 +17,7 @@ from ldp.accounting.composition import Guarantee, optimal
 from link.errors import PolicyDenied
 from party.policy import verdicts
 from party.privacy_budget import DatasetBudget, Totals, left, short, totals
+from tests.examples import examples
 from tests.unit.party.test_policy import case, job, judge, policy, private
 
 SIX = Decimal("1e-6")
@@ -38,6 +39,7 @@ def test_basic_composition_is_the_exact_sum(found: list[Charge]) -> None:
         assert Fraction(getattr(spent, key)) == sum(Fraction(getattr(each, key) or 0) for each in found)
 
 
+@examples(25, 100)
 @given(charges)
 def test_optimal_composition_never_costs_more_than_the_sum_and_uses_the_whole_delta(found: list[Charge]) -> None:
     table = budget(epsilon="100", delta="1e-4", composition="optimal")

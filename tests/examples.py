@@ -1,0 +1,43 @@
+"""How much of what costs much `make test` tries; `make test-slow` tries all of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Iterable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+
+ALL = "COMINE_ALL_EXAMPLES" in os.environ
+"""Whether properties that cost much take all their examples, as `make test-slow` lets them."""
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def examples(few: int, every: int, **options: Any) -> Callable[[Test], Test]:
+    """For a property that costs much: a few examples in `make test`, and as many again as it wants in `make test-slow`.
+
+    Args:
+        few: How many are enough to see that it does not hold at all.
+        every: How many it wants.
+        options: As of `hypothesis.settings`.
+    """
+
+    def decorated(test: Test) -> Test:
+        marked: Test = pytest.mark.costly(settings(max_examples=every if ALL else few, **options)(test))
+        return marked
+
+    return decorated
+
+
+def slowly(cases: Iterable[Any], now: Container[int] = ()) -> list[Any]:
+    """The cases of a test that prove little beside each other: those at other places than `now` are marked slow."""
+    return [
+        case if place in now else pytest.param(*_values(case), marks=pytest.mark.slow)
+        for place, case in enumerate(cases)
+    ]
+
+
+def _values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)
