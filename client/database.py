@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
+from link.sqlite_cells import check_cells
 
 BUSY_S: Final = 10.0  # for which another process may hold a database
 SYNCHRONOUS: Final = "FULL"  # a loss of power takes nothing back that a call has returned from
@@ -103,17 +104,28 @@ class Database:
                     f"{self._path} has version {version}, and this version of comine knows version {self.VERSION}; use "
                     "the one that wrote it"
                 )
+        with self._told():
+            check_cells(self._connection)
 
     def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        with self._told(), self._lock:
+            return self._connection.execute(statement, values)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Translates what SQLite raises, and what is raised where a cell is read that is none."""
         try:
-            with self._lock:
-                return self._connection.execute(statement, values)
+            yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
             raise ResourceError(
                 f"{self._path} cannot be used ({error}); check the disk, and whether another process holds the file"
             ) from None
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(f"{self._path} is damaged ({error}); restore {self.PLACE}") from None
+        except (ValueError, ArithmeticError, LookupError):
+            raise ConfigurationError(
+                f"{self._path} is damaged (it holds what no version writes); restore {self.PLACE}"
+            ) from None
 
 
 def _check_usable(path: Path) -> None:

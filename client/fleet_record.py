@@ -173,7 +173,10 @@ class FleetRecord(Database):
         which = "SELECT clients, digests FROM reports WHERE collection = ? AND period = ?"
         found = self._execute(which, collection, period).fetchall()
         clients, digests = (b"".join(row[part] for row in found) for part in (0, 1))
-        return _rows(clients), _rows(digests)
+        with self._told():
+            if len(clients) != len(digests):
+                raise ValueError("not each client has a digest")
+            return _rows(clients), _rows(digests)
 
     def charged(self, *, collection: bytes | None = None, after: float = 0.0) -> Iterator[Charged]:
         """What was spent, in the order of steps where it is of one collection, else of time."""
@@ -183,7 +186,9 @@ class FleetRecord(Database):
         else:
             found = self._execute(f"{columns} AND collection = ? ORDER BY step, row", collection)
         for step, at, epsilon, clients in found:
-            yield Charged(step, at, Fraction(epsilon), _rows(clients))
+            with self._told():
+                charged = Charged(step, at, Fraction(epsilon), _rows(clients))
+            yield charged
 
     def put(self, leaving: Leaving, *reports: tuple[Fraction, Rows, Rows]) -> None:
         """Writes down what is about to be sent; it is on the disk when this returns.

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from client.budget import DAY_S, KEPT_DAYS
 from client.database import Database
-from client.pseudonym import SECRET_BYTES
+from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
 
@@ -22,6 +22,7 @@ FILE: Final = "client.db"
 VERSION: Final = 1
 KEPT_ROUNDS: Final = 10_000  # of a collection; who remembers no more takes part in no earlier ones
 
+_ROUNDS_END: Final = 1 << 63
 _APPLICATION: Final = 0x636F6D63  # "comc"
 _SCHEMA: Final = f"""
 CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -146,7 +147,8 @@ class ClientStore(Database):
             now: What the clock says, in Unix seconds.
         """
         found = self.fact("clock")
-        latest = now if found is None else max(now, float(found))
+        with self._told():
+            latest = now if found is None else max(now, float(found))
         self.put_fact("clock", repr(latest).encode())
         return latest
 
@@ -154,7 +156,8 @@ class ClientStore(Database):
     def spent(self, after: float) -> Fraction:
         """What was charged after a time."""
         rows = self._execute("SELECT epsilon FROM charges WHERE at > ?", after)
-        return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
+        with self._told():
+            return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
 
     def charge(self, at: float, collection: bytes, epsilon: Fraction, now: float) -> None:
         """Notes a charge, and forgets those that count for no budget any more, `now` being certain to be past."""
@@ -243,7 +246,11 @@ class ClientStore(Database):
     def waiting(self, node: str) -> list[Waiting]:
         """The reports for a node, the oldest first."""
         statement = "SELECT id, collection, round, pseudonym, report FROM outbox WHERE node = ? ORDER BY id"
-        return [Waiting(*row) for row in self._execute(statement, node)]
+        found = [Waiting(*row) for row in self._execute(statement, node)]
+        with self._told():
+            if not all(0 <= each.round < _ROUNDS_END and len(each.pseudonym) == PSEUDONYM_BYTES for each in found):
+                raise ValueError("a report without its round or pseudonym")
+        return found
 
     def drop_report(self, number: int) -> None:
         """Takes a report out of the outbox."""

@@ -192,11 +192,16 @@ class ReleasingNode:
         try:
             with pa.OSFile(str(draft / ROWS), "rb") as source, pa.ipc.open_stream(source) as stream:
                 rows = stream.read_all()
-        except (pa.ArrowException, OSError):  # Arrow calls a stream that was cut off an error of the system
+                rows.validate(full=True)  # Arrow believes lengths and offsets in a stream, and reads beyond its memory
+                _ = rows.column_names
+        except (pa.ArrowException, UnicodeDecodeError, OSError):  # the last of a stream that was cut off
             raise self._malformed("rows that are no Arrow stream") from None
         if any(pa.types.is_nested(each) for each in rows.schema.types):
             raise self._malformed("rows that are no table of single cells")
-        writing(draft, lambda: write_csv(draft / RELEASE_CSV, rows))
+        try:
+            writing(draft, lambda: write_csv(draft / RELEASE_CSV, rows))
+        except (pa.ArrowException, ValueError, OverflowError):
+            raise self._malformed("cells that cannot be written as text") from None
         (draft / ROWS).unlink()
 
     def _checked(self, draft: Path, request: pb.AnonymizeRequest) -> Certificate:

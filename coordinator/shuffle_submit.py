@@ -22,7 +22,7 @@ from jobs.collection import MEMOISED, CollectionSpec
 from ldp.mechanism import Mechanism
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.rows import rows_of
-from link.errors import ConfigurationError, PeerError, ResourceError
+from link.errors import ConfigurationError, InputDataError, PeerError, ResourceError
 from link.identity import Identity
 from protos.v1.frequency_pb2 import (
     COUNTED,
@@ -207,6 +207,11 @@ class ShuffledConnection(Connection):
                 return np.frombuffer(place.read_bytes(), np.uint8).reshape(-1, width)
             except OSError as error:
                 raise ResourceError(f"{place} cannot be read: {error.strerror}") from None
+            except ValueError:
+                raise InputDataError(
+                    f"{place} is damaged, so that its reports cannot be sent once more as they were; move it away, and "
+                    "the device reports in a later round"
+                ) from None
         rows = rows_of(self._mechanism.read(batch.reports))
         padded = np.zeros((len(rows), self._route.size), np.uint8)
         padded[:, : rows.shape[1]] = rows

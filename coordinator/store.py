@@ -25,19 +25,24 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from google.protobuf.message import DecodeError
+from pydantic import BaseModel, ConfigDict, Field
 
 from coordinator.lifecycle import Job, Problem, Stand, State
 from jobs.federation import Federation
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
 from link.json_text import read_json
-from protos.v1.control_pb2 import Proposal, ResultHeader, SignedApproval, SignedProposal
+from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 LEAST_PREFIX: Final = 4
 _SCHEMA: Final = "comine.job-state/1"
+_LATEST: Final = 253_402_300_799.0  # Unix seconds that a calendar has
+
+_Seconds = Annotated[float, Field(ge=0, le=_LATEST)]
+_Natural = Annotated[int, Field(ge=0, lt=1 << 63)]
 _ID = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},64}}")
 
@@ -189,13 +194,12 @@ class JobFolder:
             body = Proposal.FromString(proposal.proposal)
             spec = JobSpec.from_canonical(body.spec)
             record = _from_data(read_json(_read(self.path / "state.json")), spec, proposal)
-        except (DecodeError, ValueError, KeyError, TypeError) as error:
+        except (DecodeError, ValueError, KeyError) as error:
             raise ConfigurationError(
                 f"{self.path} does not hold a job as comine writes it ({type(error).__name__}); move it away"
             ) from None
         record.id = bytes.fromhex(self.id)
-        plan = self.path / "plan.json"
-        record.plan = read_json(_read(plan)) if plan.exists() else None
+        record.plan = _read_plan(self.path / "plan.json")
         return record
 
     def ask_cancel(self, reason: str) -> None:
@@ -311,14 +315,7 @@ class Store:
 
     def load_plan(self, spec_digest: bytes) -> dict[str, Any] | None:
         """What was last predicted for a job file; None where nothing was."""
-        path = self.folder / "plans" / f"{spec_digest.hex()}.json"
-        if not path.exists():
-            return None
-        try:
-            plan: dict[str, Any] = read_json(_read(path))
-        except ValueError:
-            return None
-        return plan
+        return _read_plan(self.folder / "plans" / f"{spec_digest.hex()}.json")
 
 
 def _as_data(record: Record) -> dict[str, Any]:
@@ -341,32 +338,76 @@ def _as_data(record: Record) -> dict[str, Any]:
     }
 
 
-def _from_data(data: dict[str, Any], spec: JobSpec, proposal: SignedProposal) -> Record:
-    if data["schema"] != _SCHEMA:
-        raise ValueError("another version of comine wrote this job")
+class _State(BaseModel):
+    """The whole of `state.json`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    schema_: Literal["comine.job-state/1"] = Field(alias="schema")
+    created: _Seconds
+    state: Annotated[State, Field(strict=False)]
+    expires: _Seconds
+    deadline_s: _Seconds
+    attempt: Annotated[int, Field(ge=1, lt=1 << 31)] = 1
+    until: _Seconds
+    stands: dict[str, Annotated[Stand, Field(strict=False)]]
+    problem: Annotated[tuple[str, str, str | None], Field(strict=False)] | None
+    approvals: dict[str, str]
+    released: dict[str, str]
+    last: dict[str, Annotated[tuple[str, _Natural, _Natural], Field(strict=False)]] = {}
+    out: str | None
+    out_problem: str
+
+
+def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
+    """What `_as_data` made.
+
+    Raises:
+        ValueError: It is something else.
+        KeyError: It lacks a party.
+        DecodeError: What a party signed in it cannot be read.
+    """
+    told = _State.model_validate(data)
     parties = spec.job.parties
     job = Job(
         parties=parties,
-        expires=float(data["expires"]),
-        deadline_s=float(data["deadline_s"]),
-        attempt=int(data.get("attempt", 1)),
-        until=float(data["until"]),
-        state=State(data["state"]),
-        stands={party: Stand(data["stands"][party]) for party in parties},
-        problem=None if data["problem"] is None else Problem(*data["problem"]),
+        expires=told.expires,
+        deadline_s=told.deadline_s,
+        attempt=told.attempt,
+        until=told.until,
+        state=told.state,
+        stands={party: told.stands[party] for party in parties},
+        problem=None if told.problem is None else Problem(*told.problem),
     )
-    return Record(
+    record = Record(
         spec=spec,
         id=b"",
         proposal=proposal,
-        created=float(data["created"]),
+        created=told.created,
         job=job,
-        approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in data["approvals"].items()},
-        released={name: ResultHeader.FromString(b64decode(text)) for name, text in data["released"].items()},
-        last={name: LastWord(*word) for name, word in data.get("last", {}).items()},
-        out=None if data["out"] is None else Path(data["out"]),
-        out_problem=str(data["out_problem"]),
+        approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in told.approvals.items()},
+        released={name: ResultHeader.FromString(b64decode(text)) for name, text in told.released.items()},
+        last={name: LastWord(*word) for name, word in told.last.items()},
+        out=None if told.out is None else Path(told.out),
+        out_problem=told.out_problem,
     )
+    for approval in record.approvals.values():
+        if not 0 <= Approval.FromString(approval.approval).decided <= _LATEST:
+            raise ValueError("a time that no calendar has")
+    for header in record.released.values():
+        Release.FromString(header.release)
+    return record
+
+
+def _read_plan(path: Path) -> dict[str, Any] | None:
+    """What was predicted; None where nothing was, or it is not to be read: no job depends on it."""
+    if not path.exists():
+        return None
+    try:
+        plan = read_json(_read(path))
+    except ValueError:
+        return None
+    return plan if isinstance(plan, dict) else None
 
 
 def _text(data: bytes) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from link.errors import ConfigurationError, ResourceError
+from link.sqlite_cells import check_cells
 
 KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
 
@@ -142,7 +143,9 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def told(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Translates what SQLite raises. The sentences may cross the wire, so they name the file without its folder.
+    """Translates what SQLite raises, and what is raised where a cell is read that is none.
+
+    The sentences may cross the wire, so they name the file without its folder.
 
     Args:
         path: The database.
@@ -166,6 +169,11 @@ def told(path: Path, what: str, remedy: str) -> Iterator[None]:
     except UnicodeDecodeError:  # of the words with which SQLite tells of the damage, or of a cell
         raise ConfigurationError(
             f"the {what} database {path.name} in the state folder is damaged (it holds text that is none); {remedy}"
+        ) from None
+    except (ValueError, ArithmeticError, LookupError):
+        raise ConfigurationError(
+            f"the {what} database {path.name} in the state folder is damaged (it holds what no version writes); "
+            f"{remedy}"
         ) from None
 
 
@@ -227,6 +235,7 @@ class Kind:
             try:
                 with alone(connection):  # two processes may do so at once
                     self._prepare(connection, path)
+                check_cells(connection)
             except BaseException:
                 connection.close()
                 raise

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from crypto.primitives.hashing import encode_labels
 from crypto.protocols.ot_stock import Reason, Role, Stock
 from link.errors import ResourceError
+from link.sqlite_cells import check_cells
 from party.database import alone, connect, make_private, told
 from party.logs import Log
 
@@ -69,7 +70,8 @@ class StockFile:
         Raises:
             ResourceError: It cannot be read or written.
         """
-        opened = cls(path, _connected(path, log), log)
+        with told(path, "stock", _REMEDY):
+            opened = cls(path, _connected(path, log), log)
         opened.fold()  # what an earlier process had no time for
         return opened
 
@@ -164,9 +166,9 @@ def _connected(path: Path, log: Log) -> sqlite3.Connection:
         make_private(path)
         try:
             return _opened(path)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise  # the disk, or another process
             _set_aside(path, log)
     return _opened(path)
 
@@ -181,6 +183,7 @@ def _opened(path: Path) -> sqlite3.Connection:
                 connection.execute(_SCHEMA)
                 connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("SELECT * FROM stocks LIMIT 0")
+        check_cells(connection)
     except BaseException:
         connection.close()
         raise

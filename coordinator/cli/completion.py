@@ -69,12 +69,14 @@ def collection_names(context: typer.Context, incomplete: str) -> list[str]:
 
 def parties_of_job(context: typer.Context, incomplete: str) -> list[str]:
     """`NAME=` for each party of the job file on the command line that has no data yet."""
-    import tomllib
     from pathlib import Path
 
+    from jobs.toml import read_toml
+    from link.errors import ComineError
+
     try:
-        parties = tomllib.loads(Path(context.args[0]).read_text("utf-8"))["job"]["parties"]
-    except (IndexError, OSError, ValueError, KeyError, TypeError):
+        parties = [str(name) for name in read_toml(Path(context.args[0]))["job"]["parties"]]
+    except (ComineError, IndexError, KeyError, TypeError):
         return []
     given = {pair.partition("=")[0] for pair in context.params.get("party") or ()}
     return [f"{name}=" for name in parties if name not in given and f"{name}=".startswith(incomplete)]

@@ -81,9 +81,11 @@ class KeptLevel:
         header = read_json(text)
         try:
             (number, length), counted = header["shape"], header["counted"]
-            names, n_rows = dict(header["names"]), int(header["n_rows"])
+            names, n_rows = dict(header["names"]), header["n_rows"]
         except (KeyError, TypeError):
             raise ValueError("these bytes are no level of a job") from None
+        if not all(type(count) is int and count >= 0 for count in (number, length, n_rows)):
+            raise ValueError("these bytes are no level of a job")
         middle = 4 * number * length
         if len(body) != middle + (8 * number if counted else 0):
             raise ValueError("these bytes are no level of a job")

@@ -20,6 +20,9 @@ class Refusals:
 
     Args:
         connection: From which they are read.
+
+    Raises:
+        ValueError: They are not what this version writes.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -28,6 +31,8 @@ class Refusals:
         for collection, round_, reason, number in connection.execute(
             "SELECT collection, round, reason, number FROM refusals"
         ):
+            if reason not in COUNTERS:
+                raise ValueError(f"there is no counter {reason}")
             self._numbers.setdefault((collection, round_), Counter())[reason] = number
         self._changed: set[Key] = set()
 

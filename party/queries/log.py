@@ -155,7 +155,7 @@ class QueryLog:
         """The data to which earlier decisions belong; None where there is none."""
         with self._using() as connection:
             found = connection.execute("SELECT records, digests FROM datasets WHERE name = ?", (dataset,)).fetchone()
-        return None if found is None else Bound(found[0], json.loads(found[1]))
+            return None if found is None else Bound(found[0], _digests(found[1]))
 
     def bind(self, dataset: str, bound: Bound) -> None:
         """Notes to which data the decisions from now on belong."""
@@ -266,13 +266,27 @@ class QueryLog:
         while True:
             with self._using() as connection:
                 found = connection.execute(select, (auditor.row, number)).fetchone()
-            if found is None:
+                records = None if found is None else _records(found[2])
+            if records is None:
                 return
             number = found[0]
-            records = np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(found[2]), np.uint8)))
             yield Answered(number, found[1], records, found[3])
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         with self._busy, _KIND.told(self._path):
             yield self._connection
+
+
+def _digests(text: str) -> dict[str, str]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+        raise ValueError("these are no digests of columns")
+    return found
+
+
+def _records(packed: bytes) -> NDArray[np.int64]:
+    try:
+        return np.flatnonzero(np.unpackbits(np.frombuffer(zlib.decompress(packed), np.uint8)))
+    except zlib.error as error:
+        raise ValueError(str(error)) from None

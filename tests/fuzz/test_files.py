@@ -6,6 +6,7 @@ Each reader meets honest files that were made wrong, with fresh seeds on every r
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import os
 import shutil
@@ -13,44 +14,60 @@ import sqlite3
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-import comine
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.reading import read_parquet as read_rows
 from anonymize.reading import read_sql
 from anonymize.verification.rows import read_csv, read_parquet
-from anonymize.verifier import verify as verify_release
+from client.budget import Budget
+from coordinator.anonymization_client import ROWS as ROWS_OF_A_NODE
+from coordinator.anonymization_client import ReleasingNode
+from coordinator.cli.completion import parties_of_job
 from coordinator.frequency_values import load_collection
 from coordinator.rule_hiding import read_rules
 from coordinator.shuffling import read_state
 from jobs.anonymization.inputs import load as load_anonymization
+from jobs.anonymization.verifying import verify as verify_folder
+from jobs.audit.place import of_party as audited
 from jobs.collection import CollectionSpec
 from jobs.federation import Federation
+from jobs.shuffle_route import RouteSpec
 from jobs.spec import JobSpec
 from ldp.aggregator import Aggregator
+from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
 from ldp.registry import oracle
+from ldp.streams.ledger import WindowLedger
 from link.authority import Authority, write_identity
 from link.errors import ComineError
 from link.identity import Identity
 from link.issued import show
 from link.json_text import read_json
 from link.trust import Trust
+from mining.joint.blended.mine import _unpacked as unpack_named
+from mining.joint.distributed.selection import _unpacked as unpack_names
+from mining.joint.progress import KeptLevel
 from mining.loading import load_table, load_transactions
 from party.config import PartyConfig
+from party.remembered import remembered
 from party.source_format import guess_format
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
+from tests.unit.jobs.released import release_here
 from tests.unit.party.files import federation_toml, party_toml
+from tests.unit.party.nodes import weekly
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"
@@ -308,9 +325,7 @@ def _party(path: Path) -> object:
 def _release_parts(folder: Path) -> Path:
     place = folder / "release"
     if not place.exists():
-        (folder / "people.csv").write_bytes(_people_csv(folder)[0])
-        (folder / "anonymize.toml").write_text(ANONYMIZE)
-        comine.anonymize(folder / "anonymize.toml").save(place)
+        release_here(place, folder)
     return place
 
 
@@ -320,7 +335,7 @@ def _of_release(name: str) -> Reader:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(path.parent / "release", place)
         shutil.copy(path, place / name)
-        return verify_release(place)
+        return verify_folder(place)
 
     return Reader(lambda folder: [(_release_parts(folder) / name).read_bytes()], read)
 
@@ -356,6 +371,61 @@ def _sql(kind: str) -> Callable[[Path], object]:
         return load_transactions(url, "sql", query=query)
 
     return read
+
+
+def _catalogue(path: Path) -> object:
+    job = path.with_name("with-catalogue.toml")
+    job.write_text(JOB.replace("max_length = 4", f'max_length = 4\nuniverse = "{path.name}"'))
+    return JobSpec.load(job)
+
+
+def _labels(path: Path) -> object:
+    collection = path.with_name("with-labels.toml")
+    collection.write_text(COLLECTION.replace("size = 16", f'domain = "{path.name}"'))
+    return CollectionSpec.load(collection)
+
+
+def _completed(path: Path) -> object:
+    return parties_of_job(SimpleNamespace(args=[str(path)], params={}), "n")  # type: ignore[arg-type]
+
+
+def _of_node(path: Path) -> object:
+    """Rows as a node sends them."""
+    draft = path.parent / "from-node"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir()
+    shutil.copy(path, draft / ROWS_OF_A_NODE)
+    return ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")._complete(draft)
+
+
+def _arrow(folder: Path) -> Sequence[bytes]:
+    sink, table = pa.BufferOutputStream(), pa.Table.from_pylist(ROWS)
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return [bytes(sink.getvalue().to_pybytes())]
+
+
+def _level(folder: Path) -> Sequence[bytes]:
+    level = KeptLevel(9, np.array([[0, 1], [1, 2]], np.int32), np.array([3, 4]), {"north": ["a", "b", "c"]})
+    return [level.pack(), dataclasses.replace(level, supports=None).pack()]
+
+
+def _named(path: Path) -> object:
+    return unpack_named("north", path.read_bytes(), SimpleNamespace(threshold=1), None)  # type: ignore[arg-type]
+
+
+def _ledger(folder: Path) -> Sequence[bytes]:
+    ledger = WindowLedger(3, 1.0)
+    ledger.spend(1, Fraction(1, 3))
+    return [ledger.to_bytes()]
+
+
+def _bytes(read: Callable[[bytes], object]) -> Callable[[Path], object]:
+    return lambda path: read(path.read_bytes())
+
+
+def _mechanisms(folder: Path) -> Sequence[bytes]:
+    return [document(oracle(name, Domain(4), 1.0)) for name in ("grr", "olh", "hr")]
 
 
 def _state(folder: Path) -> Sequence[bytes]:
@@ -396,6 +466,22 @@ READERS: dict[str, Reader] = {
     "release-certificate": _of_release("certificate.json"),
     "release-csv": _of_release("release.csv"),
     "release-parquet": _of_release("release.parquet"),
+    "catalogue": Reader(texts("bread\nmilk\n"), _catalogue, "items.txt"),
+    "labels": Reader(texts("a\nb\nc\n"), _labels, "labels.txt"),
+    "route": Reader(texts('[route]\nname = "weekly"\nshufflers = ["north"]\nsize = 4\n'), RouteSpec.load, "r.toml"),
+    "completion": Reader(texts(JOB), _completed),
+    "audited-party": Reader(texts(party_toml("north")), audited, "party.toml"),
+    "release-labels": _of_release("labels.json"),
+    "release-manifest": _of_release("manifest.json"),
+    "rows-of-a-node": Reader(_arrow, _of_node),
+    # What was kept or sent, as bytes.
+    "mechanism": Reader(_mechanisms, _bytes(mechanism_of)),
+    "ledger": Reader(_ledger, _bytes(WindowLedger.from_bytes)),
+    "budget": Reader(lambda folder: [Budget(8).to_bytes()], _bytes(Budget.from_bytes)),
+    "remembered": Reader(lambda folder: [weekly().canonical()], _bytes(remembered)),
+    "named": Reader(texts('[["a",5],["b",7]]'), _named),
+    "names": Reader(texts('["a","b"]'), _bytes(lambda data: unpack_names("north", data))),
+    "level": Reader(_level, _bytes(KeptLevel.unpack), allowed=(ValueError,)),
     # What others sent, packed: their callers translate a ValueError.
     "state": Reader(_state, lambda path: Aggregator.from_bytes(path.read_bytes(), oracle("grr", Domain(4), 1.0))),
     "json": Reader(texts('{"a": ["\\u00e9"]}'), lambda path: read_json(path.read_bytes()), allowed=(ValueError,)),

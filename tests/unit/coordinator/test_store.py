@@ -19,7 +19,7 @@ from coordinator.store import JobFolder, Record, Store
 from jobs.consent import approve
 from link.authority import Authority
 from link.errors import ConfigurationError, ResourceError, UsageError
-from protos.v1.control_pb2 import ResultHeader
+from protos.v1.control_pb2 import Release, ResultHeader
 from tests.unit.coordinator.nodes import SPEC
 
 AUTHORITY = Authority.create()
@@ -40,7 +40,7 @@ def kept(store: Store, record: Record | None = None) -> JobFolder:
 @given(
     state=st.sampled_from(State),
     stands=st.tuples(*[st.sampled_from(Stand)] * 2),
-    until=st.floats(0, 1e12),
+    until=st.floats(0, 253_402_300_799),  # until the end of the year 9999
     problem=st.none() | st.builds(Problem, st.just("E300"), st.text(), st.none() | st.just("south")),
     out=st.none() | st.just(Path("/somewhere/out")),
     consented=st.booleans(),
@@ -63,7 +63,7 @@ def test_what_is_saved_is_what_is_read(
     record.out = out
     if consented:
         record.approvals["north"] = approve(record.id, "hub", NORTH, decided=5, by="ann")
-        record.released["north"] = ResultHeader(release=b"\0\xff", signature=b"s")
+        record.released["north"] = ResultHeader(release=Release(party="north").SerializeToString(), signature=b"\0\xff")
     folder.save(record)
     assert JobFolder(folder.path).record() == record
 
