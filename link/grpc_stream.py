@@ -27,6 +27,7 @@ ACKNOWLEDGE_BYTES: Final = 4 << 20
 ACKNOWLEDGE_S: Final = 0.05  # of silence on this side, after which the rest is acknowledged
 HEARTBEAT_S: Final = 3.0  # of silence on this side, after which the peer is told what it knows already
 FLUSH_S: Final = 2.0  # without progress, after which a party that leaves waits no longer
+LEAVE_S: Final = 300.0  # after which it waits no longer in any case: a peer can take what it gets drop by drop
 
 
 class Duplex(Protocol):
@@ -110,18 +111,19 @@ class Conversation:
             await self._moved.wait()
 
     async def leave(self, finish_s: float = FLUSH_S) -> None:
-        """Lets the peer get what is under way, as long as it makes progress, and ends the stream.
+        """Lets the peer get what is under way, as long as it makes progress within `LEAVE_S`, and ends the stream.
 
         A stream that ends in peace tells the peer that it has got everything; otherwise the stream breaks.
         """
         self._owe(now=True)
+        until = self._loop.time() + LEAVE_S
         while (self._unsent or self._unacknowledged) and not self.over:
             before = self.acknowledged
             self._moved.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(finish_s):
                     await self._moved.wait()
-            if self.acknowledged == before:
+            if self.acknowledged == before or self._loop.time() > until:
                 self.end()
         self._leaving = True
         self._more.set()

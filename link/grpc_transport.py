@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
@@ -30,7 +30,8 @@ PATIENCE_S: Final = 20.0
 FIRST_BACKOFF_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 GRACE_S: Final = 5.0  # how long a stream may be earlier than the job it belongs to
-MAX_EARLY_STREAMS: Final = 64  # per peer
+MAX_STREAMS: Final = 256  # per peer, over all connections and jobs; an honest one has one for each job
+MAX_EARLY_STREAMS: Final = 64  # of these, that are earlier than their jobs
 MAX_FIRST: Final = 1  # first messages per peer that are read at once; each may be as long as gRPC takes in
 MAX_FIRST_BYTES: Final = 1024  # it names a job and a number
 MAX_FINISHED: Final = 4096  # peers of ended jobs that are remembered
@@ -54,6 +55,7 @@ class NodeLink:
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._jobs: dict[bytes, GrpcTransport] = {}
         self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
+        self._streams: Counter[str] = Counter()
         self._early: dict[str, int] = {}
         self._firsts: dict[str, asyncio.Semaphore] = {}
         self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
@@ -120,6 +122,15 @@ class NodeLink:
         if not peer < self.identity.name:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is dialled and does not dial here")
         self.met(context.peer(), role, peer)
+        if self._streams[peer] >= MAX_STREAMS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{peer} has {MAX_STREAMS} streams open here")
+        self._streams[peer] += 1
+        try:
+            await self._converse(context, peer)
+        finally:
+            self._streams[peer] -= 1
+
+    async def _converse(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> None:
         resume = await self._first(context, peer)
         if self._has_finished(resume.resume, peer):
             return  # the farewell was lost; the end of this stream repeats it

@@ -101,6 +101,7 @@ class Connections:
     def __init__(self, log: Log, most: int) -> None:
         self._log, self._most = log, most
         self._members: dict[tuple[str, int], _Holder] = {}
+        self._unseen: set[tuple[str, int]] = set()  # of the members' ends, those that were not open at the last look
         self._known: dict[int, tuple[str, int] | None] = {}  # by inode: the other end; None for other sockets
         self._closed: Counter[_Holder] = Counter()
         self._looking: asyncio.Task[None] | None = None
@@ -115,7 +116,7 @@ class Connections:
         """
         _, _, end = unquote(peer).partition(":")
         address, _, port = end.rpartition(":")
-        if port.isdecimal():
+        if self._looking is not None and port.isdecimal():
             self._members[_plain(address.strip("[]")), int(port)] = _Holder(role, name)
 
     def start(self, port: int) -> None:
@@ -173,7 +174,15 @@ class Connections:
         for inode in sorted(sockets.keys() - self._known.keys()):
             with contextlib.suppress(OSError):
                 self._known[inode] = _other_end(sockets[inode], inode, port)
+        self._forget()
         return [_Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
+
+    def _forget(self) -> None:
+        """Forgets members whose connections came and went between two looks: nobody saw them end."""
+        seen = set(self._known.values())
+        for end in self._unseen - seen:
+            self._members.pop(end, None)
+        self._unseen = set(self._members) - seen
 
 
 def _sockets() -> dict[int, int]:

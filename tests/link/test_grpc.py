@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
@@ -636,6 +637,55 @@ def test_streams_for_unknown_jobs_are_few(monkeypatch):
             links["b"].addresses["a"] = address
             links["b"].open(TERMS.job_id, AB).attach(_Failed())
             await links["b"].close()
+
+    run(main())
+
+
+def test_streams_of_one_peer_are_few_whatever_it_says_over_them(monkeypatch):
+    monkeypatch.setattr(grpc_transport, "MAX_STREAMS", 3)
+
+    async def main():
+        async with nodes(_identities("b")) as links:
+            a, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
+            async with dial(a, "b", address) as one, dial(a, "b", address) as two:
+                silent = [channel.stream_stream(EXCHANGE)() for channel in (one, two, two)]
+                while links["b"]._streams["a"] != 3:  # noqa: ASYNC110 - the arrival of all is what is awaited
+                    await asyncio.sleep(0.001)
+                assert await _speak(a, address, [HELLO]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, [])
+                silent[0].cancel()
+                while links["b"]._streams["a"] == 3:  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
+                status, _ = await _speak(a, address, [b"junk"])
+                assert status is grpc.StatusCode.INVALID_ARGUMENT
+
+    monkeypatch.setattr(grpc_transport, "MAX_FIRST", 4)
+    run(main())
+
+
+def test_a_peer_that_takes_what_it_gets_drop_by_drop_is_left_all_the_same(monkeypatch):
+    monkeypatch.setattr(grpc_stream, "LEAVE_S", 0.0)
+
+    async def main():
+        async with nodes(_identities("b")) as links:
+            links["b"].addresses["a"] = "127.0.0.1:1"
+            transport = links["b"].open(TERMS.job_id, AB)
+            transport.attach(_Failed())
+            async with dial(AUTHORITY.issue("a"), "b", links["b"].addresses["b"]) as channel:
+                call = channel.stream_stream(EXCHANGE)()
+                await call.write(HELLO.SerializeToString())
+                assert Envelope.FromString(await call.read()).HasField("resume")
+                for seq in range(1000):
+                    await transport.send("a", _frame(sender="b", receiver="a", seq=seq).frame)
+                for _ in range(1000):
+                    await call.read()
+                closing = asyncio.ensure_future(transport.close())
+                acknowledged = 0
+                while not closing.done():
+                    acknowledged += 1
+                    with contextlib.suppress(asyncio.InvalidStateError, grpc.aio.AioRpcError):
+                        await call.write(Envelope(acknowledge=Acknowledge(received=acknowledged)).SerializeToString())
+                    await asyncio.sleep(0.01)
+                assert acknowledged < 1000
 
     run(main())
 

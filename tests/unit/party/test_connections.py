@@ -159,6 +159,27 @@ def test_connections_are_found_and_ended_where_no_descriptor_is_free(monkeypatch
             os.fstat(near.fileno())  # which is its owner's to close
 
 
+def test_members_that_come_and_go_unseen_are_forgotten_and_those_who_stay_are_not() -> None:
+    async def test() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            guard = Connections(cast(Any, SimpleNamespace(error=None)), 100)
+            guard.met("ipv4:10.0.0.1:7", "client", "early")  # nobody looks, so nobody would forget it
+            assert not guard._members
+            guard._looking = asyncio.create_task(asyncio.sleep(0))
+            with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0]:
+                guard.met(f"ipv4:127.0.0.1:{far.getsockname()[1]}", "party", "south")
+                for number in range(1000):
+                    guard.met(f"ipv4:10.0.0.1:{number}", "client", "quick")
+                for _ in range(3):
+                    guard._open(port)
+                assert guard._members == {far.getsockname(): _Holder("party", "south")}
+            guard._open(port)
+            assert not guard._members
+
+    asyncio.run(test())
+
+
 def test_a_descriptor_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
