@@ -164,22 +164,29 @@ class Store(NodeTables):
 
         Those count whose failure was this party's, and those over a limit of the job among the same parties: nobody may
         learn whose data these were, and a party that says so falsely uses up nothing but the failures of its own jobs.
+        So does every attempt that another has followed: what ended it is known no more.
 
         Args:
             datasets: The datasets.
             coordinator: Who proposed them.
             party: Whose store this is.
             parties: Of the job that is judged.
-            since: Unix seconds, from which on they were started.
+            since: Unix seconds, after which they ended.
         """
         rows = self._execute(
             f"SELECT error_code, parties, count(*) FROM jobs WHERE dataset IN ({_places(datasets)}) "  # noqa: S608
-            "AND started > ? AND coordinator = ? AND ((error_code = ? AND error_party = ?) OR error_code = ?) "
-            "GROUP BY error_code, parties",
+            "AND started IS NOT NULL AND ended > ? AND coordinator = ? "
+            "AND ((error_code = ? AND error_party = ?) OR error_code = ?) GROUP BY error_code, parties",
             *(*datasets, since, coordinator, InputDataError.code, party, OverLimit.code),
         ).fetchall()
+        ((followed,),) = self._execute(
+            f"SELECT ifnull(sum(attempt - 1), 0) FROM jobs WHERE dataset IN ({_places(datasets)}) "  # noqa: S608
+            "AND started IS NOT NULL AND ended > ? AND coordinator = ? AND attempt > 1",
+            *(*datasets, since, coordinator),
+        ).fetchall()
         alike = set(parties)
-        return sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
+        last = sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
+        return last + int(followed)
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""

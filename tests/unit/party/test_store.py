@@ -474,8 +474,8 @@ def test_jobs_that_data_or_a_limit_ended_count_as_failed(path: Path) -> None:
     for number, (code, party, parties) in enumerate(ends, 1):
         dataset = ("baskets", "twin")[number % 2]
         made = record(number, state=FAILED, dataset=dataset, started=1500.0, parties=parties)
-        store.add(replace(made, error_code=code, error_party=party))
-    store.add(record(99, state=FAILED, error_code="E104"))  # never started
+        store.add(replace(made, error_code=code, error_party=party, ended=1500.0))
+    store.add(record(99, state=FAILED, error_code="E104", ended=1500.0))  # never started
 
     def failed(among: tuple[str, ...], datasets: tuple[str, ...] = ("baskets", "twin"), since: float = 1400) -> int:
         return store.failed_here(datasets, "analyst", "north", among, since)
@@ -486,5 +486,8 @@ def test_jobs_that_data_or_a_limit_ended_count_as_failed(path: Path) -> None:
     assert failed(("north", "south")) == 2
     assert failed(ours, ("baskets",)) == 2
     assert failed(ours, since=1500) == 0
+    going_on = record(98, state=FAILED, started=1300.0, ended=1500.0, attempt=3, error_code="E500", error_party="north")
+    store.add(going_on)  # whatever ended its first two attempts, long after it was started
+    assert failed(ours) == 6
     assert store.failed_here(("baskets", "twin"), "another", "north", ours, 1400) == 0
     store.close()
