@@ -186,7 +186,7 @@ class Store(NodeTables):
         ).fetchall()
         alike = set(parties)
         last = sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
-        return last + int(followed)
+        return int(last) + int(followed)
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""
