@@ -142,13 +142,15 @@ class Fleet:
             ids: Of clients 0 … n − 1, none twice.
             gateway: The gateway's secret. One from no file has no record, and is for simulations ONLY: what clients
                 have reported is forgotten with the fleet.
-            budget: The limits of each client.
+            budget: The limits of each client; by default those of a device, `Budget()`, and none where there is no
+                record.
             clock: The time in Unix seconds.
 
         Raises:
             InputDataError: An id comes twice.
         """
-        fleet = cls(len(ids), budget=budget, clock=clock)
+        limits = Budget() if budget is None and gateway.record is not None else budget
+        fleet = cls(len(ids), budget=limits, clock=clock)
         fleet._secrets = gateway.clients(ids)
         fleet._coins = FleetCoins(gateway.secret, fleet._secrets)
         if gateway.record is not None:
