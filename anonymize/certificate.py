@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
@@ -186,8 +186,50 @@ class Software(_Part):
     pyarrow: str
 
 
-class Certificate(_Part):
+class Document(BaseModel):
+    """A file of JSON beside a release; its first field is `schema_`.
+
+    Attributes:
+        WHAT: It is, or holds, in sentences.
+        WRONG: Begins what is said of another file.
+        INDENT: Of its JSON; None: all is in one line.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    WHAT: ClassVar[str]
+    WRONG: ClassVar[str] = "holds no"
+    INDENT: ClassVar[int | None] = None
+
+    def write(self, path: Path) -> None:
+        """Writes the document."""
+        contents = self.model_dump(mode="json", by_alias=True)
+        path.write_text(json.dumps(contents, indent=self.INDENT, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads a document.
+
+        Raises:
+            InputDataError: There is no such file, or it is no document of this version.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise InputDataError(f"The {cls.WHAT} {path} cannot be read: {error.strerror}.") from error
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the whole document"
+            (schema,) = get_args(cls.model_fields["schema_"].annotation)
+            raise InputDataError(f"{path} {cls.WRONG} {cls.WHAT} of {schema}: {place}: {first['msg']}.") from error
+
+
+class Certificate(Document):
     """The whole of `certificate.json`."""
+
+    WHAT: ClassVar = "certificate"
+    WRONG: ClassVar = "is no"
+    INDENT: ClassVar = 2
 
     schema_: Literal["comine.anonymization-certificate/1"] = Field(alias="schema")
     algorithm: str
@@ -220,7 +262,7 @@ class Certificate(_Part):
     scales: dict[str, Scale] | None = Field(
         default=None, description="By quasi-identifier, how GCP is recomputed from cells; null where it cannot be."
     )
-    metrics: dict[str, int | float] = {}
+    metrics: dict[str, int | float] = Field(default={})
     statistics: dict[str, int | float] = Field(default={}, description="The work that was done.")
     groups: Groups | None = None
     replacement: Replacement | None = None
@@ -242,27 +284,6 @@ class Certificate(_Part):
         contents = self.model_dump(mode="json", by_alias=True, exclude={"digest"})
         canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
-
-    def write(self, path: Path) -> None:
-        """Writes the document."""
-        contents = self.model_dump(mode="json", by_alias=True)
-        path.write_text(json.dumps(contents, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> Certificate:
-        """Reads a document.
-
-        Raises:
-            InputDataError: There is no such file, or it is no certificate of this version.
-        """
-        try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise InputDataError(f"The certificate {path} cannot be read: {error.strerror}.") from error
-        except pydantic.ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole document"
-            raise InputDataError(f"{path} is no certificate of {SCHEMA}: {place}: {first['msg']}.") from error
 
 
 def json_schema() -> dict[str, Any]:

@@ -13,14 +13,13 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from anonymize.certificate import Certificate
+from anonymize.certificate import Certificate, Document
 from anonymize.verification.findings import Finding
-from anonymize.verification.secret_document import SecretDocument
 
 SCHEMA: Final = "comine.anonymization-labels/1"
 
 
-class Labels(SecretDocument):
+class Labels(Document):
     """The whole of `labels.json`."""
 
     WHAT: ClassVar = "labels"

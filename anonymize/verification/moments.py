@@ -11,12 +11,12 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from anonymize.verification.secret_document import SecretDocument
+from anonymize.certificate import Document
 
 SCHEMA: Final = "comine.anonymization-moments/1"
 
 
-class GroupMoments(SecretDocument):
+class GroupMoments(Document):
     """The whole of `moments.json` (Aggarwal and Yu 2004)."""
 
     WHAT: ClassVar = "moments"
