@@ -9,7 +9,7 @@ Heads are read out of the log as `node.db` follows it, and kept there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from jobs.audit.events import Event
@@ -110,11 +110,38 @@ def hold(heads: Heads, audit: AuditLog, log: Log, *holders: Holder) -> None:
         ConfigurationError: A database is older than the audit log.
         ResourceError: The audit log cannot be written.
     """
-    lost = [event for holder in holders for event in holder.compare(heads)]
-    if lost:
-        audit.append(*lost)
-        for event in lost:
+    gone = [event for holder in holders for event in holder.compare(heads)]
+    if gone:
+        audit.append(*gone)
+        for event in gone:
             log.warning(event.event.replace("-", " "), **event.fields())
+
+
+def lost(
+    found: Iterable[Head],
+    knows: Callable[[Head], bool | None],
+    told: Callable[[str], Event],
+    error: Callable[[str], ConfigurationError],
+) -> list[Event]:
+    """What the log is to be told of what a database has nothing of any more.
+
+    Args:
+        found: The heads of what is in it.
+        knows: Whether it knows all of one; None where it knows nothing of it.
+        told: By a subject, the event that tells of its loss.
+        error: By a subject in words, the error of a database that knows too little of it.
+
+    Raises:
+        ConfigurationError: It is an older copy.
+    """
+    events = list[Event]()
+    for head in found:
+        known = knows(head)
+        if known is None:
+            events.append(told(head.subject))
+        elif not known:
+            raise error(f"'{head.subject}'")
+    return events
 
 
 def older(file: str, me: str, what: str, otherwise: str) -> ConfigurationError:

@@ -29,7 +29,7 @@ from party.frequency.readers import Reader
 from party.frequency.store import FILE, FrequencyStore
 from party.frequency.submission import Submissions
 from party.frequency.workers import Workers
-from party.heads import Heads, older
+from party.heads import Heads, lost, older
 from party.interceptors import coordinator_of
 from party.limits import Queue, Room, Streams
 from party.logs import Log
@@ -91,14 +91,13 @@ class FrequencyService(FrequencyEstimationServicer):
         """
         if self._running is None:
             return []
-        lost, store = list[Event](), self._running.store
-        for head in heads.heads("frequency"):
-            known = store.knows(head.subject, head.number, head.size)
-            if known is None:
-                lost.append(CollectionLost(collection=head.subject))
-            elif not known:
-                raise older(FILE, self._me, f"'{head.subject}'", "move it away, which ends all its collections")
-        return lost
+        store = self._running.store
+        return lost(
+            heads.heads("frequency"),
+            lambda head: store.knows(head.subject, head.number, head.size),
+            lambda name: CollectionLost(collection=name),
+            lambda name: older(FILE, self._me, name, "move it away, which ends all its collections"),
+        )
 
     async def start(self) -> None:
         """Takes up the collections that there are.

@@ -29,7 +29,7 @@ from link.errors import (
 )
 from link.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
-from party.heads import Heads, older
+from party.heads import Heads, lost, older
 from party.interceptors import coordinator_of
 from party.limits import Room, Streams
 from party.logs import Log
@@ -94,14 +94,13 @@ class ShufflerService(ShufflerServicer):
         """
         if self._running is None:
             return []
-        lost, store = list[Event](), self._running.store
-        for head in heads.heads("shuffler"):
-            known = store.knows(head.subject, head.number, head.size, self._me)
-            if known is None:
-                lost.append(RouteLost(route=head.subject))
-            elif not known:
-                raise older(FILE, self._me, f"'{head.subject}'", "move it away, which ends all its routes")
-        return lost
+        store = self._running.store
+        return lost(
+            heads.heads("shuffler"),
+            lambda head: store.knows(head.subject, head.number, head.size, self._me),
+            lambda name: RouteLost(route=name),
+            lambda name: older(FILE, self._me, name, "move it away, which ends all its routes"),
+        )
 
     async def start(self) -> None:
         """Takes up the routes that there are, and sends the batches that have not arrived."""
