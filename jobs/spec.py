@@ -108,8 +108,8 @@ class AlignSection(Section):
         trim: Whether white space around ids is removed first.
         case: `fold` takes ids for equal that differ in case only.
         unicode: `NFC` takes ids for equal that are canonically equivalent in Unicode.
-        bound: The most rows that any party may have, so that no numbers of rows are told; without it, the size
-            class of the largest is.
+        bound: The most rows that any party may have, rounded up to a size class; without it, that of the largest is
+            told.
     """
 
     mode: Literal["intersection", "union", "cardinality"] = "intersection"

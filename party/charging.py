@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.audit.events import Charged
 from jobs.audit.service_events import JointReleaseBegan
 from jobs.privacy_account import charge
-from jobs.union_limit import blurs_pairs
+from jobs.union_limit import blurred_merges
 from party.anonymization.releases import Releases
 from party.job import Job
 from party.ledger import Entry, Ledger
@@ -26,8 +26,8 @@ def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
         ComineError: It cannot be written, so the job must not start.
     """
     named = job.spec.job
-    cost, unites = charge(job.spec), blurs_pairs(job.spec)
-    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, unites))
+    cost, merges = charge(job.spec), blurred_merges(job.spec)
+    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if job.spec.anonymizes:  # last: a start that is not charged uses up no release
         most = room.consent.judge.policy_of(job.spec).max_releases
         room.releases.begin(named.dataset, job.id, job.coordinator, most)

@@ -10,8 +10,10 @@ what cannot be so, or cannot be made whole again, keeps the node from starting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -175,6 +177,8 @@ def reconcile(
     audit.append(*lost)
     plans.restore(asked, float("-inf") if known is None else entry_at(audit.path, known).time.timestamp())
     starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
+    if not ledger.has_all_unions:
+        ledger.recount_unions(_merges(entries_after(audit.path, None)))
     store.reach(Reached(party, *audit.mark()))
     store.fold()
     return Restored(jobs, starts)
@@ -350,6 +354,31 @@ def _error(ended: Ended) -> dict[str, object]:
     return {"error_code": ended.error_code, "error_message": what, "error_party": ended.error_party or ""}
 
 
+def _merges(entries: Iterable[Told]) -> Counter[str]:
+    """By dataset, how often all starts that the log tells of have merged; see `Remembered.merges`."""
+    proposals: dict[bytes, bytes] = {}
+    found: Counter[str] = Counter()
+    for told in entries:
+        match told.event:
+            case Proposed(job=job_id):
+                proposals[job_id] = told.event.proposal
+            case Started(job=job_id) if job_id in proposals:
+                dataset, merges = _merges_of(proposals[job_id])
+                found[dataset] += merges
+    return found
+
+
+@lru_cache(1024)
+def _merges_of(proposal: bytes) -> tuple[str, int]:
+    """The dataset of a proposed job, and how often it merges; of one that nobody can read any more, nothing."""
+    signed = control.SignedProposal.FromString(proposal)
+    try:
+        job = remembered(control.Proposal.FromString(signed.proposal).spec)
+    except ConfigurationError:
+        return "", 0
+    return job.dataset, job.merges
+
+
 def _rank(state: control.JobState.ValueType) -> int:
     return _ORDER.get(state, len(_ORDER))
 
@@ -363,5 +392,5 @@ def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
     job = _remembered(record)
     for attempt in lost:
         at, whose = life.starts[attempt], record.coordinator
-        ledger.record(Entry(record.job_id, attempt, at, job.dataset, job.name, whose, job.charge, job.unites))
+        ledger.record(Entry(record.job_id, attempt, at, job.dataset, job.name, whose, job.charge, job.merges))
     return len(lost)

@@ -133,6 +133,10 @@ class Judge:
         """How many releases of the rows of a job's dataset were made before."""
         return self._releases.counted(spec.job.dataset).releases
 
+    def unions(self, spec: JobSpec) -> int:
+        """How many unions and alignments of three parties or more were made of the rows of a job's dataset before."""
+        return self._ledger.unions(self._same_rows(spec.job.dataset))
+
     def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
         """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
         return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
@@ -173,7 +177,7 @@ class Judge:
 
     def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
         """Counted like `_charged`."""
-        judged = any(entry.unites for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
+        judged = sum(entry.merges for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
         return self._ledger.unions(self._same_rows(dataset)) - judged
 
     def _same_rows(self, dataset: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ disk when the call returns, and survives the end of the process and a loss of po
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from typing import Any
@@ -30,7 +30,7 @@ class Entry:
         name: Of the job, for people.
         coordinator: Who proposed it.
         charge: What it may cost.
-        unites: Whether it had a union, or an alignment, that shows a merger with noise what two others have in common.
+        merges: How often it shows a merger with noise how much two others have in common; see `jobs.union_limit`.
         state: How far the job has come; empty where the node knows no such job any more.
     """
 
@@ -41,7 +41,7 @@ class Entry:
     name: str
     coordinator: str
     charge: Charge
-    unites: bool = False
+    merges: int = 0
     state: str = ""
 
 
@@ -69,7 +69,7 @@ class Ledger(NodeTables):
                     entry.coordinator,
                     charge.model,
                     *amounts,
-                    entry.unites,
+                    entry.merges,
                 ),
             )
             if done.rowcount == 1:
@@ -78,10 +78,11 @@ class Ledger(NodeTables):
                     "ON CONFLICT (dataset, model, local_epsilon, epsilon, delta) DO UPDATE SET starts = starts + 1",
                     (entry.dataset, charge.model, *(amount or "" for amount in amounts)),
                 )
-                if entry.unites:
+                if entry.merges:
                     self._connection.execute(
-                        "INSERT INTO unions VALUES (?, 1) ON CONFLICT (dataset) DO UPDATE SET starts = starts + 1",
-                        (entry.dataset,),
+                        "INSERT INTO unions VALUES (?, ?) "
+                        "ON CONFLICT (dataset) DO UPDATE SET starts = starts + excluded.starts",
+                        (entry.dataset, entry.merges),
                     )
 
     def entries(self, dataset: str, since: float | None = None) -> list[Entry]:
@@ -115,10 +116,30 @@ class Ledger(NodeTables):
         return found
 
     def unions(self, datasets: Iterable[str]) -> int:
-        """How many starts on some datasets had a union, those included whose jobs the node has forgotten."""
+        """How often starts on some datasets have merged, those included whose jobs the node has forgotten."""
         with self._lock, translated(self._path):
             counted = dict(self._connection.execute("SELECT dataset, starts FROM unions").fetchall())
         return sum(counted.get(dataset, 0) for dataset in datasets)
+
+    @property
+    def has_all_unions(self) -> bool:
+        """Whether unions count from the first job on; an earlier version did not count them, or not all."""
+        with self._lock, translated(self._path):
+            return self._connection.execute("SELECT 1 FROM recounted WHERE what = 'unions'").fetchone() is not None
+
+    def recount_unions(self, merges: Mapping[str, int]) -> None:
+        """Counts unions at least so often, by dataset: as all starts tell that are still known.
+
+        Raises:
+            ComineError: It cannot be written.
+        """
+        with self._lock, translated(self._path), alone(self._connection):
+            self._connection.executemany(
+                "INSERT INTO unions VALUES (?, ?) "
+                "ON CONFLICT (dataset) DO UPDATE SET starts = max(starts, excluded.starts)",
+                [(dataset, number) for dataset, number in merges.items() if number],
+            )
+            self._connection.execute("INSERT INTO recounted VALUES ('unions') ON CONFLICT DO NOTHING")
 
     def of_job(self, job_id: bytes) -> list[Entry]:
         """What the starts of one job were charged."""
@@ -160,9 +181,9 @@ def _times(cost: Charge, starts: int) -> Iterator[Decimal | None]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    job_id, attempt, time, dataset, name, coordinator, unites, model, *amounts, state = row
+    job_id, attempt, time, dataset, name, coordinator, merges, model, *amounts, state = row
     cost = _charge(model, amounts)
-    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, bool(unites), state or "")
+    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, merges, state or "")
 
 
 def _charge(model: Any, amounts: Iterable[str | None]) -> Charge:

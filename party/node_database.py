@@ -4,7 +4,8 @@
     levels    what the levels of jobs that can go on have disclosed
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
-    unions    of each dataset, the starts in which common fakes blurred what pairs of parties have in common
+    unions    of each dataset, how often starts have shown a merger with noise what pairs of parties have in common
+    recounted what has been counted anew out of the audit log, since earlier versions did not count it
     companions  databases beside this one that the node has had, and without which it does not start
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
     heads     how far the databases beside this one had come, by what the audit log tells
@@ -128,11 +129,14 @@ _EIGHTH: Final = """
 ALTER TABLE charges ADD COLUMN unites INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE unions (dataset TEXT PRIMARY KEY, starts INTEGER NOT NULL) WITHOUT ROWID;
 """
+_NINTH: Final = """
+CREATE TABLE recounted (what TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
 _KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
-    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH),
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH),
 )
 translated: Final = _KIND.told
 

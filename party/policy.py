@@ -19,7 +19,7 @@ from crypto.protocols import union_disclosure
 from jobs.parameters import engine_of, helper_of
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
-from jobs.union_limit import blurs_pairs, takes_unions
+from jobs.union_limit import ListBound, blurred_merges, takes_unions
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.hybrid.parameters import DEFAULT_K
 from party.case import Case, Earlier, Verdict, listed
@@ -346,28 +346,28 @@ def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
-    spec = case.spec
-    if spec.is_vertical:
-        asked, key = spec.alignment.bound, "[align] bound"
-    elif takes_unions(spec):
-        asked, key = spec.union.bound, "[union] bound"
-    else:
+    if not (case.spec.is_vertical or takes_unions(case.spec)):
         return None
+    key, asked = ListBound.of(case.spec)
     return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), key)
 
 
 def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
     """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
-    if not blurs_pairs(case.spec):
+    more = blurred_merges(case.spec)
+    if not more:
         return None
     most, before, refusal = policy.max_unions, case.unions, None
-    off = f"{union_disclosure.deviation(before + 1):.2g}"
-    allows = f"{most} on the same rows in all, and this would be number {before + 1}: the merger's mean is off by {off}"
-    if before >= most:
+    off = f"{union_disclosure.deviation(before + more):.2g}"
+    made = (
+        f"this would be number {before + 1}" if more == 1 else f"these would be numbers {before + 1} and {before + 2}"
+    )
+    allows = f"{most} on the same rows in all, and {made}: the merger's mean is off by {off}"
+    if before + more > most:
         refusal = (
-            f"allows {most} jobs with a union or an alignment of three or more parties on the rows of "
-            f"'{case.spec.job.dataset}' in all (rule max_unions), and as many were started: the noise on what two "
-            "parties have in common averages out; take a catalogue, or let the owner raise the rule"
+            f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
+            f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
+            "common averages out; take a catalogue, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
 

@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 from jobs.privacy_account import LARGEST_LOCAL, Charge, charge
 from jobs.spec import JobSpec
 from jobs.toml import validate
-from jobs.union_limit import blurs_pairs
+from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from link.json_text import read_json
 from party.consent import support_asked
 
 _KNOWN_PARTIES: Final = 2  # that a union shows nobody else's common items
+_MOST_MERGES: Final = 2  # of a job
 
 
 class Remembered(NamedTuple):
@@ -30,7 +31,7 @@ class Remembered(NamedTuple):
         parties: All of them.
         min_support: As asked for, for people; empty where it is not to be read.
         charge: What a start may cost a record.
-        unites: Whether a start counts as one with a union.
+        merges: As how many unions a start counts.
         spec: The specification, where this version reads it.
     """
 
@@ -39,7 +40,7 @@ class Remembered(NamedTuple):
     parties: tuple[str, ...]
     min_support: str
     charge: Charge
-    unites: bool
+    merges: int
     spec: JobSpec | None
 
 
@@ -58,7 +59,7 @@ def remembered(written: bytes) -> Remembered:
     except ConfigurationError as error:
         return _as_written(contents, error)
     job = spec.job
-    return Remembered(job.dataset, job.name, job.parties, support_asked(spec), charge(spec), blurs_pairs(spec), spec)
+    return Remembered(job.dataset, job.name, job.parties, support_asked(spec), charge(spec), blurred_merges(spec), spec)
 
 
 def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
@@ -70,7 +71,8 @@ def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
         cost = _charge(contents.get("privacy") or {"model": "exact"})
     except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
         raise why from None
-    return Remembered(dataset, name, tuple(parties), "", cost, len(parties) > _KNOWN_PARTIES, None)
+    merges = _MOST_MERGES if len(parties) > _KNOWN_PARTIES else 0
+    return Remembered(dataset, name, tuple(parties), "", cost, merges, None)
 
 
 def _charge(privacy: Any) -> Charge:

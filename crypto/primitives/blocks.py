@@ -56,6 +56,12 @@ def blocks_needed(length: int) -> int:
     return -(-(mark_bytes + length) // _PAYLOAD)
 
 
+def most_bytes(width: int) -> int:
+    """The longest element that so many blocks carry, in bytes."""
+    room = _PAYLOAD * width
+    return min(room - (1 if room <= _LONG else 3), MAX_ELEMENT_BYTES)
+
+
 def encode(elements: Sequence[bytes], blocks_per_element: int | None = None) -> Tuples:
     """Encode real elements.
 

@@ -10,7 +10,7 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
 `intersection` and `cardinality` encrypt all lists around the ring, like `set_union`, with H(x) for an element:
-    0  agree      on the length of all lists: the job's bound, or the size class of the longest one, a masked maximum
+    0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
     1  encrypt    list i starts at its owner, who fills it up with random points, and passes all other parties but the
                   merger; each raises it to its own fresh key and shuffles it. The merger's own list goes around too
     2  compare    the merger raises the others' lists to its own key and finds the points that are in all lists.
@@ -31,7 +31,7 @@ Group multiplications, L_i the length of list i, C the number of common elements
 Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
     identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
     among them, how many of *their* elements the others hold. `union`: as `joint_prf` and `set_union`.
-Leakage: `alignment_disclosure`. Beside the output all learn the bound or the size class of the longest list. With three
+Leakage: `alignment_disclosure`. Beside the output all learn the size class of the bound or of the longest list. With three
     parties and more the merger learns for every group of parties how many identifiers exactly these hold; for pairs of
     others with the noise of common fakes.
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment import room_of
-from crypto.protocols.common_length import capacity, rung, words
 from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.set_union import ring_from, route_of
+from crypto.protocols.size_classes import LISTS
 from crypto.protocols.sum_costs import maximum_traffic
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from link.traffic import Traffic
@@ -34,7 +34,7 @@ class AlignmentSizes:
     @classmethod
     def of(cls, rows: Mapping[str, int], common: int, bound: int | None) -> AlignmentSizes:
         """The sizes where each party has so many rows."""
-        return cls((bound or capacity(rung(max(rows.values())))) + room_of(len(rows)), common)
+        return cls(LISTS.rounded(bound or max(rows.values())) + room_of(len(rows)), common)
 
 
 def intersection_traffic(
@@ -42,7 +42,7 @@ def intersection_traffic(
 ) -> None:
     """Enters `alignment.intersection` on the lane of this path."""
     path, ring = f"{lane}/intersection", ring_from(traffic.parties, merger)
-    maximum_traffic(traffic, f"{path}/length", [words()])
+    maximum_traffic(traffic, f"{path}/length", [LISTS.beyond])
     if len(ring) == 2:
         other = ring[1]
         for sender, receiver in ((merger, other), (other, merger), (other, merger)):
@@ -66,7 +66,7 @@ def cardinality_traffic(
 ) -> None:
     """Enters `alignment.cardinality` on the lane of this path."""
     path, ring = f"{lane}/cardinality", ring_from(traffic.parties, merger)
-    maximum_traffic(traffic, f"{path}/length", [words()])
+    maximum_traffic(traffic, f"{path}/length", [LISTS.beyond])
     _lists(traffic, path, ring, sizes)
     traffic.open(merger, ring, path, label, 1, _COUNT_BYTES)
     traffic.rounds += len(ring) + 1

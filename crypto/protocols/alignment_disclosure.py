@@ -7,6 +7,7 @@ from typing import Literal
 
 from crypto.protocols import common_length, union_disclosure
 from crypto.protocols.alignment import EPSILON_COMMON
+from crypto.protocols.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 
 Mode = Literal["intersection", "cardinality", "union"]
@@ -22,7 +23,7 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
         bound: The job's bound; None where all learn the size class of the longest list.
         label: As given to the alignment.
     """
-    receivers, most = frozenset(parties) - {merger}, bound or common_length.MAX_ELEMENTS
+    receivers, most = frozenset(parties) - {merger}, _longest(mode, bound)
     size = "how many identifiers all parties hold"
     classes = union_disclosure.size_classes(parties, unions=int(mode == "union"), lists=1)
     match mode:
@@ -41,6 +42,12 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
                 Declared(f"{label}-size", receivers, size, 1, "after the comparison"),
                 Declared(label, receivers, what, most, "at the end of the alignment"),
             ]
+
+
+def _longest(mode: Mode, bound: int | None) -> int:
+    """Of the lists whose elements are opened."""
+    classes = SETS if mode == "union" else LISTS
+    return classes.most if bound is None else classes.rounded(bound)
 
 
 def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) -> list[Learned]:

@@ -8,7 +8,7 @@ its own and draws its key; with t = n − 2 every pair of parties derives one fr
 sharing, in the exponent). Keys are fresh in every call. Equal elements have equal pseudonyms at all parties.
 
 Steps; list i goes around from party i over t helpers, the next parties in the order of the job:
-    0  agree      on the length of all lists: the job's bound, or the size class of the longest one, a masked maximum
+    0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
     1  blind      party i raises the H(x) of its elements to 1/b_i, b_i a one-time blind, fills up the list with random
                   points, puts it into a secret order, and sends it to its first helper
     2  pass on    every helper raises each point to the keys of its groups that nobody before it on the way holds; it
@@ -27,7 +27,7 @@ Group multiplications of a party: two for each of its own elements, one for each
 Adversary: semi-honest. A party that deviates may ask for the pseudonyms of as many elements as its list has places.
 Collusion: any t parties together see of another's elements a list of independent uniform points (decisional
     Diffie–Hellman, H a random oracle) and its length, and can compute F of nothing but what their own lists held.
-Leakage: whether another party's elements are more than the bound; without one, the size class of the longest of the
+Leakage: whether another party's elements are more than the class of the bound; without one, the size class of the longest of the
     others' lists, from 64 up, which tells its number of elements within a quarter, and not whose list it is.
     Pseudonyms are not opened here. Whoever shows some of its own tells those who hold these elements that it does.
 
@@ -100,7 +100,7 @@ async def pseudonyms(
         session: The lane to talk on; one call per lane.
         secrets: From `pairwise.agree` in this session.
         elements: This party's elements, different byte strings of any length; perhaps none.
-        bound: The most elements that any party may hold, public; lists are filled up to it. With None all learn the
+        bound: The most elements that any party may hold, public; rounded up to a size class. With None all learn the
             size class of the longest list, the least (4 + q)·2^j that holds its elements (q = 0 … 3), at least 64.
         colluders: t, how many parties together must not be able to compute a pseudonym by themselves: n − 1 (by
             default), or n − 2, which spares each list one party's work.

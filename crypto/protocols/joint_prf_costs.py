@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
-from crypto.protocols.common_length import capacity, rung, words
 from crypto.protocols.joint_prf import routes_of
 from crypto.protocols.layers import pieces
+from crypto.protocols.size_classes import LISTS
 from crypto.protocols.sum_costs import maximum_traffic
 from link.traffic import Traffic
 from protos.v1.joint_prf_pb2 import BlindedPoints
@@ -30,7 +30,7 @@ class PrfSizes:
     @classmethod
     def of(cls, held: Mapping[str, int], bound: int | None, colluders: int | None = None) -> PrfSizes:
         """The sizes where each party holds so many elements."""
-        return cls(bound or capacity(rung(max(held.values()))), colluders)
+        return cls(LISTS.rounded(bound or max(held.values())), colluders)
 
 
 def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
@@ -42,7 +42,7 @@ def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
         sizes: Of the lists.
     """
     path, parties = f"{lane}/joint-prf", traffic.parties
-    maximum_traffic(traffic, f"{path}/length", [words()])
+    maximum_traffic(traffic, f"{path}/length", [LISTS.beyond])
     routes = routes_of(parties, sizes.colluders)
     for owner, helpers in routes.items():
         for start, stop in pieces(sizes.length, 1):

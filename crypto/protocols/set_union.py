@@ -6,7 +6,7 @@ layers come off, again with a shuffle at every party, and only the union is left
 
 Steps (the ring is the parties' order with the merger taken out and put at both ends):
     0  agree      on one length class, and on one size class where the job fixes no bound: the masked maxima over all
-                  parties' sets, and whether some set is over a limit
+                  parties' sets, and whether some set is over a limit, which is rounded up to a class itself
     1  encrypt    list i starts at its owner and passes all other parties but the merger in the order of the ring; each
                   raises it to its own fresh key and permutes the tuples; the last one hands it to the merger. The
                   merger's own list goes around under a one-time wrapping, which the merger takes off in step 2.
@@ -75,6 +75,7 @@ from crypto.protocols.union_lists import (
     common_fakes,
     distinct,
     filled,
+    longest_allowed,
     padded,
     require,
     room_for_common_fakes,
@@ -117,9 +118,9 @@ async def set_union(
         secrets: From `pairwise.agree` in this session.
         elements: This party's set; any byte strings, repeated ones count once.
         merger: The party that removes duplicates and decrypts last; it learns the most.
-        max_element_bytes: The longest element that the job allows, public.
-        bound: The most elements that any party's set may hold, public. With None all learn the least power of two, at
-            least 64, that holds the largest set.
+        max_element_bytes: The longest element that the job allows, public; elements of as many blocks are allowed, too.
+        bound: The most elements that any party's set may hold, public; rounded up to the least power of two, at least
+            64, that is not below it. With None all learn the one that holds the largest set.
         label: A label of the job's statement under which the merger opens the union; one union per label and lane.
         epsilon_dup: ε of the noise on the number of elements that exactly two parties hold, seen by the merger.
         to: Who learns the union besides the merger; all parties by default.
@@ -144,6 +145,7 @@ async def set_union(
     ring = ring_from(session.parties, merger)
     own = await session.compute(lambda: sorted(set(elements)))
     check_limits(own, label, bound, max_element_bytes, fill)
+    longest = longest_allowed(max_element_bytes, fill)
     fakes = common_fakes(epsilon_dup)
     room = room_for_common_fakes(len(ring), fakes)
     here = classes(own, bound, max_element_bytes, fill)
@@ -159,7 +161,7 @@ async def set_union(
     listed = await lane.compute(lambda: padded(own, sizes, fakes, shared, private, lists))
 
     if lane.me == merger:
-        union = await _merger(lane, ring, sizes, listed, max_element_bytes, fill)
+        union = await _merger(lane, ring, sizes, listed, longest, fill)
         if fill == "union":
             union = filled(union, sizes.most_elements, max_element_bytes, lane.randomness("filled union"))
         await _open(lane, label, union, sizes, to)
@@ -167,7 +169,7 @@ async def set_union(
         await _encryptor(lane, ring, sizes, listed, fill)
         if to is not None and lane.me not in to:
             return []
-        union = await _receive_union(lane, merger, label, sizes, max_element_bytes, fill)
+        union = await _receive_union(lane, merger, label, sizes, longest, fill)
     if not set(own).issubset(union):
         raise ProtocolViolation(
             f"the union '{label}' lacks elements of {lane.me}, so a peer sent wrong lists; check all nodes' versions",

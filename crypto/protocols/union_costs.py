@@ -10,6 +10,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.protocols.layers import tuples_per_piece
 from crypto.protocols.set_union import ring_from, route_of
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.sum_costs import maximum_traffic
 from crypto.protocols.union_lists import (
     MOST_CLASSES,
@@ -17,7 +18,6 @@ from crypto.protocols.union_lists import (
     ListSizes,
     common_fakes,
     room_for_common_fakes,
-    rung,
     widened,
 )
 from link.traffic import Traffic, field_bytes, pieces_of
@@ -65,7 +65,7 @@ class UnionSizes:
             common: Common fakes that are drawn, as a share of the most that can be: they merge.
         """
         fakes = common_fakes(1.0)
-        capacity = bound or 1 << rung(max(held.values()))
+        capacity = SETS.rounded(bound or max(held.values()))
         lists = ListSizes(len(held), widened(blocks_each), capacity, room_for_common_fakes(len(held), fakes))
         if fill != "lists":
             return cls(lists, lists.total, lists.most_elements if fill == "union" else elements)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import exp, sqrt
 
-from crypto.protocols import common_length, masked_maximum
-from crypto.protocols.union_lists import LEAST_RUNG, MOST_CLASSES, Fill
+from crypto.protocols import masked_maximum
+from crypto.protocols.size_classes import LEAST, LISTS, SETS
+from crypto.protocols.union_lists import MOST_CLASSES, Fill
 from link.disclosure import Declared, Learned
 
 
@@ -19,7 +20,7 @@ def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Decl
         unions: How many set unions the job may take at the most.
         lists: How often it may agree on a length besides; see `common_length`.
     """
-    return masked_maximum.declared(parties, unions * sum(MOST_CLASSES) + lists * common_length.words())
+    return masked_maximum.declared(parties, unions * sum(MOST_CLASSES) + lists * LISTS.beyond)
 
 
 def declared(
@@ -75,10 +76,10 @@ def leakage(
         lines.append(Learned(everyone, "size", f"the length class of {whose}, and whether it is too long"))
     whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
     if bound is None and tells_sizes:
-        what = f"the least power of two, at least {1 << LEAST_RUNG}, that is not below the size of {whose}"
+        what = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
         lines.append(Learned(everyone, "size", what))
-    elif tells_sizes:
-        lines.append(Learned(everyone, "size", f"whether {bound} is below the size of {whose}"))
+    elif bound is not None and tells_sizes:
+        lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
     noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)

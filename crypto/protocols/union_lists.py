@@ -23,16 +23,16 @@ from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.protocols.list_stock import ListStock
+from crypto.protocols.size_classes import SETS, over_bound
 from link.errors import ConfigurationError, OverLimit, tellable
 from link.randomness import RandomStream
 
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
 MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
 
-LEAST_RUNG: Final = 6  # sets of up to 64 elements are of one size class
 LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(11)), blocks.MAX_BLOCKS)
 """Blocks of an element: 1, 2, 3, 4, 6, 8, 12, … up to the most."""
-MOST_CLASSES: Final = (STANDARD_128.max_elements.bit_length() - LEAST_RUNG, len(LENGTH_CLASSES))
+MOST_CLASSES: Final = (SETS.beyond, len(LENGTH_CLASSES))
 """What stands for a set over its bound, and for an element that is too long."""
 
 KEY: Final = "[union] bound"
@@ -72,7 +72,7 @@ class ListSizes:
     Attributes:
         parties: How many there are.
         blocks: Blocks per element.
-        capacity: The most elements that a set may hold: the job's bound, or the size class 2^j of the largest set.
+        capacity: The most elements that a set may hold: the size class of the job's bound, or of the largest set.
         room: Tuples on top of the capacity, so that common fakes always find room.
     """
 
@@ -150,11 +150,6 @@ def room_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int:
     return (parties - 1) * 2 * fakes.shift
 
 
-def rung(size: int) -> int:
-    """The least j with size ≤ 2^j that is a size class: sets of few elements are all of one."""
-    return max(LEAST_RUNG, (size - 1).bit_length())
-
-
 def length_class(elements: Iterable[bytes]) -> int:
     """Blocks of the longest element, rounded up to a length class."""
     return widened(blocks.blocks_needed(max(map(len, elements), default=0)))
@@ -165,6 +160,16 @@ def widened(width: int) -> int:
     return LENGTH_CLASSES[bisect_left(LENGTH_CLASSES, width)]
 
 
+def longest_allowed(max_element_bytes: int, fill: Fill = "lists") -> int:
+    """Bytes of the longest element that a union takes: what the length class of the job's limit has room for.
+
+    So jobs with one limit after the other tell no more of the longest element than its length class, as unions do.
+    """
+    if fill == "union":  # all elements have this length, as is public
+        return max_element_bytes
+    return blocks.most_bytes(widened(blocks.blocks_needed(max_element_bytes)))
+
+
 def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fill: Fill = "lists") -> tuple[int, int]:
     """The classes of a party's set, whose maxima over all parties are the lists' sizes; see `sizes_of`.
 
@@ -173,13 +178,14 @@ def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fil
         the length classes, where these are not fixed by the union's fill. The last number of `MOST_CLASSES` is for what
         is over the limit.
     """
-    over = len(own) > (MAX_BLOCKS if bound is None else bound)
-    size = 0 if bound is not None else rung(len(own)) - LEAST_RUNG
     longest = max(map(len, own), default=0)
-    width = (
-        0 if fill == "union" else LENGTH_CLASSES.index(widened(blocks.blocks_needed(min(longest, max_element_bytes))))
-    )
-    return (MOST_CLASSES[0] if over else size, MOST_CLASSES[1] if longest > max_element_bytes else width)
+    if longest > longest_allowed(max_element_bytes, fill):
+        width = MOST_CLASSES[1]
+    elif fill == "union":
+        width = 0
+    else:
+        width = LENGTH_CLASSES.index(widened(blocks.blocks_needed(longest)))
+    return (SETS.of(len(own), bound), width)
 
 
 def sizes_of(
@@ -200,25 +206,26 @@ def sizes_of(
     """
     size, width = largest
     if size == MOST_CLASSES[0]:
-        allowed = f"{MAX_BLOCKS}, the most that there may be" if bound is None else f"{bound}; raise {key} in the job"
+        allowed = over_bound(SETS, bound, key)
         raise tellable(
             OverLimit(
                 f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
             )
         )
     if width == MOST_CLASSES[1]:
+        longest = longest_allowed(max_element_bytes, fill)
         raised = max_element_bytes < _LONGEST_NAME
         advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
         raise tellable(
             OverLimit(
-                f"some party, and nobody learns which, has a name of more than {max_element_bytes} bytes, "
+                f"some party, and nobody learns which, has a name of more than {longest} bytes, "
                 f"the most that the union '{label}' takes; {advice}"
             )
         )
     sizes = ListSizes(
         parties,
         blocks.blocks_needed(max_element_bytes) if fill == "union" else LENGTH_CLASSES[width],
-        1 << LEAST_RUNG + size if bound is None else bound,
+        SETS.capacity(size, bound),
         room,
     )
     if sizes.length * sizes.blocks > MAX_BLOCKS:

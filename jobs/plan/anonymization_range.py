@@ -16,7 +16,6 @@ from typing import Final
 from anonymize.models import RecursiveDiversity
 from crypto.params import STANDARD_128
 from crypto.primitives.sealed import OVERHEAD
-from crypto.protocols.common_length import capacity, rung, words
 from crypto.protocols.comparison import width_for
 from crypto.protocols.extension_codes import block_count
 from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
@@ -28,7 +27,7 @@ from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traff
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
 from link.traffic import Traffic, greeting, receipts
-from mining.joint.anonymisation.assembly import MAX_BOUND, Form
+from mining.joint.anonymisation.assembly import ROWS, Form
 from mining.joint.anonymisation.bits import word_of
 from mining.joint.anonymisation.models import offered
 from mining.joint.anonymisation.oblivious import BATCH
@@ -98,7 +97,7 @@ class Setting:
         told = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
         most: dict[str, int] | None = told
         if len(told) < len(answers):
-            most = None if task.bound is None else {name: told.get(name, task.bound) for name in answers}
+            most = None if task.bound is None else dict.fromkeys(answers, ROWS.rounded(task.bound)) | told
         return cls(
             {name: answer.certificate_bytes for name, answer in answers.items()},
             {name: answer.speed for name, answer in answers.items()},
@@ -235,12 +234,12 @@ class _Steps:
         greeting(self.traffic, STANDARD_128.suite, self.setting.certificates)
         agreement_traffic(self.traffic, "/task/keys")
         sum_traffic(self.traffic, "/task/rows", values=1, word_bytes=_WORD, label="rows")
-        maximum_traffic(self.traffic, "/task/bound", [words(MAX_BOUND)])
+        maximum_traffic(self.traffic, "/task/bound", [ROWS.beyond])
 
     def assembled(self, rows: Mapping[str, int], released: int) -> None:
         """All rows padded, sealed and shuffled, and those that are released once more to every learner."""
         task, traffic, lane = self.task, self.traffic, "/task/assembly/rows"
-        size, bound = Form.of(task).size, task.bound or capacity(rung(max(rows.values())))
+        size, bound = Form.of(task).size, ROWS.rounded(task.bound or max(rows.values()))
         for party in rows:
             if party not in (task.shuffler, task.collector):
                 traffic.send_array(party, task.shuffler, lane, SealedRows, bound * (size + OVERHEAD))

@@ -9,8 +9,9 @@ from itertools import accumulate
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes
+from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes, widened
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.hidden_sizes import HiddenSizes
@@ -93,10 +94,11 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
 def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]:
     """The largest sizes that the job's own limits allow, by strategy, whatever the parties hold."""
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
-    universe = len(parties) * (task.bound or MAX_BLOCKS) if task.catalogue is None else len(task.catalogue)
+    capacity = SETS.rounded(task.bound or MAX_BLOCKS)
+    universe = len(parties) * capacity if task.catalogue is None else len(task.catalogue)
     first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
-        most = dict.fromkeys(parties, task.bound or MAX_BLOCKS)
+        most = dict.fromkeys(parties, capacity)
         hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(task.max_item_bytes), task.bound)
         first = replace(first, hidden=hidden)
     elif task.catalogue is None:
@@ -211,11 +213,12 @@ def _thinned(task: HorizontalMining, answers: Mapping[str, Answer], place: int, 
 
 def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int) -> UnionSizes:
     """The union of the longest lists that there can be, whose elements have up to so many bytes."""
-    blocks_each = blocks_needed(element_bytes)
+    blocks_each = widened(blocks_needed(element_bytes))
     room = room_for_common_fakes(len(parties), common_fakes(1.0))
     if task.bound is None:
         most = max(1, MAX_BLOCKS // blocks_each - room)
     else:
-        most, blocks_each = task.bound, max(1, min(blocks_each, MAX_BLOCKS // (task.bound + room)))
+        most = SETS.rounded(task.bound)
+        blocks_each = max(1, min(blocks_each, MAX_BLOCKS // (most + room)))
     lists = ListSizes(len(parties), blocks_each, most, room)
     return UnionSizes(lists, lists.total, lists.most_elements)

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from crypto.protocols.union_disclosure import deviation
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.predicted import End, predicted
 from jobs.spec import JobSpec
+from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from mining.public_sizes import FLOOR
 from protos.v1.plan_pb2 import PartyEstimate
@@ -50,28 +52,41 @@ def _grounds(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     """On what all figures rest."""
     public = [name for name in spec.job.parties if told[name].sizes.rows]
     if not public:
-        return ["No party publishes any size, and no row was looked at.", *_releases(spec, told)]
+        return ["No party publishes any size, and no row was looked at.", *_made(spec, told)]
     return [
         f"The figures rest on what {_and(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "
         "Parties that differ much in kind may cost more or less than the range says.",
-        *_releases(spec, told),
+        *_made(spec, told),
     ]
 
 
-def _releases(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
-    """Which release of the same rows a job would be: each is safe by itself alone."""
-    numbers = {name: told[name].release for name in spec.job.parties if told[name].release}
-    if not numbers or not spec.anonymizes:
-        return []
-    places = [
-        f"release {number} of the rows of {_and([name for name in numbers if numbers[name] == number])}"
+def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
+    """Which release, and which union, of the same rows a job would be: each is safe by itself alone."""
+    lines = []
+    releases = {name: told[name].release for name in spec.job.parties if told[name].release}
+    if releases and spec.anonymizes:
+        lines.append(
+            f"This would be {_places('release', releases)}. Releases combine: what each of several releases of the "
+            "same rows hides, they may tell together."
+        )
+    merges, more = {name: told[name].merge for name in spec.job.parties if told[name].merge}, blurred_merges(spec)
+    if merges and more:
+        off = deviation(max(merges.values()) + more - 1)
+        lines.append(
+            f"This would be {_places('union or alignment', merges)}, of those of three parties or more. The noise on "
+            f"what two of them have in common averages out: the mean that {spec.job.parties[0]} can take would be off "
+            f"by {off:.2g}."
+        )
+    return lines
+
+
+def _places(what: str, numbers: Mapping[str, int]) -> str:
+    """Which one a job would be of whose rows."""
+    return ", ".join(
+        f"{what} {number} of the rows of {_and([name for name in numbers if numbers[name] == number])}"
         for number in sorted(set(numbers.values()))
-    ]
-    return [
-        f"This would be {', '.join(places)}. Releases combine: what each of several releases of the same rows hides, "
-        "they may tell together."
-    ]
+    )
 
 
 def _between(likely: Plan, least: Plan | None, most: Plan | None) -> Plan:

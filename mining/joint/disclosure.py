@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_disclosure import leakage, size_classes
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
@@ -38,7 +39,7 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     learners, outsiders = frozenset(task.learners), everyone - frozenset(task.learners)
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
     sums = task.max_candidates * (levels + 1) + (len(task.catalogue) if task.catalogue else _MAX_UNION)
-    union_size = len(parties) * task.bound if task.bound else _MAX_UNION
+    union_size = len(parties) * SETS.rounded(task.bound) if task.bound else _MAX_UNION
     found = [
         Declared("rows", everyone, "number of transactions of all parties together", 1, "at the start"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crypto.protocols import joint_prf
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_disclosure import leakage
 from crypto.protocols.union_lists import MAX_BLOCKS
 from link.disclosure import Declared, Learned
@@ -12,7 +13,7 @@ from mining.joint.parameters import HorizontalMining
 
 def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
     """The labels under which `hidden_items` opens something, those of the ballot aside."""
-    everyone, most = frozenset(parties), len(parties) * (task.bound or MAX_BLOCKS)
+    everyone, most = frozenset(parties), len(parties) * SETS.rounded(task.bound or MAX_BLOCKS)
     which = "all items" if task.universe == "hidden-all" else "the items that are locally frequent at some party"
     what = f"pseudonyms of {which}, among random ones"
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -141,7 +142,14 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
         asyncio.run(node.stop())
 
 
-@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, lambda state: None])
+def uncounted(state: Path) -> None:
+    """As a version has left it that did not count unions."""
+    with contextlib.closing(sqlite3.connect(state / "node.db")) as connection:
+        connection.executescript("DROP TABLE recounted; DELETE FROM unions; UPDATE charges SET unites = 0;")
+        connection.execute("PRAGMA user_version = 8")
+
+
+@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, uncounted, lambda state: None])
 def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, lose: Callable[[Path], None]) -> None:
     lose(state)
     for _ in range(2):  # and is there ever after
@@ -445,4 +453,4 @@ def test_what_another_version_wrote_costs_what_it_cost_there(model: PrivacyModel
     found = remembered(json.dumps(contents).encode())
     given = SimpleNamespace(model=model, epsilon=Decimal("0.5"), delta=Decimal("1e-6"), local_epsilon=None)
     assert found.charge == charge(SimpleNamespace(privacy=given))  # type: ignore[arg-type]
-    assert (found.dataset, found.parties, found.unites) == ("d", ("a", "b"), False)
+    assert (found.dataset, found.parties, found.merges) == ("d", ("a", "b"), 0)

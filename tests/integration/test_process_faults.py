@@ -234,6 +234,11 @@ def spoilt(**changes: Any) -> Callable[[Organisations], None]:
     return lambda world: void(world.job(**changes))
 
 
+def over_bound(world: Organisations) -> None:
+    job = world.job(min_support="1", more='universe = "all-items"\nmax_length = 1\n[union]\nbound = 2')
+    job.write_text(job.read_text().replace('"baskets"', '"long"'))
+
+
 def void(_: object) -> None:
     """Nothing of it."""
 
@@ -247,7 +252,7 @@ def holding(content: bytes) -> Callable[[Organisations], None]:
     [
         (spoilt(min_support="100000"), "asks for 100000 transactions, but there are fewer"),
         (spoilt(more="max_candidates = 3", min_support="0.01"), "more than 3 candidates"),
-        (spoilt(more="[union]\nbound = 2", min_support="0.01"), "nobody learns which, brings more elements"),
+        (over_bound, "nobody learns which, brings more elements to the union"),
         (spoilt(min_support="0"), "[itemsets] min_support: 0 must be"),
         (spoilt(min_support="-0.1"), "[itemsets] min_support: -0.1 must be"),
         (spoilt(min_support="nan"), "[itemsets] min_support: NaN must be"),

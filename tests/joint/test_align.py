@@ -136,7 +136,7 @@ def test_of_a_cardinality_only_the_number_is_opened() -> None:
 
 def test_more_rows_than_the_bound_and_repeated_ids_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="bound"):
-        run({"a": ["1", "2", "3"], "b": ["1"]}, RowAlignment("a", bound=2))
+        run({"a": [str(number) for number in range(65)], "b": ["1"]}, RowAlignment("a", bound=2))
     with pytest.raises(InputDataError, match="1 row has the id of an earlier row"):
         run({"a": ["1", "1"], "b": ["1"]}, RowAlignment("a"))
 

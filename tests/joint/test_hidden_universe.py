@@ -211,7 +211,7 @@ def test_the_positions_are_as_many_whatever_is_locally_frequent() -> None:
         values = set(opened(frames, "positions").values())
         assert len(values) == 1  # equal at all who receive them
         lengths |= {len(value) for value in values}
-    assert lengths == {3 * 7 * 30}
+    assert lengths == {3 * 64 * 30}
 
 
 def test_pseudonyms_are_new_in_every_run() -> None:
@@ -235,7 +235,7 @@ def test_all_that_is_opened_is_stated() -> None:
     assert "frequent items" in lines["items"].what
     assert lines["positions"].recipients == set(data)
     (line,) = [line for line in hidden_openings(replace(task, bound=9), tuple(data)) if line.label == "positions"]
-    assert line.maximum == 27
+    assert line.maximum == 3 * 64
 
 
 def test_what_is_learned_as_data() -> None:
@@ -249,23 +249,25 @@ def test_what_is_learned_as_data() -> None:
         assert not any("support of every item" in what for what in said)
         said = [line.what for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
         assert any("under its pseudonym" in what and "how many these are" in what for what in said)
-        assert sum("more than 9 elements" in what for what in said) == 1
+        assert sum("more than 64 elements" in what for what in said) == 1
         said = [line.what for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
         assert not any("locally frequent" in what for what in said)
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------
 def test_more_items_than_the_bound_end_the_job_before_anything_is_said() -> None:
-    data: dict[str, Rows] = {"x": [["a", "b", "c"]], "y": [["a"]]}
+    data: dict[str, Rows] = {"x": [[f"item {number}" for number in range(65)]], "y": [["a"]]}
     frames: list[Frame] = []
-    with pytest.raises(ConfigurationError, match=r"more rows or items than 2; raise \[union\] bound"):
+    with pytest.raises(
+        ConfigurationError, match=r"items than 64, to which its bound of 2 is rounded up; raise \[union\] bound"
+    ):
         run(data, task_for(data, 1, bound=2), observe=frames.append)
     assert not any("positions" in frame.lane for frame in frames)
 
 
 def test_a_frequent_item_whose_name_is_too_long() -> None:
-    data: dict[str, Rows] = {"x": [["l" * 129]], "y": [["a"]]}
-    with pytest.raises(ConfigurationError, match=r"a name of more than 128 bytes, .*; raise \[union\] max_item_bytes"):
+    data: dict[str, Rows] = {"x": [["l" * 134]], "y": [["a"]]}
+    with pytest.raises(ConfigurationError, match=r"a name of more than 133 bytes, .*; raise \[union\] max_item_bytes"):
         run(data, task_for(data, 1))
     run(data, task_for(data, 1, max_item_bytes=129))
 

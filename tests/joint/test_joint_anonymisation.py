@@ -32,6 +32,7 @@ from anonymize.models import (
     TCloseness,
 )
 from crypto.primitives.xor_sharing import words_of
+from crypto.protocols.size_classes import SizeClasses
 from link.disclosure import Declared
 from link.errors import ConfigurationError, InputDataError, MalformedMessage, ProtocolViolation
 from mining.joint.anonymisation import assembly
@@ -394,10 +395,12 @@ def test_a_missing_column_is_named() -> None:
 
 
 def test_more_rows_than_the_bound() -> None:
-    cells, parties = people(20, 1), PARTIES[:2]
-    with pytest.raises(ConfigurationError, match="nobody learns which, has more rows or items than 9"):
-        joint(cells, np.arange(20) % 2, parties, task(parties, bound=9))
-    assert joint(cells, np.arange(20) % 2, parties, task(parties, bound=10))["north"].n_rows == 20
+    cells, parties = people(130, 1), PARTIES[:2]
+    with pytest.raises(
+        ConfigurationError, match="nobody learns which, has more rows or items than 64, .* bound of 10 "
+    ):
+        joint(cells, np.arange(130) % 2, parties, task(parties, bound=10))
+    assert joint(cells, np.arange(130) % 2, parties, task(parties, bound=65))["north"].n_rows == 130
 
 
 @pytest.mark.parametrize(
@@ -421,11 +424,11 @@ def test_a_collector_that_opens_other_rows_is_named(change: Callable[[Any], Any]
 
 
 def test_more_rows_than_there_may_be_at_a_party_that_nobody_learns() -> None:
-    cells, parties = people(40, 1), PARTIES[:2]
-    owners = np.array([0] * 8 + [1] * 32)
+    cells, parties = people(73, 1), PARTIES[:2]
+    owners = np.array([0] * 8 + [1] * 65)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "MAX_BOUND", 16)
-        with pytest.raises(ConfigurationError, match="nobody learns which, has more rows or items than 16") as raised:
+        patch.setattr(assembly, "ROWS", SizeClasses(4, 64))
+        with pytest.raises(ConfigurationError, match="nobody learns which, has more rows or items than 64") as raised:
             joint(cells, owners, parties, task(parties))
     assert raised.value.party is None
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.protocols.common_length import LEAST_RUNG, capacity, words
 from crypto.protocols.joint_prf_costs import PrfSizes
 from crypto.protocols.masked_maximum import LABEL as SIZES
+from crypto.protocols.size_classes import LISTS, SETS
 from crypto.protocols.union_costs import UnionSizes
 from crypto.protocols.union_lists import LENGTH_CLASSES, MOST_CLASSES, ListSizes, common_fakes, room_for_common_fakes
 from jobs.parameters import horizontal_mining
@@ -65,7 +65,7 @@ class Seen:
         (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
         size, width = self.largest(lane, *MOST_CLASSES)
         room = room_for_common_fakes(len(self.words[lane]), common_fakes(1.0))
-        lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], bound or 64 << size, room)
+        lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], SETS.capacity(size, bound), room)
         return UnionSizes(lists, self.merged[name], self.elements[name])
 
     def largest(self, lane: str, *most: int) -> list[int]:
@@ -78,8 +78,8 @@ class Seen:
         positions = self.union("positions", bound)
         if positions is None:
             return None
-        (size,) = self.largest("pseudonyms/joint-prf/length", words())
-        prf = PrfSizes(bound or capacity(LEAST_RUNG + size), withstood(positions.lists.parties))
+        (size,) = self.largest("pseudonyms/joint-prf/length", LISTS.beyond)
+        prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.lists.parties))
         return HiddenSizes(prf, positions, self.union("items", self.elements.get("items")))
 
     def decided(self, lane: str) -> int:

@@ -24,8 +24,9 @@ from crypto.protocols.alignment_costs import (
 from crypto.protocols.alignment_disclosure import declared, leakage
 from crypto.protocols.masked_maximum import LABEL as SIZES
 from crypto.protocols.pairwise import agree
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.sum_costs import agreement_traffic
-from crypto.protocols.union_lists import TruncatedDiscreteLaplace, common_fakes, rung
+from crypto.protocols.union_lists import TruncatedDiscreteLaplace, common_fakes
 from link.costs import Costs
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation
 from link.executor import ThreadExecutor
@@ -121,7 +122,7 @@ def test_in_the_union_every_identifier_has_one_position(held, place, bound):
     present = [set(here) - {None} for here in zip(*at.values(), strict=True)]
     assert all(len(here) <= 1 for here in present)
     assert sorted(i for here in present for i in here) == sorted(set().union(*held.values()))
-    expected = len(held) * (bound or 1 << rung(max(map(len, held.values()))))
+    expected = len(held) * SETS.rounded(bound or max(map(len, held.values())))
     assert {len(rows) for rows, _ in found.values()} == {expected}
 
 
@@ -154,9 +155,10 @@ def test_over_streams_under_mutual_tls():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_that_no_list_can_hold_are_refused(mode):
-    held = {"north": sample("row", 6), "south": []}
+    held = {"north": sample("row", 65), "south": []}
     with pytest.raises(
-        ConfigurationError, match=r"nobody learns which, has more rows or items than 5; raise \[align\] bound"
+        ConfigurationError,
+        match=r"learns which, has more rows or items than 64, .* bound of 5 .* raise .align. bound",
     ):
         run(mode, held, bound=5)
     with pytest.raises(ValueError, match="must be different"):
@@ -253,7 +255,7 @@ def test_a_merger_counts_without_knowing_which_of_its_rows_are_common(monkeypatc
     monkeypatch.setattr(alignment, "shuffled", recorded)
     run("cardinality", held, bound=12)
     (order,) = orders
-    assert sorted(order) == list(range(12)) != order
+    assert sorted(order) == list(range(64)) != order
 
 
 def test_the_merger_of_three_counts_pairs_of_others_with_noise(monkeypatch):
@@ -290,7 +292,7 @@ def test_the_union_hides_the_intersection_behind_one_time_blinds():
         lists = [f for f in frames if "/joint-prf/list" in f.lane]
         points = [BlindedPoints.FromString(f.body).data for f in lists]
         rows = [data[start : start + 32] for data in points for start in range(0, len(data), 32)]
-        assert len(set(rows)) == len(rows) == 2 * 2 * 8
+        assert len(set(rows)) == len(rows) == 2 * 2 * 64
         views.append(structure(frames, "south"))
     assert views[0] == views[1]
 
@@ -317,7 +319,7 @@ def test_all_that_is_opened_is_stated(mode, n):
 
 def test_leakage_as_data():
     said = [line.what for line in leakage("intersection", ("a", "b"), "a", 9)]
-    assert said == ["which of their own rows the other has too", "whether the other has more than 9 rows"]
+    assert said == ["which of their own rows the other has too", "whether the other has more than 64 rows"]
     three = leakage("cardinality", ("a", "b", "c"), "b", None)
     assert [line.who for line in three if line.kind == "count"] == [("b",), ("b",)]
     for mode in ("intersection", "cardinality", "union"):

@@ -19,10 +19,10 @@ from crypto.primitives.hashing import encode_fields
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.ristretto255 import hash_to_group, is_valid_points
 from crypto.protocols import joint_prf, layers
-from crypto.protocols.common_length import MAX_ELEMENTS, capacity, rung
 from crypto.protocols.joint_prf import leakage, pseudonyms, routes_of
 from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic, prf_work
 from crypto.protocols.pairwise import PairwiseSecrets, agree
+from crypto.protocols.size_classes import LISTS
 from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_disclosure import size_classes
 from link.costs import Costs
@@ -107,7 +107,7 @@ def test_lists_of_several_kernels_and_pieces(monkeypatch, n):
     held = {name: sample("item", 40 + place, 10 * place) for place, name in enumerate(NAMES[:n])}
     frames: list[Frame] = []
     together(run(held, frames=frames))
-    pieces = [-(-capacity(rung(len(own))) // 20) for own in held.values()]
+    pieces = [-(-LISTS.rounded(len(own)) // 20) for own in held.values()]
     assert sum(frame.type.endswith("BlindedPoints") for frame in frames) == n * sum(pieces)
     assert sum(pieces) > n
 
@@ -321,20 +321,9 @@ def test_no_message_opens_anything():
 
 
 # -- lengths ---------------------------------------------------------------------------------------------------------
-@given(st.integers(0, MAX_ELEMENTS))
-def test_a_size_class_holds_a_number_with_less_than_a_quarter_to_spare(number):
-    assert number <= capacity(rung(number))
-    assert rung(number) == 16 or capacity(rung(number) - 1) < number
-    assert capacity(rung(number)) <= max(64, 1.25 * number)
-
-
-def test_size_classes():
-    assert [capacity(r) for r in range(12)] == [4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28]
-    assert capacity(rung(MAX_ELEMENTS)) == MAX_ELEMENTS
-
-
 @pytest.mark.parametrize(
-    ("largest", "bound", "length"), [(0, None, 64), (64, None, 64), (65, None, 80), (81, None, 96), (12, 12, 12)]
+    ("largest", "bound", "length"),
+    [(0, None, 64), (64, None, 64), (65, None, 80), (81, None, 96), (12, 12, 64), (65, 70, 80)],
 )
 @pytest.mark.parametrize("holder", list(HELD))
 def test_all_lists_have_the_size_class_of_the_longest(holder, largest, bound, length):
@@ -347,12 +336,13 @@ def test_all_lists_have_the_size_class_of_the_longest(holder, largest, bound, le
     ("own", "bound", "words"),
     [
         (
-            sample("x", 5),
+            sample("x", 65),
             4,
-            r"some party, and nobody learns which, has more rows or items than 4; raise \[union\] bound",
+            r"some party, and nobody learns which, has more rows or items than 64, to which its bound of 4 is rounded "
+            r"up; raise \[union\] bound",
         ),
         ([], 0, "must lie between 1 and"),
-        ([], MAX_ELEMENTS + 1, "must lie between 1 and"),
+        ([], LISTS.most + 1, "must lie between 1 and"),
     ],
 )
 def test_a_bound_that_cannot_be_met_is_refused(own, bound, words):
@@ -362,7 +352,7 @@ def test_a_bound_that_cannot_be_met_is_refused(own, bound, words):
 
 def test_it_is_not_told_by_how_much_a_bound_is_exceeded():
     messages = set()
-    for number in (11, 77):
+    for number in (65, 77):
         with pytest.raises(ConfigurationError) as caught:
             run({"north": sample("x", number), "south": []}, bound=10)
         messages.add(caught.value.message)
@@ -376,13 +366,13 @@ def test_an_element_is_not_given_twice():
 
 def test_leakage_as_data():
     (line,) = leakage(("a", "b"), 12)
-    assert line.what == "whether the other has more than 12 elements"
+    assert line.what == "whether the other has more than 64 elements"
     (line,) = leakage(("a", "b"))
     assert line.who == ("a", "b")
     assert line.what.endswith("that holds the elements of the other")
     assert line.what.startswith("the least of 64, 80, 96, 112, 128, 160, …")
     (line,) = leakage(("a", "b", "c"), 12)
-    assert line.what == "whether some other party (not which one) has more than 12 elements"
+    assert line.what == "whether some other party (not which one) has more than 64 elements"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------
@@ -532,7 +522,7 @@ def test_what_is_no_list_of_points_is_laid_at_its_senders_door(sender, lane, cha
 def test_a_wrong_point_is_refused_whether_it_stands_for_an_element_or_not(place):
     held = {"north": sample("item", 2), "south": sample("item", 6)}
     for owner, sender in (("north", "south"), ("south", "north")):
-        places = capacity(rung(len(held[owner])))
+        places = LISTS.rounded(len(held[owner]))
         outcome, _ = run_faulty(held, changed(sender, f"list/{owner}", put(place % places, IDENTITY)))
         assert type(outcome[owner]) is MalformedMessage
         assert outcome[owner].party == sender

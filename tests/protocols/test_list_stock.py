@@ -197,7 +197,7 @@ def test_a_union_is_the_same_whoever_has_a_list_in_stock(sets: list[set[str]], h
     parties = sets_of(*sets)
     width = max(blocks.blocks_needed(len(e)) for own in [{b""}, *parties.values()] for e in own)
     stocks = {
-        name: filled(parties[name], 30, width) for name, one in zip(NAMES, has, strict=False) if name in parties and one
+        name: filled(parties[name], 64, width) for name, one in zip(NAMES, has, strict=False) if name in parties and one
     }
     with_stocks = run_union(parties, merger="south", bound=30, fill=fill, stocks=stocks)
     without = run_union(parties, merger="south", bound=30, fill=fill)
@@ -210,7 +210,7 @@ def test_a_union_is_the_same_whoever_has_a_list_in_stock(sets: list[set[str]], h
 
 def test_an_empty_set_whose_list_comes_from_the_stock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TruncatedDiscreteLaplace, "sample", lambda _self, _stream: 0)
-    stocks = {name: filled([], 3) for name in ("north", "south")}
+    stocks = {name: filled([], 64) for name in ("north", "south")}
     sets = sets_of(set(), {"a"}, set())
     assert run_union(sets, merger="north", bound=3, stocks=stocks).unions["north"] == [b"a"]
 
@@ -219,13 +219,13 @@ def test_a_union_that_is_filled_up_leaves_the_stock_alone() -> None:
     sets = {name: {bytes([number]) * 16} for number, name in enumerate(NAMES[:3])}
     stocks = {name: ListStock() for name in sets}
     union = run_union(sets, merger="north", bound=3, fill="union", max_element_bytes=16, stocks=stocks).unions["north"]
-    assert len(union) == 9
+    assert len(union) == 3 * 64
     assert not any(stock._shelves for stock in stocks.values())
 
 
 def test_the_wire_carries_as_much_with_a_stock_as_without_and_nothing_in_two_unions() -> None:
     sets = sets_of({"a", "b"}, {"b"}, {"c"})
-    stocks = {name: filled(own, 20) for name, own in sets.items()}
+    stocks = {name: filled(own, 64) for name, own in sets.items()}
     with_stocks = run_union(sets, merger="north", bound=20, stocks=stocks)
     without = run_union(sets, merger="north", bound=20)
     for stock in stocks.values():
@@ -247,7 +247,7 @@ def test_the_wire_carries_as_much_with_a_stock_as_without_and_nothing_in_two_uni
 @pytest.mark.parametrize("size", [0, 1, 20])
 def test_a_prepared_list_spares_the_first_layer_of_all_but_the_room(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = sets_of({str(number) for number in range(size)}, {"b"}, {"c"})
-    stocks = {name: filled(own, 20) for name, own in sets.items()}
+    stocks = {name: filled(own, 64) for name, own in sets.items()}
     done: list[int] = []
     encrypt = CommutativeKey.encrypt_blocks
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from crypto.protocols.pairwise import agree
 from crypto.protocols.secure_sum import DIRECT_BYTES, declared, secure_sum
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
 from crypto.protocols.union_costs import UnionSizes, union_traffic, union_work
-from crypto.protocols.union_lists import ListSizes, common_fakes, length_class, room_for_common_fakes, rung
+from crypto.protocols.union_lists import ListSizes, common_fakes, length_class, room_for_common_fakes
 from link.costs import Costs
 from link.session import Session
 from link.traffic import Traffic, greeting
@@ -55,7 +56,7 @@ def test_sums(parties: int, values: int, word: int, receivers: int) -> None:
 
 
 def union_sizes(sets: dict[str, set[bytes]], bound: int | None, merged: int) -> UnionSizes:
-    capacity = bound or 1 << rung(max(map(len, sets.values())))
+    capacity = SETS.rounded(bound or max(map(len, sets.values())))
     room = room_for_common_fakes(len(sets), common_fakes(FEW))
     width = max(map(length_class, sets.values()))
     return UnionSizes(ListSizes(len(sets), width, capacity, room), merged, len(set().union(*sets.values())))

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.primitives.ristretto255 import from_uniform_bytes
 from crypto.protocols import set_union as protocol
+from crypto.protocols import size_classes
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_costs import UnionSizes, union_traffic
 from crypto.protocols.union_disclosure import leakage
-from crypto.protocols.union_lists import ListSizes, common_fakes, length_class, room_for_common_fakes, rung
+from crypto.protocols.union_lists import ListSizes, common_fakes, length_class, room_for_common_fakes
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.traffic import Traffic, greeting
 from protos.v1.link_pb2 import Frame
@@ -37,7 +41,7 @@ def filled(sets: dict[str, set[bytes]], merger: str, **options: Any):
 
 
 def capacity_of(sets: dict[str, set[bytes]], bound: int | None) -> int:
-    return bound or 1 << rung(max(map(len, sets.values())))
+    return SETS.rounded(bound or max(map(len, sets.values())))
 
 
 def sizes_of(sets: dict[str, set[bytes]], bound: int | None, fill: str) -> UnionSizes:
@@ -116,8 +120,8 @@ def test_who_does_not_merge_sees_nothing_of_sizes_or_of_who_shares_what(n):
         sets = dict(list(world.items())[:n])
         run = filled(sets, "north", bound=8)
         views.append([structure(run.frames, party) for party in tuple(sets)[1:]])
-        assert told(run.frames, UnionSize) == {UnionSize(elements=8 * n).SerializeToString()}
-        total = n * (8 + room_for_common_fakes(n, common_fakes(FEW)))
+        assert told(run.frames, UnionSize) == {UnionSize(elements=64 * n).SerializeToString()}
+        total = n * (64 + room_for_common_fakes(n, common_fakes(FEW)))
         assert told(run.frames, MergedSize) == {MergedSize(tuples=total).SerializeToString()}
     assert views[0] == views[1] == views[2]
 
@@ -136,7 +140,7 @@ def test_a_stranger_is_seen_by_nobody_but_the_merger_at_the_end():
     run = filled(WORLDS[0], "north", bound=8)
     for sender in WORLDS[0]:
         points = points_of([f for f in run.frames if f.sender == sender and f.type.endswith("MergedPiece")])
-        assert len(set(points)) == len(points) == 3 * (8 + room_for_common_fakes(3, common_fakes(FEW)))
+        assert len(set(points)) == len(points) == 3 * (64 + room_for_common_fakes(3, common_fakes(FEW)))
 
 
 @pytest.mark.parametrize(
@@ -173,10 +177,11 @@ TWO = random_looking("abcd", "abef")
 
 @pytest.mark.parametrize("fill", ["merged", "union"])
 def test_more_tuples_that_decode_to_nothing_than_the_merger_put_in_are_refused(fill):
-    """Points that a peer made up look like strangers, but there is one too many."""
+    """Points that a peer made up look like strangers, but there are too many."""
 
     def made_up(message):
-        message.data = message.data[:32] * 2 + message.data[64:]
+        points = from_uniform_bytes(np.frombuffer(bytes(range(256)), np.uint8).reshape(4, 64))
+        message.data = points.tobytes() + message.data[128:]
 
     outcome, _ = run_faulty(
         TWO, merger="north", fill=fill, bound=4, max_element_bytes=16, rewrite=changed(MergedPiece, "south", made_up)
@@ -189,10 +194,10 @@ def test_more_tuples_that_decode_to_nothing_than_the_merger_put_in_are_refused(f
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        (MergedSize, set_to("tuples", 10)),
-        (MergedSize, set_to("tuples", 13)),
-        (UnionSize, set_to("elements", 7)),
-        (UnionSize, set_to("elements", 9)),
+        (MergedSize, set_to("tuples", 131)),
+        (MergedSize, set_to("tuples", 133)),
+        (UnionSize, set_to("elements", 127)),
+        (UnionSize, set_to("elements", 129)),
     ],
 )
 def test_sizes_other_than_the_public_ones_are_refused(kind, change):
@@ -208,6 +213,7 @@ def test_more_elements_than_all_sets_may_hold_are_laid_at_the_peers_door(fill, m
     """South ignores the bound and hides elements in the places of fakes."""
     monkeypatch.setattr(protocol, "classes", lambda *arguments: (0, 0))
     monkeypatch.setattr(protocol, "filled", lambda own, size, length, random: own)
+    monkeypatch.setattr(size_classes, "LEAST", 2)
     sets = random_looking("abc", "defghijk")
     with pytest.raises(ProtocolViolation, match="holds more elements than all sets together may") as caught:
         run_union(sets, merger="north", bound=3, fill=fill, max_element_bytes=16, epsilon_dup=1.0)
@@ -230,7 +236,7 @@ def test_leakage_of_a_filled_union():
     lines = leakage(("a", "b", "c"), "a", bound=9, fill="union")
     assert {line.who for line in lines if line.kind == "count"} == {("a",)}
     assert [line.what for line in lines if line.kind == "size"] == [
-        "whether 9 is below the size of the largest set of the other parties, not whose it is"
+        "whether 64 is below the size of the largest set of the other parties, not whose it is"
     ]
     lines = leakage(("a", "b"), "a", bound=9, fill="union")
     assert [line.who for line in lines if "number of common elements" in line.what] == [("a",)]

@@ -151,7 +151,7 @@ def test_the_number_of_fakes_tells_the_sum_of_sizes_up_to_the_common_ones(keys):
     common = sum(seen[g] - true[g] for g in seen if len(g) == 2)
     room = 3 * 2 * common_fakes(1.0).shift
     fakes = seen.total() - len(run.unions["north"])
-    assert fakes == 4 * (12 + room) - sum(map(len, RING_SETS.values())) - common
+    assert fakes == 4 * (64 + room) - sum(map(len, RING_SETS.values())) - common
 
 
 def structure(frames: list[Frame], party: str) -> tuple[Counter, Counter]:

@@ -18,18 +18,11 @@ from crypto.protocols.union_lists import (
     length_class,
     padded,
     room_for_common_fakes,
-    rung,
     sizes_of,
     widened,
 )
 from link.errors import ConfigurationError
 from mining.limits import MAX_ITEM_BYTES
-
-
-@given(st.integers(0, 1 << 24))
-def test_a_rung_is_the_least_power_of_two_that_holds_the_set(size):
-    assert size <= 1 << rung(size)
-    assert rung(size) == 6 or 1 << (rung(size) - 1) < size
 
 
 @given(st.integers(1, blocks.MAX_BLOCKS))

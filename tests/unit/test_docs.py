@@ -86,6 +86,7 @@ HELPERS = {
     "union_costs",
     "union_disclosure",
     "common_length",
+    "size_classes",
     "joint_prf_costs",
     "alignment_costs",
     "alignment_disclosure",

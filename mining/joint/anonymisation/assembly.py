@@ -18,7 +18,7 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from crypto.primitives.sealed import Rows
 from crypto.protocols.common_length import agree_on_length
 from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.size_classes import LISTS
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
@@ -35,7 +36,7 @@ from mining.joint.anonymisation.rows import CodedRows
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
 
-MAX_BOUND: Final = 1 << 27  # rows of a party
+ROWS: Final = replace(LISTS, most=1 << 27)  # of a party
 _HEAD: Final = np.dtype([("real", "u1"), ("site", "u1"), ("cell", "<u8")])
 
 
@@ -69,12 +70,12 @@ class Assembled:
 
 
 async def public_bound(session: Session, secrets: PairwiseSecrets, task: JointAnonymisation, n_rows: int) -> int:
-    """How many rows each party has at most: the job's bound, or a size class that holds those of every party.
+    """How many rows each party has at most: the size class of the job's bound, or of the most rows of a party.
 
     Raises:
         ConfigurationError: Some party has more rows than the job's bound; nobody learns which.
     """
-    return await agree_on_length(session, secrets, n_rows, task.bound, most=MAX_BOUND)
+    return await agree_on_length(session, secrets, n_rows, task.bound, classes=ROWS)
 
 
 async def assemble(

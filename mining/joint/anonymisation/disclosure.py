@@ -12,7 +12,7 @@ from crypto.protocols import common_length, masked_maximum
 from crypto.protocols.union_disclosure import leakage
 from crypto.protocols.union_lists import MOST_CLASSES
 from link.disclosure import Declared, Learned
-from mining.joint.anonymisation.assembly import MAX_BOUND
+from mining.joint.anonymisation.assembly import ROWS
 from mining.joint.anonymisation.axes import TREES
 from mining.joint.anonymisation.models import compared_columns, offered
 from mining.joint.anonymisation.occurring import FILL, MOST_KEYED, merger_of
@@ -29,9 +29,9 @@ _LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it ca
 def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
     everyone = frozenset(parties)
-    most = len(parties) * (task.bound or MAX_BOUND)
+    most = len(parties) * ROWS.rounded(task.bound or ROWS.most)
     found = [rows_opening(parties)]
-    maxima = common_length.words(MAX_BOUND)
+    maxima = ROWS.beyond
     if task.keys == "union":
         maxima += _nodes_with_unions(task) * sum(MOST_CLASSES)
     found.append(masked_maximum.declared(parties, maxima))

@@ -11,6 +11,7 @@ from typing import Final
 
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.set_union import set_union
+from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_disclosure import declared, leakage
 from link.disclosure import Declared, Learned
 from link.errors import ProtocolViolation
@@ -87,7 +88,7 @@ def openings(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: in
     if vertical:
         what = "the values of each party's columns of the model"
         return [Declared(_LABEL, frozenset(parties), what, MAX_VALUES + 1, "before the first counts")]
-    return declared(parties, merger, MAX_VALUES if bound is None else len(parties) * bound, _LABEL)
+    return declared(parties, merger, MAX_VALUES if bound is None else len(parties) * SETS.rounded(bound), _LABEL)
 
 
 def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Learned]:

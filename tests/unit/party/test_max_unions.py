@@ -20,7 +20,7 @@ from crypto.protocols.union_disclosure import deviation, leakage
 from crypto.protocols.union_lists import common_fakes
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
-from jobs.union_limit import blurs_pairs
+from jobs.union_limit import blurred_merges
 from link.errors import PolicyDenied
 from party.anonymization.releases import Releases
 from party.config import PartyConfig
@@ -64,11 +64,11 @@ def node(folder: Path, policy: str = "") -> Iterator[tuple[Judge, Ledger]]:
 def start(ledger: Ledger, spec: JobSpec, number: int, attempt: int = 1) -> bytes:
     """As `charging.charge_start` does."""
     job_id, named = number.to_bytes(32, "big"), spec.job
-    ledger.record(Entry(job_id, attempt, 5.0, named.dataset, named.name, "analyst", charge(spec), blurs_pairs(spec)))
+    ledger.record(Entry(job_id, attempt, 5.0, named.dataset, named.name, "analyst", charge(spec), blurred_merges(spec)))
     return job_id
 
 
-@pytest.mark.parametrize(("policy", "most"), [("", 32), ("max_unions = 3\n", 3)])
+@pytest.mark.parametrize(("policy", "most"), [("", 4), ("max_unions = 3\n", 3)])
 def test_so_many_unions_may_start_also_where_the_policy_says_nothing(tmp_path: Path, policy: str, most: int) -> None:
     for number in range(most):
         with node(tmp_path, policy) as (judge, ledger):  # a restart each time
@@ -77,7 +77,7 @@ def test_so_many_unions_may_start_also_where_the_policy_says_nothing(tmp_path: P
             for spec in (job("north", "south"), job(**CATALOGUE), noisy()):  # none of which counts
                 start(ledger, spec, 1000 + 3 * number + len(spec.job.parties))
     with node(tmp_path, policy) as (judge, _):
-        with pytest.raises(PolicyDenied, match=rf"allows {most} jobs with a union .*\(rule max_unions\)") as refused:
+        with pytest.raises(PolicyDenied, match=rf"allows {most} unions or .*\(rule max_unions\)") as refused:
             judge.decide(job(), "analyst")
         assert refused.value.code == "E300"
         with pytest.raises(PolicyDenied, match=r"the rows of 'twin' in all \(rule max_unions\)"):
@@ -140,10 +140,46 @@ def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
 
 
 def test_alignments_of_three_have_common_fakes_too() -> None:
-    assert blurs_pairs(columns("north", "south", "east"))
-    assert not blurs_pairs(columns("north", "south"))
-    assert blurs_pairs(job(universe="hidden-all"))
-    assert blurs_pairs(job(**CATALOGUE, thin=True))
+    assert blurred_merges(columns("north", "south", "east")) == 1
+    assert blurred_merges(columns("north", "south")) == 0
+    assert blurred_merges(job(**CATALOGUE, thin=True)) == 1
+    assert blurred_merges(noisy()) == 0
+
+
+@pytest.mark.parametrize("universe", ["hidden", "hidden-all"])
+def test_two_unions_of_the_same_items_in_one_job_count_twice(tmp_path: Path, universe: str) -> None:
+    """All items that are placed may be frequent, so that the merger sees two noisy numbers of the same."""
+    assert blurred_merges(job(universe=universe)) == 2
+    assert blurred_merges(job("north", "south", universe=universe)) == 0
+    with node(tmp_path, "max_unions = 3\n") as (judge, ledger):
+        judge.decide(job(universe=universe), "analyst")
+        first = start(ledger, job(universe=universe), 1)
+        judge.decide(job(universe=universe), "analyst", job_id=first)
+        assert ledger.unions(["baskets"]) == 2
+        with pytest.raises(PolicyDenied, match=r"this job's would be 4: .*averages out"):
+            judge.decide(job(universe=universe), "analyst")
+        judge.decide(job(), "analyst")
+
+
+def test_jobs_of_other_parties_and_coordinators_count_together(tmp_path: Path) -> None:
+    """What a merger knows of two parties is the same whoever else takes part, and whoever asks."""
+    with node(tmp_path) as (judge, ledger):
+        for number, others in enumerate((("south", "east"), ("south", "west"), ("east", "west"), ("west", "south"))):
+            judge.decide(job("north", "south", "east"), f"analyst {number}")
+            start(ledger, job("north", *others), number)
+        for parties in (("north", "south", "east"), ("east", "north", "south")):
+            with pytest.raises(PolicyDenied, match="max_unions"):
+                judge.decide(job(*parties), "somebody else")
+
+
+def test_unions_that_were_not_counted_are_counted_once_and_never_fewer(tmp_path: Path) -> None:
+    with node(tmp_path) as (_, ledger):
+        start(ledger, job(), 1)
+        assert not ledger.has_all_unions
+        ledger.recount_unions({"baskets": 3, "visits": 2, "others": 0})
+        assert ledger.has_all_unions
+        ledger.recount_unions({"baskets": 1})
+        assert [ledger.unions([name]) for name in ("baskets", "visits", "others")] == [3, 2, 0]
 
 
 def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -> None:
@@ -151,7 +187,7 @@ def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -
         for number in range(15):
             start(ledger, job(), number)
         (said,) = [verdict.allows for verdict in judge.verdicts(job(), "analyst") if verdict.rule == "max_unions"]
-        assert said == "32 on the same rows in all, and this would be number 16: the merger's mean is off by 0.34"
+        assert said == "4 on the same rows in all, and this would be number 16: the merger's mean is off by 0.34"
     (line,) = [line.what for line in leakage(PARTIES, "north") if "every two other parties" in line.what]
     assert "a standard deviation of 1.4; over n jobs on the same rows the mean of these is off by 1.4/√n only" in line
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
-from jobs.union_limit import blurs_pairs, takes_unions
+from jobs.union_limit import blurred_merges, takes_unions
 from link.errors import ConfigurationError, PolicyDenied
 from party.case import Case, Earlier
 from party.policy import check_new_rows, decide, verdicts
@@ -300,7 +300,7 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         {"max_unions": 2},
         job(),
         {"unions": 2},
-        "allows 2 jobs with a union or an alignment of three or more parties on the rows of 'baskets' .*max_unions",
+        "allows 2 unions or alignments of three or more parties on the rows of 'baskets' .*max_unions",
     ),
     ({"max_unions": 2}, columns("south", "east"), {"unions": 3}, "rule max_unions"),
 ]
@@ -422,7 +422,7 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"compute"}
     if not (spec.is_vertical or takes_unions(spec)):
         written -= {"max_union_bound"}
-    written = written | {"max_unions"} if blurs_pairs(spec) else written - {"max_unions"}
+    written = written | {"max_unions"} if blurred_merges(spec) else written - {"max_unions"}
     if cost.local_epsilon is None:
         written -= {"max_local_epsilon", "analysts"}
     if cost.model != "shuffle":

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from crypto.protocols.size_classes import LISTS
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.align import RowAlignment
-from mining.joint.anonymisation.assembly import MAX_BOUND
 from mining.joint.anonymisation.disclosure import learned_of_left_out, learned_of_losses, openings_of_losses
 from mining.joint.anonymisation.models import compared_columns
 from mining.joint.anonymisation.parameters import JointAnonymisation
@@ -23,7 +23,7 @@ _LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it ca
 def openings(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlignment) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
     everyone, nodes = frozenset(parties), math.prod(task.shape)
-    most = alignment.bound or MAX_BOUND
+    most = LISTS.rounded(alignment.bound or LISTS.most)
     what = "which of the job's columns each party has"
     found = [
         *align.openings(alignment, parties),
