@@ -31,9 +31,9 @@ Group multiplications, L_i the length of list i, C the number of common elements
 Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
     identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
     among them, how many of *their* elements the others hold. `union`: as `joint_prf` and `set_union`.
-Leakage: `alignment_disclosure`. Beside the output all learn the size class of the bound or of the longest list. With three
-    parties and more the merger learns for every group of parties how many identifiers exactly these hold; for pairs of
-    others with the noise of common fakes.
+Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
+    that of the bound. With three parties and more the merger learns for every group of parties how many identifiers
+    exactly these hold; for pairs of others with the noise of common fakes.
 
 Source: for two parties Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
 Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999; around the ring Vaidya and Clifton,

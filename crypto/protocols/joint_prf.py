@@ -27,8 +27,8 @@ Group multiplications of a party: two for each of its own elements, one for each
 Adversary: semi-honest. A party that deviates may ask for the pseudonyms of as many elements as its list has places.
 Collusion: any t parties together see of another's elements a list of independent uniform points (decisional
     Diffie–Hellman, H a random oracle) and its length, and can compute F of nothing but what their own lists held.
-Leakage: whether another party's elements are more than the class of the bound; without one, the size class of the longest of the
-    others' lists, from 64 up, which tells its number of elements within a quarter, and not whose list it is.
+Leakage: whether another party's elements are more than the size class of the bound; without one, the class of the
+    longest of the others' lists, from 64 up, which tells its number of elements within a quarter. Not whose list it is.
     Pseudonyms are not opened here. Whoever shows some of its own tells those who hold these elements that it does.
 
 Two different elements get one pseudonym with probability below N²·2^-129 for N elements altogether.

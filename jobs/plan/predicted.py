@@ -27,7 +27,7 @@ from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
 from jobs.spec import JobSpec
 from mining.joint.one_shot import index_width
-from mining.joint.parameters import HorizontalMining, most_enumerated
+from mining.joint.parameters import HorizontalMining, most_mined
 from mining.pairs import n_pairs
 from mining.public_sizes import FLOOR, LONGEST, WHOLE, PublicSizes, between
 from mining.thresholds import local_threshold, minimum_count
@@ -227,7 +227,7 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
             _NEW[end],
             _COMMON[end],
         )
-        if closure <= most_enumerated(task)
+        if closure <= most_mined(task)
         else None,
         closure=_set(closure, end),
         levels=longer,

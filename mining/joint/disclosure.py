@@ -10,7 +10,7 @@ from typing import Final
 from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_disclosure import leakage, size_classes
 from link.disclosure import Declared, Learned
-from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined
 from mining.thresholds import FLOOR
 
 LOCALLY_FREQUENT: Final = (
@@ -120,7 +120,7 @@ def _of_one_shot(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learn
     """The bit is opened wherever the strategy is tried; the union only where all enumerations are bounded."""
     named = task.strategy == "one-shot"
     whose = "the other's local enumeration is" if len(parties) == 2 else "all the others' local enumerations are"
-    most = f"of at most {most_enumerated(task):,} itemsets, none longer than {MAX_ONE_SHOT_LENGTH}"
+    most = f"of at most {most_mined(task):,} itemsets, none longer than {MAX_ONE_SHOT_LENGTH}"
     bit = f"whether {whose} bounded: {most}{'' if named else ' (if one-shot is taken)'}"
     when = f" (if {'' if named else 'one-shot is taken and '}all local enumerations are bounded)"
     return [

@@ -16,7 +16,7 @@ from mining.counting import count_itemsets
 from mining.filters import downward_closure, maximal_sets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level
-from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated
+from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated, most_mined
 from mining.joint.tally import Counts
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
@@ -67,7 +67,7 @@ def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
             data,
             ballot.threshold,
             max_length=task.max_length or MAX_ONE_SHOT_LENGTH + 1,
-            limit=most_enumerated(task),
+            limit=most_mined(task),
             max_candidates=MAX_ENUMERATED,
         )
     except EnumerationLimit:

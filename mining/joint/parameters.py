@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from crypto.protocols.size_classes import SETS
+
 if TYPE_CHECKING:
     from mining.itemsets import Itemsets
     from mining.rules import Rules
@@ -115,5 +117,14 @@ class JointItemsets:
 
 
 def most_enumerated(task: HorizontalMining) -> int:
-    """The most itemsets that the one-shot strategy enumerates, in a party's rows or as subsets of the union's."""
+    """The most itemsets that the one-shot strategy enumerates as subsets of the union's."""
     return min(task.max_candidates, MAX_ENUMERATED)
+
+
+def most_mined(task: HorizontalMining) -> int:
+    """The most itemsets that the one-shot strategy enumerates in a party's rows.
+
+    Whether it is enough for all parties is opened; so it is a size class, lest jobs with one limit after the other tell
+    how many itemsets are locally frequent at the party that has the most.
+    """
+    return min(SETS.rounded(task.max_candidates), MAX_ENUMERATED)

@@ -397,7 +397,7 @@ def test_a_missing_column_is_named() -> None:
 def test_more_rows_than_the_bound() -> None:
     cells, parties = people(130, 1), PARTIES[:2]
     with pytest.raises(
-        ConfigurationError, match="nobody learns which, has more rows or items than 64, .* bound of 10 "
+        ConfigurationError, match=r"nobody learns which, has more rows or items than 64, .* bound of 10 "
     ):
         joint(cells, np.arange(130) % 2, parties, task(parties, bound=10))
     assert joint(cells, np.arange(130) % 2, parties, task(parties, bound=65))["north"].n_rows == 130

@@ -16,7 +16,7 @@ from link.executor import ThreadExecutor
 from mining.filters import downward_closure
 from mining.joint.ballot import Ballot
 from mining.joint.one_shot import _locally_frequent
-from mining.joint.parameters import MAX_ENUMERATED, HorizontalMining, most_enumerated
+from mining.joint.parameters import MAX_ENUMERATED, HorizontalMining, most_enumerated, most_mined
 from mining.limits import EnumerationLimit
 from mining.transactions import Transactions
 from tests.simulation.whole_job import job, run_job
@@ -74,6 +74,8 @@ def test_the_subsets_of_a_union_are_enumerated_in_little_memory() -> None:
 
 def test_the_job_lowers_the_limit_and_cannot_raise_it() -> None:
     assert most_enumerated(task(max_candidates=100)) == 100
+    assert most_mined(task(max_candidates=100)) == 128  # a size class, since whether it is enough is opened
+    assert most_mined(task(max_candidates=200_000_000)) == MAX_ENUMERATED
     assert most_enumerated(task(max_candidates=200_000_000)) == MAX_ENUMERATED
 
 

@@ -223,3 +223,15 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
 def test_the_largest_sizes_that_a_party_may_claim_make_a_plan_too(name: str) -> None:
     largest = PublicSizes(MOST, MOST, tuple((support, (MOST,) * LONGEST) for support in SUPPORTS))
     check_ranges(forecast(JOBS[name], publishing(largest), LATENCY_S))
+
+
+def test_a_plan_says_how_many_unions_were_made_before() -> None:
+    estimates = publishing(SIZES)
+    for name, merge in zip(PARTIES, (3, 3, 1), strict=True):
+        estimates[name].merge = merge
+    for spec, off in ((JOBS["level-wise"], "0.78"), (JOBS["hidden"], "0.68")):
+        (line,) = [each for each in forecast(spec, estimates, 0.001).assumptions if "union or alignment" in each]
+        assert "union or alignment 1 of the rows of east, union or alignment 3 of the rows of north and south" in line
+        assert f"the mean that north can take would be off by {off}." in line
+    quiet = forecast(JOBS["catalogue"], estimates, 0.001).assumptions
+    assert not any("union or alignment" in each for each in quiet)
