@@ -131,7 +131,7 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
 
 
 def unions_machine_s(task: HorizontalMining, sizes: MiningSizes, speeds: Speeds) -> dict[str, float]:
-    """By party, seconds that all unions of a job take of its machine: each works on the lists of all."""
+    """By party, seconds that all unions of a job take of its machine, and the pseudonyms that some of them are of."""
     found = dict.fromkeys(speeds, 0.0)
     for step in steps(task, sizes):
         match step:
@@ -139,6 +139,8 @@ def unions_machine_s(task: HorizontalMining, sizes: MiningSizes, speeds: Speeds)
                 unions = [union]
             case Hidden(hidden):
                 unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
+                for name, seconds in _pseudonyms_machine_s(hidden, speeds).items():
+                    found[name] += seconds
             case _:
                 continue
         for union in unions:
@@ -173,12 +175,16 @@ def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
 
 def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
     """All lists of pseudonyms are on their way at once, and every party works all the time. Then come two unions."""
-    pseudonyms_s = max(
-        work.multiplications * speeds[name].multiply_s + (work.hashed + work.drawn) * speeds[name].embed_s
-        for name, work in prf_work(sizes.pseudonyms, dict.fromkeys(speeds, sizes.pseudonyms.length)).items()
-    )
+    pseudonyms_s = max(_pseudonyms_machine_s(sizes, speeds).values())
     unions = [sizes.positions, *([sizes.names] if sizes.names is not None else [])]
     return pseudonyms_s + sum(union_s(union, speeds, merger) for union in unions)
+
+
+def _pseudonyms_machine_s(sizes: HiddenSizes, speeds: Speeds) -> dict[str, float]:
+    return {
+        name: work.multiplications * speeds[name].multiply_s + (work.hashed + work.drawn) * speeds[name].embed_s
+        for name, work in prf_work(sizes.pseudonyms, dict.fromkeys(speeds, sizes.pseudonyms.length)).items()
+    }
 
 
 def _counting_s(sizes: MiningSizes, answer: Answer) -> float:

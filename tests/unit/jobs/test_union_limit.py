@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.union_costs import UnionSizes
+from jobs.plan.answer import SetSize
 from jobs.plan.estimate import estimate
 from jobs.plan.prices import union_machine_s
 from jobs.spec import JobSpec
@@ -85,7 +87,7 @@ def test_a_node_refuses_what_a_coordinator_did_not() -> None:
 def test_a_plan_says_what_unions_take_of_all_machines() -> None:
     """Twice the parties: four times the work of each, as fakes for each other fill the lists."""
     works = []
-    for number in (8, 16, 32):
+    for number in (8, 16, 32, 64):
         parties = tuple(f"p{place}" for place in range(number))
         plan = estimate(
             weekly(parties, bound=8, strategy="level-wise"), {n: answer(n, items=6) for n in parties}, 0.001
@@ -97,5 +99,39 @@ def test_a_plan_says_what_unions_take_of_all_machines() -> None:
         works.append(max(union_machine_s(sizes, dict.fromkeys(parties, SPEED), parties[0]).values()))
     assert works[1] / works[0] == pytest.approx(4, rel=0.15)
     assert works[2] / works[1] == pytest.approx(4, rel=0.15)
+    assert works[3] / works[2] == pytest.approx(4, rel=0.15)
     plan = estimate(weekly(**CATALOGUE), {n: answer(n) for n in ("north", "south", "east")}, 0.001)
     assert not any("Unions" in line for line in plan.assumptions)
+
+
+def test_a_plan_says_what_it_costs_to_hide_all_names() -> None:
+    """All items of every party go through pseudonyms and a union that is filled up, not the frequent ones alone."""
+
+    def said(universe: str) -> float:
+        held = {name: answer(name, items=30_000) for name in ("north", "south", "east")}
+        for name, each in held.items():
+            few = replace(each.sizes, items=SetSize(100, 1, 0.1))  # type: ignore[type-var]
+            held[name] = replace(each, sizes=few)
+        plan = estimate(weekly(universe=universe, strategy="level-wise"), held, 0.001)
+        (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
+        return float(line.split()[4])
+
+    assert said("hidden-all") > 20 * said("frequent-items")
+
+
+def test_longer_names_leave_fewer_places() -> None:
+    """As many blocks in all, beyond those of names of the usual length."""
+    parties = tuple(f"p{number}" for number in range(3))
+
+    def job(most: int, bound: int) -> JobSpec:
+        spec = weekly(parties, bound=bound)
+        union = spec.union.model_copy(update={"max_item_bytes": most})
+        return JobSpec.from_canonical(spec.model_copy(update={"union": union}).canonical())
+
+    job(128, 1 << 20)
+    job(4096, 1 << 14)
+    with pytest.raises(
+        ConfigurationError, match="more than 131072 places for names of up to 4096 bytes"
+    ):
+        job(4096, 1 << 16)
+    job(16, 1 << 20)
