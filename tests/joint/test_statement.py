@@ -121,7 +121,7 @@ def test_recipients_among_the_parties_and_only_they_learn_supports(variant: str)
 
 # -- what one party sees ---------------------------------------------------------------------------------------------
 # North keeps its rows; the others' rows are dealt anew, so that all sums and both unions of the one-shot strategy stay.
-BOUND = 8
+BOUND = 64  # a size class
 FIRST = {"north": DATA["north"], "south": DATA["south"], "east": DATA["east"]}
 SWAPPED = {"north": DATA["north"], "south": DATA["east"], "east": DATA["south"]}
 
