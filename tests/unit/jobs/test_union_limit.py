@@ -130,8 +130,6 @@ def test_longer_names_leave_fewer_places() -> None:
 
     job(128, 1 << 20)
     job(4096, 1 << 14)
-    with pytest.raises(
-        ConfigurationError, match="more than 131072 places for names of up to 4096 bytes"
-    ):
+    with pytest.raises(ConfigurationError, match="more than 131072 places for names of up to 4096 bytes"):
         job(4096, 1 << 16)
     job(16, 1 << 20)
