@@ -21,7 +21,12 @@ from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.distributed.budget import drawn_contributions, given_contributions, length_noise, spent
 from mining.joint.distributed.parameters import DistributedMining
-from mining.joint.distributed.row_sizes import USUAL_SHARE, largest_contributions, size_classes
+from mining.joint.distributed.row_sizes import (
+    USUAL_SHARE,
+    largest_contributions,
+    size_classes,
+    usual_contributions,
+)
 from mining.joint.distributed.sizes import NamedItems, NoisySizes, noisy_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes
@@ -165,7 +170,8 @@ def _least(task: DistributedMining, rows: int | None) -> float | None:
 def _classes(task: DistributedMining, parties: int, length: int, least: float, candidates: int) -> tuple[int, ...]:
     of_one = length_noise(task, parties, length, 1).sigma
     drawn = drawn_contributions(task, parties, length)
-    return size_classes(of_one, least, candidates, given_contributions(task, length), drawn)
+    usual = usual_contributions(length, of_one, least, drawn)
+    return size_classes(of_one, least, candidates, given_contributions(task, length), usual, drawn)
 
 
 def _noise(task: DistributedMining, parties: int, found: _Expectation) -> list[NoisyLevel]:

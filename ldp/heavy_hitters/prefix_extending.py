@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.bias_aware import selection_factor
 from ldp.budget import check_epsilon
 from ldp.domain import LARGEST_DOMAIN, Codes, Domain
 from ldp.estimate import Estimate
@@ -115,6 +116,17 @@ class PrefixHashing(LocalHashing):
             if self.strings.plausible(self.prefix(candidate), self.stop):
                 found.append(candidate)
         return found
+
+    def found(self, estimate: Estimate, most: int) -> list[tuple[int, float, float]]:
+        """The same with what is told of them: the string as a number of `stop` bits, its share, and the deviation.
+
+        The round's users are a sample of all. Deviations grow by what telling the largest of all candidates calls for,
+        see `ldp.bias_aware`: most candidates are rare, and noise lifts some of them among those told.
+        """
+        best, shares = self.best(estimate, most), estimate.frequencies
+        sampled = np.clip(shares, 0, 1) * (1 - np.clip(shares, 0, 1)) / estimate.n
+        deviations = np.sqrt(estimate.frequency_variances + sampled) * selection_factor(len(best), self.domain.size)
+        return [(self.prefix(each), float(shares[each]), float(deviations[each])) for each in best]
 
 
 @checked
@@ -250,21 +262,15 @@ class PrefixServer:
     def found(self) -> list[HeavyHitter]:
         """The k values with the highest estimates of the last round, the highest first.
 
-        The deviations are of shares among all users, of whom the round's are a random sample.
+        The deviations are of shares among all users, raised since the highest are told; see `PrefixHashing.found`.
 
         Raises:
             InputDataError: Rounds are outstanding.
         """
         if not self.finished:
             raise InputDataError(f"the search has had {self.round} of its {self.plan.groups} rounds; go on with it")
-        estimate, oracle, strings = self.reports.estimate(), self.oracle, self.plan.strings
-        shares = estimate.frequencies
-        sampled = np.clip(shares, 0, 1) * (1 - np.clip(shares, 0, 1)) / estimate.n
-        deviations = np.sqrt(estimate.frequency_variances + sampled)
-        return [
-            HeavyHitter(strings.decode(oracle.prefix(each)), float(shares[each]), float(deviations[each]))
-            for each in oracle.best(estimate, self.plan.k)
-        ]
+        told = self.oracle.found(self.reports.estimate(), self.plan.k)
+        return [HeavyHitter(self.plan.strings.decode(value), share, deviation) for value, share, deviation in told]
 
     def to_bytes(self) -> bytes:
         """The state, to be kept or sent."""

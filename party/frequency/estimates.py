@@ -175,18 +175,12 @@ def _decoded(counts: BloomCounts, question: Question, domain: Domain | None) -> 
 
 def _prefixes(mechanism: PrefixHashing, estimate: Estimate, most: int) -> list[HeavyHitter]:
     """The best strings of a search so far: values in its last round, else their beginnings."""
-    shares, strings = estimate.frequencies, mechanism.strings
-    sampled = np.clip(shares, 0, 1) * (1 - np.clip(shares, 0, 1)) / estimate.n  # the round's users are a sample
-    deviations = np.sqrt(estimate.frequency_variances + sampled)
-    whole = mechanism.stop == strings.bits
-    best = mechanism.best(estimate, most)
+    strings, whole = mechanism.strings, mechanism.stop == mechanism.strings.bits
     return [
         HeavyHitter(
-            strings.decode(prefix) if whole else beginning(strings, prefix, mechanism.stop),
-            float(shares[each]),
-            float(deviations[each]),
+            strings.decode(prefix) if whole else beginning(strings, prefix, mechanism.stop), share, deviation
         )
-        for each, prefix in ((each, mechanism.prefix(each)) for each in best)
+        for prefix, share, deviation in mechanism.found(estimate, most)
     ]
 
 

@@ -13,6 +13,7 @@ from scipy import stats
 
 from ldp.bias_aware import NORMAL
 from mining.joint.distributed.row_sizes import (
+    HARDLY,
     MOST_CLASSES,
     Truncation,
     class_counts,
@@ -20,6 +21,7 @@ from mining.joint.distributed.row_sizes import (
     itemset_truncation,
     largest_contributions,
     size_classes,
+    usual_contributions,
 )
 from mining.joint.distributed.truncation import candidates_held, excess
 from mining.transactions import Transactions
@@ -29,9 +31,11 @@ from tests.joint.oracle import Rows
 ERROR = 1e-6
 
 
-@given(st.floats(0.1, 1e4), st.floats(1, 1e9), st.integers(1, 10**7))
-def test_classes_ascend_and_are_few(of_one: float, least: float, candidates: int) -> None:
-    ends = size_classes(of_one, least, candidates, None)
+@given(st.floats(0.1, 1e4), st.floats(1, 1e9), st.integers(1, 10**7), st.integers(1, 6))
+def test_classes_ascend_and_are_few(of_one: float, least: float, candidates: int, length: int) -> None:
+    usual = usual_contributions(length, of_one, least)
+    ends = size_classes(of_one, least, candidates, None, usual)
+    assert not ends or usual in ends or usual >= candidates
     assert list(ends) == sorted(set(ends))
     assert len(ends) < MOST_CLASSES
     assert all(end < candidates for end in ends)
@@ -42,25 +46,26 @@ def test_classes_ascend_and_are_few(of_one: float, least: float, candidates: int
 def test_no_class_asks_for_more_noise_than_can_be_drawn(
     of_one: float, least: float, candidates: int, drawn: float
 ) -> None:
-    ends = size_classes(of_one, least, candidates, None, drawn)
+    usual = usual_contributions(2, of_one, least, drawn)
+    ends = size_classes(of_one, least, candidates, None, usual, drawn)
     assert largest_contributions(ends, candidates) <= drawn
 
 
 def test_classes_of_a_given_number() -> None:
-    assert size_classes(10.0, 100.0, 50, 7) == (7,)
-    assert size_classes(10.0, 100.0, 7, 7) == ()  # as many as there are: nothing is cut
-    assert size_classes(10.0, 100.0, 5, None) == ()
+    assert size_classes(10.0, 100.0, 50, 7, 4) == (7,)
+    assert size_classes(10.0, 100.0, 7, 7, 4) == ()  # as many as there are: nothing is cut
+    assert size_classes(10.0, 100.0, 5, None, 4) == ()
     assert class_counts(np.array([0, 1, 4, 5, 9, 9]), (0, 4, 8)).tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("given_most", [3, 40])
 def test_a_number_that_the_job_says_stays_and_its_loss_is_bounded(given_most: int) -> None:
     held = np.array([900, 100])
-    of_items = item_truncation((given_most,), held, 0.0, 5.0, 50.0, 100)
+    of_items = item_truncation((given_most,), held, 0.0, 5.0, 50.0, 100, 30)
     assert of_items == Truncation(given_most, 100, 100, 100)
-    of_pairs = itemset_truncation((given_most,), np.array([990, 10]), held, 0.0, 5.0, 50.0, 100, True)
+    of_pairs = itemset_truncation((given_most,), np.array([990, 10]), held, 0.0, 5.0, 50.0, 100, 30, True)
     assert of_pairs == Truncation(given_most, 10, 100, 100)
-    noisy = itemset_truncation((given_most,), np.array([990, 10]), held, 20.0, 5.0, 50.0, 100, True)
+    noisy = itemset_truncation((given_most,), np.array([990, 10]), held, 20.0, 5.0, 50.0, 100, 30, True)
     assert noisy.of_likely == pytest.approx(10 + stats.norm.isf(0.05) * 20)
 
 
@@ -68,19 +73,69 @@ def test_the_more_rows_the_less_is_cut() -> None:
     """The same distribution of sizes over more rows: supports grow, the noise does not."""
     chosen = []
     for rows in (10**4, 10**5, 10**6, 10**7):
-        ends = size_classes(10.0, rows / 100, 1000, None)
+        usual = usual_contributions(1, 10.0, rows / 100)
+        ends = size_classes(10.0, rows / 100, 1000, None, usual)
         beyond = np.array([rows / (1 + end) for end in ends])  # rows with more than so many: Pareto's law
         held = -np.diff(np.rint([rows, *beyond, 0])).astype(np.int64)
-        chosen.append(item_truncation(ends, held, 1.0, 10.0, rows / 100, 1000).most)
+        chosen.append(item_truncation(ends, held, 1.0, 10.0, rows / 100, 1000, usual).most)
     assert chosen == sorted(chosen)
     assert chosen[0] < chosen[-1]
 
 
-def test_rows_that_hold_little_are_not_cut_and_cost_no_noise() -> None:
-    ends = size_classes(5.0, 2_000.0, 300, None)
-    held = class_counts(np.full(10_000, 6), ends)
-    found = item_truncation(ends, held, 10.0, 5.0, 2_000.0, 300)
-    assert 6 <= found.most <= 12
+@pytest.mark.parametrize("held", [3, 30, 60, 200])
+def test_the_usual_number_stays_unless_another_is_clearly_better(held: int) -> None:
+    """Rows that all hold so many, whose supports are near the noise: the usual 30 lose half at 60, most at 200."""
+    of_one, least = 10.0, 600.0
+    usual = usual_contributions(1, of_one, least)
+    assert usual == 30
+    ends = size_classes(of_one, least, 300, None, usual)
+    found = item_truncation(ends, class_counts(np.full(10_000, held), ends), 0.0, of_one, least, 300, usual)
+    assert (found.most == usual) == (held == 30)
+    assert held > usual or found.of_any == 0
+
+
+@given(st.lists(st.integers(0, 20_000), min_size=40, max_size=40), st.floats(5, 50), st.integers(1, 4), st.booleans())
+def test_a_smaller_number_than_the_usual_one_hardly_cuts(
+    rows: list[int], of_one: float, length: int, noisy: bool
+) -> None:
+    """Whatever the histograms say: where supports could be lost that the usual number keeps, it stays."""
+    least, sigma = 1_000.0, 40.0 if noisy else 0.0
+    usual = usual_contributions(length, of_one, least)
+    ends = size_classes(of_one, least, 5_000, None, usual)
+    held, likely = np.array(rows[: len(ends) + 1]), np.array(rows[: len(ends) + 1]) // 2
+    if length == 1:
+        found = item_truncation(ends, held, sigma, of_one, least, 5_000, usual)
+    else:
+        found = itemset_truncation(ends, likely, held, sigma, of_one, least, 5_000, usual, length == 2)
+    assert found.most >= usual or found.of_any <= HARDLY * least
+
+
+def test_itemsets_of_rare_long_rows_are_not_given_up() -> None:
+    """Pairs in rows as of BMS-WebView-2: most hold few, but those with many make the pairs that are frequent."""
+    of_one, least = 9.0, 400.0
+    usual = usual_contributions(2, of_one, least)
+    ends = size_classes(of_one, least, 5_000, None, usual)
+    held = np.array([int(40_000 / (1 + end) ** 1.2) for end in (0, *ends)])
+    assert itemset_truncation(ends, held // 4, held, 20.0, of_one, least, 5_000, usual, True).most >= usual
+
+
+def test_a_larger_number_is_taken_where_much_would_be_lost() -> None:
+    of_one, least = 10.0, 5_000.0
+    usual = usual_contributions(1, of_one, least)
+    ends = size_classes(of_one, least, 5_000, None, usual)
+    held = class_counts(np.full(100_000, 6 * usual), ends)
+    found = item_truncation(ends, held, 20.0, of_one, least, 5_000, usual)
+    assert found.most >= 6 * usual
+
+
+def test_noise_in_the_histogram_does_not_move_the_usual_number() -> None:
+    of_one, least = 20.0, 1_000.0
+    usual, moved = usual_contributions(1, of_one, least), 0
+    ends = size_classes(of_one, least, 300, None, usual)
+    for seed in range(200):
+        held = class_counts(np.full(5_000, usual), ends) + np.random.default_rng(seed).normal(0, 60, len(ends) + 1)
+        moved += item_truncation(ends, held, 60.0, of_one, least, 300, usual).most != usual
+    assert moved <= stats.binom.isf(ERROR, 200, 0.02)
 
 
 @given(st.lists(st.sets(st.integers(0, 7)), min_size=1, max_size=25), st.integers(1, 12), st.randoms(), st.data())
@@ -97,7 +152,7 @@ def test_no_candidate_loses_more_than_its_bound(
     brute = [sum(set(each) <= row for each in sets[order[:likely]].tolist()) for row in held]
     assert sizes[0].tolist() == brute
     counts = [class_counts(each, (most,)) for each in sizes]
-    found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets), True)
+    found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets), 1, True)
     lost = excess(rows, sets, order, most)[order]
     assert (lost[:most] == 0).all()
     assert (lost[:likely] <= found.of_likely).all()

@@ -8,6 +8,7 @@ from scipy import stats
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.bias_aware import NORMAL, selection_factor
 from ldp.estimate import Estimate
 from ldp.heavy_hitters.bit_strings import Integers, Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending, PrefixHashing, PrefixServer
@@ -96,8 +97,25 @@ def test_deviations_are_right() -> None:
             (each.frequency - 0.5) / each.deviation for each in plan.find(values, rng.derive("x")) if each.value == 17
         ]
     assert len(z) == runs
+    widened = selection_factor(plan.k, plan.oracle(2, (0, 1)).domain.size)
+    z = np.array(z) * widened
     assert abs(np.mean(z)) < stats.norm.isf(ERROR / 2) / np.sqrt(runs)
     assert stats.chi2.ppf(ERROR, runs) < np.square(z).sum() < stats.chi2.isf(ERROR, runs)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+def test_intervals_of_what_was_told_for_its_estimate_cover(epsilon: float) -> None:
+    """A search that covers .95 fails with a probability of `ERROR`."""
+    plan, covered, n = PrefixExtending(Integers(12), epsilon, 8), [], 4_000
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        shares = 1 / np.arange(1, 301) ** 1.2
+        values = random.permutation(1 << 12)[random.choice(300, n, p=shares / shares.sum())]
+        for each in plan.find(values, Randomness.from_seed(seed)):
+            true = np.count_nonzero(values == each.value) / n
+            covered.append(abs(each.frequency - true) <= NORMAL * each.deviation)
+    assert len(covered) == 8 * 12
+    assert stats.binom.cdf(sum(covered), len(covered), 0.95) > ERROR, np.mean(covered)
 
 
 def test_every_user_reports_once() -> None:

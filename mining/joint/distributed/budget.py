@@ -49,7 +49,7 @@ LENGTH_WEIGHTS: Final = (Fraction(25), Fraction(40), Fraction(25), Fraction(10))
 """Of itemsets of 1, 2, 3 and 4 items; longer ones share the fourth: each has half of the one before, the last as much
 as that."""
 
-SIZES_SHARE: Final = Fraction(1, 25)
+SIZES_SHARE: Final = Fraction(1, 50)
 """Of the share of each length, what its numbers of rows by size take."""
 
 _GRID: Final = 1 << 16

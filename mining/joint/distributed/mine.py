@@ -58,6 +58,7 @@ from mining.joint.distributed.row_sizes import (
     item_truncation,
     itemset_truncation,
     size_classes,
+    usual_contributions,
 )
 from mining.joint.distributed.selection import named_items
 from mining.joint.distributed.truncation import candidates_held, excess, truncated_item_counts
@@ -221,12 +222,13 @@ async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...],
 
 async def _of_items(search: _Search, data: Transactions) -> Truncation:
     """M of items."""
-    of_one, least = search.deviation(1, 1), search.least([])
-    ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1), search.drawn(1))
+    of_one, least, drawn = search.deviation(1, 1), search.least([]), search.drawn(1)
+    usual = usual_contributions(1, of_one, least, drawn)
+    ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1), usual, drawn)
     if not ends:
         return Truncation(data.n_items)
     (held,), sigma = await search.sizes(1, class_counts(data.lengths, ends))
-    return item_truncation(ends, held, sigma, of_one, least, data.n_items)
+    return item_truncation(ends, held, sigma, of_one, least, data.n_items, usual)
 
 
 async def _of_itemsets(
@@ -239,9 +241,9 @@ async def _of_itemsets(
 ) -> Truncation:
     """M of longer candidates, of which the first so many in the order of preference are likely."""
     length = candidates.sets.shape[1]
-    of_one, least = search.deviation(length, 1), search.least(levels)
-    given = given_contributions(search.task, length)
-    ends = size_classes(of_one, least, len(candidates), given, search.drawn(length))
+    of_one, least, drawn = search.deviation(length, 1), search.least(levels), search.drawn(length)
+    usual = usual_contributions(length, of_one, least, drawn)
+    ends = size_classes(of_one, least, len(candidates), given_contributions(search.task, length), usual, drawn)
     if not ends:
         return Truncation(len(candidates))
     compute = search.session.compute
@@ -252,7 +254,7 @@ async def _of_itemsets(
         of_all = of_likely + await compute(candidates_held, data, candidates.sets, order[likely:])
     counts = [class_counts(sizes, ends) for sizes in (of_likely, of_all)]
     (told_likely, told), sigma = await search.sizes(length, *counts)
-    return itemset_truncation(ends, told_likely, told, sigma, of_one, least, len(candidates), length == 2)
+    return itemset_truncation(ends, told_likely, told, sigma, of_one, least, len(candidates), usual, length == 2)
 
 
 def _bounds(truncation: Truncation, order: NDArray[np.int64], likely: int) -> NDArray[np.float64]:

@@ -11,13 +11,16 @@ with noise; a record is in one class of each histogram. From these follow M, and
 with h(s) the rows with s > M. Candidates in the first M places lose nothing. Intervals take an upper limit of the
 bound, which noise in h keeps below the truth in one of twenty cases.
 
-M has the least estimated error of a support near the least one, c: the variance of the noise, and the square of c times
-the share of all members that rows lose, Σ h(s)·(s − M) / Σ h(s)·s, of likely candidates twice that, since those that
-are rare lose more. Candidates that are not likely lose more still where they are frequent all the same; so the share
-that is lost of all candidates is added, of pairs, which are nearly all unlikely, a small part of the rows that hold
-more than M.
+There is a usual M, which suits baskets and needs no histogram. A smaller one takes its place only where it hardly cuts
+a row; a larger one only if its estimated error is less than half of the usual one's. For the error leaves out by whom
+the rows lose: where it prefers a smaller M, itemsets of long rows are missed. It is that of a support near the least
+one, c, in the mean square: the variance of the noise, and the square of c times the share of all members that rows
+lose, Σ h(s)·(s − M) / Σ h(s)·s, of likely candidates twice that, since those that are rare lose more. Candidates that
+are not likely lose more still where they are frequent all the same; so the share that is lost of all candidates is
+added, of pairs, which are nearly all unlikely, a small part of the rows that hold more than M.
 
-Source: the bias-variance balance and the intervals as in `ldp.bias_aware`; the weights are ours, by trial.
+Source: the bias-variance balance and the intervals as in `ldp.bias_aware`; the weights are ours, by trial on retail,
+kosarak, mushroom, groceries and T10I4D100K, and judged on others (docs/protocols/distributed-noise.md).
 """
 
 from __future__ import annotations
@@ -37,6 +40,18 @@ Floats = NDArray[np.float64]
 
 LIKELY: Final = 0.5
 """Candidates are likely that are expected in so much of the least support."""
+
+USUAL: Final = (30, 40, 30, 15)
+"""The usual M of 1, 2, … items; the last holds for longer ones. With less noise than c/`QUIET` a record may as well count
+to more, with more than c/`DROWNED` it must count to fewer."""
+
+QUIET, DROWNED = 24, 5
+
+BETTER: Final = 0.5
+"""A larger M than the usual one has less than so much of its estimated error."""
+
+HARDLY: Final = 0.1
+"""A smaller M than the usual one takes less than so much of the least support off any count."""
 
 USUAL_SHARE: Final = 0.01
 """Of all rows: the least support that is thought of while none is known."""
@@ -74,8 +89,14 @@ class Truncation:
     rows: float = 0.0
 
 
+def usual_contributions(length: int, of_one: float, least: float, drawn: float = math.inf) -> int:
+    """The M that needs no numbers of rows; arguments as of `size_classes`."""
+    few, many = ((least / ratio / of_one) ** 2 for ratio in (QUIET, DROWNED))
+    return max(1, int(min(max(USUAL[min(length, len(USUAL)) - 1], few), many, _most_of(drawn))))
+
+
 def size_classes(
-    of_one: float, least: float, candidates: int, given: int | None, drawn: float = math.inf
+    of_one: float, least: float, candidates: int, given: int | None, usual: int, drawn: float = math.inf
 ) -> tuple[int, ...]:
     """The largest size of each class but the last, ascending: each of them may become M.
 
@@ -84,6 +105,7 @@ def size_classes(
         least: c, in rows.
         candidates: How many there are.
         given: M, where the job says it.
+        usual: The usual M, which is the end of a class.
         drawn: The largest M for which noise can be drawn.
 
     Returns:
@@ -94,11 +116,15 @@ def size_classes(
     if candidates <= SMALLEST + 1:
         return ()
     loud = max(LOUD, NormalDist().inv_cdf(1 - 1 / candidates))  # so that noise alone hardly makes one frequent
-    beyond = (drawn - 1) / _STEP  # where candidates are hardly more than the largest class, M may be all of them
-    most = max(min((least / loud / of_one) ** 2, _LARGEST, beyond), SMALLEST)
-    steps = min(math.ceil(math.log(most / SMALLEST) / math.log(_STEP)), MOST_CLASSES - len(_FINE) - 2)
+    most = max(min((least / loud / of_one) ** 2, _most_of(drawn)), SMALLEST)
+    steps = min(math.ceil(math.log(most / SMALLEST) / math.log(_STEP)), MOST_CLASSES - len(_FINE) - 3)
     ends = {math.floor(min(SMALLEST * _STEP**step, most)) for step in range(steps + 1)}
-    return tuple(sorted(end for end in {*_FINE, *ends} if end < candidates))
+    return tuple(sorted(end for end in {*_FINE, *ends, usual} if end < candidates))
+
+
+def _most_of(drawn: float) -> float:
+    """The largest class: where candidates are hardly more than that, M may be all of them."""
+    return min(_LARGEST, (drawn - 1) / _STEP)
 
 
 def class_counts(sizes: NDArray[np.int64], ends: tuple[int, ...]) -> Counts:
@@ -107,7 +133,7 @@ def class_counts(sizes: NDArray[np.int64], ends: tuple[int, ...]) -> Counts:
 
 
 def item_truncation(
-    ends: tuple[int, ...], held: Counts, sigma: float, of_one: float, least: float, candidates: int
+    ends: tuple[int, ...], held: Counts, sigma: float, of_one: float, least: float, candidates: int, usual: int
 ) -> Truncation:
     """M of single items.
 
@@ -118,15 +144,16 @@ def item_truncation(
         of_one: That of the noise in a count with M = 1.
         least: c.
         candidates: How many items there are: with so many, no row is cut.
+        usual: The usual M.
     """
     found = []
-    for at in _allowed(ends):
+    for at in _allowed(ends, usual):
         most = ends[at]
         kept = most / np.array([*ends[at + 1 :], math.inf])
         bias = least * _lost_share(ends, held, sigma, at)
         bound = _limit(1 - kept, held[at + 1 :], sigma)
         found.append((most * of_one**2 + bias**2, Truncation(most, bound, bound, _rows(held, at))))
-    return _best(ends, found, of_one, candidates)
+    return _best(ends, found, of_one, least, candidates, usual)
 
 
 def itemset_truncation(
@@ -137,6 +164,7 @@ def itemset_truncation(
     of_one: float,
     least: float,
     candidates: int,
+    usual: int,
     pairs: bool,
 ) -> Truncation:
     """M of longer candidates.
@@ -149,10 +177,11 @@ def itemset_truncation(
         of_one: Of the noise in a count.
         least: c.
         candidates: How many there are.
+        usual: The usual M.
         pairs: Whether the candidates have two items; then most of all are pairs of items that hardly ever meet.
     """
     found = []
-    for at in _allowed(ends):
+    for at in _allowed(ends, usual):
         most = ends[at]
         bias = least * _RARE * _lost_share(ends, likely, sigma, at)
         unlikely = _UNLIKELY * _rows(held, at) if pairs else least * _lost_share(ends, held, sigma, at)
@@ -164,12 +193,12 @@ def itemset_truncation(
                 Truncation(most, min(of_likely, of_any), of_any, _rows(held, at)),
             )
         )
-    return _best(ends, found, of_one, candidates)
+    return _best(ends, found, of_one, least, candidates, usual)
 
 
-def _allowed(ends: tuple[int, ...]) -> list[int]:
+def _allowed(ends: tuple[int, ...], usual: int) -> list[int]:
     """The places of the classes of which M may be the largest size."""
-    return [at for at, end in enumerate(ends) if end >= SMALLEST or len(ends) == 1]
+    return [at for at, end in enumerate(ends) if end >= SMALLEST or end == usual or len(ends) == 1]
 
 
 def largest_contributions(ends: tuple[int, ...], candidates: int) -> int:
@@ -177,10 +206,22 @@ def largest_contributions(ends: tuple[int, ...], candidates: int) -> int:
     return candidates if not ends or candidates <= _STEP * ends[-1] + 1 else ends[-1]
 
 
-def _best(ends: tuple[int, ...], found: list[tuple[float, Truncation]], of_one: float, candidates: int) -> Truncation:
+def _best(
+    ends: tuple[int, ...],
+    found: list[tuple[float, Truncation]],
+    of_one: float,
+    least: float,
+    candidates: int,
+    usual: int,
+) -> Truncation:
+    """Of pairs of an error and what it is the error of: the usual one, or one that is clearly better."""
     if len(ends) > 1 and largest_contributions(ends, candidates) == candidates:
         found.append((candidates * of_one**2, Truncation(candidates)))
-    return min(found, key=lambda each: each[0])[1]
+    if len(found) == 1:  # the job says it
+        return found[0][1]
+    stays = min(usual, candidates)
+    allowed = [each for each in found if each[1].most >= stays or each[1].of_any <= HARDLY * least]
+    return min(allowed, key=lambda each: each[0] * (BETTER if each[1].most == stays else 1))[1]
 
 
 def _lost_share(ends: tuple[int, ...], held: Counts, sigma: float, at: int) -> float:
