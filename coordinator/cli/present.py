@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.cli.console import note, write, write_bytes, write_json, write_table
+from jobs.cut_rows import cut_rows
 from jobs.findings import Result
 
 _SHOWN: Final = 20
@@ -32,6 +33,8 @@ def present(result: Result, out: Path | None, *, as_json: bool) -> None:
     elif out is None:
         _write_csv(result)
     note(_summary(result, out))
+    for sentence in cut_rows(result):
+        note(sentence)
 
 
 def _as_json(result: Result, *, with_rows: bool) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.hybrid.budget import central
-from mining.joint.hybrid.parameters import HybridMining
+from mining.joint.hybrid.parameters import SET_LENGTH, HybridMining
 from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
 from mining.joint.spent import Spent
 
@@ -143,6 +143,15 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float)
         lines.append(
             "What a report may spend follows from the numbers of records when the job runs; it never costs a record "
             "more than the job's epsilon and delta towards whoever sees the result."
+        )
+        lines.append(
+            "More epsilon helps less here than elsewhere: twice the epsilon, or twice the rows at the smaller parties, "
+            "adds some 0.7 to what a report may spend, as long as that is below local_epsilon."
+        )
+    if spec.privacy.search in ("privset", "wheel"):
+        lines.append(
+            f"Rows of more than {SET_LENGTH} items are cut to {SET_LENGTH}, and by how much that lowers supports is not "
+            "known: intervals do not cover it. Take svim where many rows are longer."
         )
     lines.append(
         "How long reports are in later phases hangs on the rows: they are taken to hold a few of the candidates each."

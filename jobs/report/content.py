@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from jobs.anonymize_spec import INSIDER_K
+from jobs.cut_rows import cut_rows
 from jobs.kinds import needed_kind
 from jobs.report import text
 from jobs.report.job_file import job_file
@@ -177,6 +178,7 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
         facts.append(("strategy" if spec.mines else "mode", result.strategy))
     if result.estimated is not None:
         facts += _cost(result.estimated.spent)
+        facts += [("rows that are cut", sentence) for sentence in cut_rows(result)]
     if result.simulated:
         kept = "" if result.seed is None else f", seed {result.seed}: such a run keeps no secrets"
         facts.append(("run", f"simulated, all parties in one process{kept}"))

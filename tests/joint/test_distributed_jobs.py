@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from coordinator.simulate import simulate_job
+from jobs.cut_rows import cut_rows
 from jobs.data import Data
 from jobs.distributed_parameters import distributed_mining
 from jobs.findings import Result
@@ -63,6 +64,15 @@ def data(rows: int = 1500) -> dict[str, Data]:
 
 def simulated(spec: JobSpec, given: dict[str, Data], seed: int = 1) -> Result:
     return asyncio.run(simulate_job(spec, given, seed=seed))
+
+
+@pytest.mark.parametrize(("contributions", "cut"), [([1], [1, 2]), ([7, 1], [2]), ([7, 21, 35], []), (None, [])])
+def test_what_the_jobs_own_contributions_cut_off_is_told(contributions: list[int] | None, cut: list[int]) -> None:
+    given = {"epsilon": "8"} | ({} if contributions is None else {"contributions": contributions})
+    result = simulated(job(itemsets={"max_length": 2, "min_support": "0.06"}, privacy=given), data(3000))
+    told = cut_rows(result)
+    assert [sentence.partition(" itemsets of ")[2][0] for sentence in told] == [str(length) for length in cut]
+    assert all("raise it, or leave it out" in sentence for sentence in told)
 
 
 @pytest.mark.parametrize("partition", ["horizontal", "hybrid"])
