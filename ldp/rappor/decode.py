@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse, stats
 
 from crypto.primitives.randomness import Randomness
+from ldp.bias_aware import selection_factor
 from ldp.rappor.lasso import non_negative_lasso
 from ldp.rappor.mechanism import BloomCounts
 from link.errors import ConfigurationError, InputDataError
@@ -71,10 +72,14 @@ class Decoded:
         return np.clip(self.counts - reach, 0, self.n), np.clip(self.counts + reach, 0, self.n)
 
     def found(self) -> list[tuple[str, float, float]]:
-        """The significant candidates with their counts and standard deviations, the most frequent first."""
+        """The significant candidates with their counts and standard deviations, the most frequent first.
+
+        Deviations are raised, since what is significant is so in part by luck: see `ldp.bias_aware`.
+        """
         order = np.argsort(-self.counts, kind="stable")
+        factor = selection_factor(int(np.count_nonzero(self.significant)), len(self.candidates))
         return [
-            (self.candidates[each], float(self.counts[each]), float(self.deviations[each]))
+            (self.candidates[each], float(self.counts[each]), factor * float(self.deviations[each]))
             for each in order
             if self.significant[each]
         ]

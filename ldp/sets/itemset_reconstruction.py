@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from statistics import NormalDist
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.bias_aware import selection_factor
 from ldp.domain import Domain, DomainLike
 from ldp.oracle import Floats
 from ldp.packed import Rows, bits_at
@@ -45,7 +46,7 @@ class ItemsetSupport:
     Attributes:
         items: Numbers of the items, ascending.
         support: The unbiased estimate of how many baskets hold all of them.
-        deviation: Its standard deviation, estimated from the same reports.
+        deviation: Its standard deviation, estimated from the same reports; see `BasketOperator.frequent`.
         n: How many baskets.
     """
 
@@ -165,7 +166,8 @@ class BasketOperator(ABC):
             slack: By how many standard deviations the threshold is lowered for subsets.
 
         Returns:
-            By size, then in ascending order.
+            By size, then in ascending order. Deviations are raised for what was told because its estimate is high, by
+            how many of those that were looked at are told, see `ldp.bias_aware`.
 
         Raises:
             ConfigurationError: The threshold or `longest` is out of range, or `slack` is negative.
@@ -175,15 +177,17 @@ class BasketOperator(ABC):
             raise ConfigurationError(
                 f"mining takes a share between 0 and 1, itemsets of 1 to {_LONGEST} items, and no negative slack"
             )
-        found: list[ItemsetSupport] = []
+        found, compared = list[ItemsetSupport](), 0
         columns = _Columns(rows)
         candidates: list[Itemset] = [(item,) for item in range(self.domain.size)]
         for _ in range(longest):
             level = [self._support(columns, each) for each in candidates]
             found += [each for each in level if each.support >= least * each.n]
             grown = [each.items for each in level if each.support + slack * each.deviation >= least * each.n]
+            compared += len(candidates)
             candidates = joined(grown)
-        return found
+        factor = selection_factor(len(found), compared)
+        return [replace(each, deviation=factor * each.deviation) for each in found]
 
 
 class _Columns:

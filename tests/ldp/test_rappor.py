@@ -17,6 +17,7 @@ from sklearn.linear_model import Lasso
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.bias_aware import selection_factor
 from ldp.certify import satisfies, spent_epsilon
 from ldp.packed import column_sums
 from ldp.rappor.client import RapporClient, google_response
@@ -345,6 +346,10 @@ def test_frequencies_are_found_among_few_candidates() -> None:
         assert decoded.counts.shape == decoded.deviations.shape == decoded.p_values.shape == (50,)
         low, high = decoded.intervals(0.95)
         assert np.all((low >= 0) & (low <= decoded.counts) & (decoded.counts <= high) & (high <= 20_000))
+        told, stated = decoded.found(), dict(zip(decoded.candidates, decoded.deviations.tolist(), strict=True))
+        widened = selection_factor(len(told), 50)  # what is told was chosen for being large
+        assert widened > 1.2
+        assert [deviation / stated[name] for name, _, deviation in told] == pytest.approx([widened] * len(told))
     true = np.zeros(50)
     true[:7] = counts
     z = np.array([(decoded.counts - true) / decoded.deviations for decoded in runs])

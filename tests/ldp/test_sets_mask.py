@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from crypto.primitives.randomness import Randomness
 from ldp.certify import satisfies, spent_epsilon
@@ -197,6 +198,20 @@ def test_slack_keeps_candidates_whose_subsets_fell_short_by_chance() -> None:
     rows = found.perturb([[0, 1], [0, 1], [2], [3], [4]] * 400, rng)
     few, many = (found.frequent(rows, 0.4, longest=2, slack=slack) for slack in (0.0, 5.0))
     assert {each.items for each in few} <= {each.items for each in many}
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 4.0])
+def test_intervals_of_what_was_told_as_frequent_cover(epsilon: float) -> None:
+    """Of rare itemsets too that noise lifts over the threshold. Intervals that cover .95 fail at `ERROR`."""
+    operator, covered = SelectASize.for_itemsets(12, epsilon=epsilon, length=4, k=2), list[bool]()
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+        baskets = [sorted(random.choice(12, 3, replace=False).tolist()) for _ in range(600)]
+        for each in operator.frequent(operator.perturb(baskets, Randomness.from_seed(seed)), 0.3, longest=2):
+            low, high = each.interval()
+            covered.append(low <= sum(set(each.items) <= set(basket) for basket in baskets) <= high)
+    assert len(covered) > 60
+    assert stats.binom.cdf(sum(covered), len(covered), 0.95) > ERROR, np.mean(covered)
 
 
 @settings(max_examples=40)
