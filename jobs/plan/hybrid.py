@@ -150,8 +150,8 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float)
         )
     if spec.privacy.search in ("privset", "wheel"):
         lines.append(
-            f"Rows of more than {SET_LENGTH} items are cut to {SET_LENGTH}, and by how much that lowers supports is not "
-            "known: intervals do not cover it. Take svim where many rows are longer."
+            f"Rows of more than {SET_LENGTH} items are cut to {SET_LENGTH}, and by how much that lowers supports is "
+            "not known: intervals do not cover it. Take svim where many rows are longer."
         )
     lines.append(
         "How long reports are in later phases hangs on the rows: they are taken to hold a few of the candidates each."

@@ -177,9 +177,7 @@ def _prefixes(mechanism: PrefixHashing, estimate: Estimate, most: int) -> list[H
     """The best strings of a search so far: values in its last round, else their beginnings."""
     strings, whole = mechanism.strings, mechanism.stop == mechanism.strings.bits
     return [
-        HeavyHitter(
-            strings.decode(prefix) if whole else beginning(strings, prefix, mechanism.stop), share, deviation
-        )
+        HeavyHitter(strings.decode(prefix) if whole else beginning(strings, prefix, mechanism.stop), share, deviation)
         for prefix, share, deviation in mechanism.found(estimate, most)
     ]
 

@@ -185,8 +185,8 @@ def test_intervals_cover_whether_or_not_parties_differ(differ: float, share: flo
         common = 1 / np.arange(2, d + 2) ** 0.8
         shares = [np.clip(common * np.exp(differ * random.normal(size=d)), 0, 0.95), common]
         variances = [np.full(d, each) for each in (2e-4 / share, 8e-4)]
-        told = [Frequencies(random.normal(f, np.sqrt(v)), v) for f, v in zip(shares, variances, strict=True)]
-        both, true = blended(*told, share), share * shares[0] + (1 - share) * shares[1]
+        one, other = (Frequencies(random.normal(f, np.sqrt(v)), v) for f, v in zip(shares, variances, strict=True))
+        both, true = blended(one, other, share), share * shares[0] + (1 - share) * shares[1]
         largest = np.argsort(-both.frequencies)[: d // 2]
         covered += (np.abs(both.frequencies - true) <= NORMAL * np.sqrt(both.variances))[largest].tolist()
     assert stats.binom.cdf(sum(covered), len(covered), 0.93) > 1e-6, np.mean(covered)

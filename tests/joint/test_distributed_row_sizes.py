@@ -133,7 +133,8 @@ def test_noise_in_the_histogram_does_not_move_the_usual_number() -> None:
     usual, moved = usual_contributions(1, of_one, least), 0
     ends = size_classes(of_one, least, 300, None, usual)
     for seed in range(200):
-        held = class_counts(np.full(5_000, usual), ends) + np.random.default_rng(seed).normal(0, 60, len(ends) + 1)
+        noise = np.rint(np.random.default_rng(seed).normal(0, 60, len(ends) + 1)).astype(np.int64)
+        held = class_counts(np.full(5_000, usual), ends) + noise
         moved += item_truncation(ends, held, 60.0, of_one, least, 300, usual).most != usual
     assert moved <= stats.binom.isf(ERROR, 200, 0.02)
 

@@ -42,8 +42,8 @@ LIKELY: Final = 0.5
 """Candidates are likely that are expected in so much of the least support."""
 
 USUAL: Final = (30, 40, 30, 15)
-"""The usual M of 1, 2, … items; the last holds for longer ones. With less noise than c/`QUIET` a record may as well count
-to more, with more than c/`DROWNED` it must count to fewer."""
+"""The usual M of 1, 2, … items; the last holds for longer ones. With less noise than c/`QUIET` a record may as well
+count to more, with more than c/`DROWNED` it must count to fewer."""
 
 QUIET, DROWNED = 24, 5
 
