@@ -36,6 +36,7 @@ from ldp.mechanism import Mechanism
 from ldp.streams.method import Phase, Release
 from ldp.streams.methods import restored
 from link.errors import InputDataError
+from link.json_text import read_json
 
 Purpose = Literal["publication", "dissimilarity", "prefixes"]
 
@@ -444,7 +445,12 @@ def _written(**content: object) -> bytes:
 
 
 def _read(state: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(state)
+    try:
+        found = read_json(state)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputDataError("these bytes are no state of a schedule of this version")
     return found
 
 
@@ -465,5 +471,8 @@ def release_of(result: bytes) -> Release:
         raise InputDataError("these bytes are no release of this version")
     values: NDArray[np.float64] = np.frombuffer(data, "<f8").astype(np.float64)
     frequencies, variances = np.split(values, 2)
-    found = json.loads(head)
-    return Release(found["step"], frequencies, variances, found["published"], found.get("reports", 0))
+    try:
+        found = read_json(head)
+        return Release(found["step"], frequencies, variances, found["published"], found.get("reports", 0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputDataError("these bytes are no release of this version") from None

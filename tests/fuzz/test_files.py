@@ -38,6 +38,7 @@ from coordinator.cli.completion import parties_of_job
 from coordinator.frequency_values import load_collection
 from coordinator.rule_hiding import read_rules
 from coordinator.shuffling import read_state
+from crypto.primitives.randomness import Randomness
 from jobs.anonymization.inputs import load as load_anonymization
 from jobs.anonymization.verifying import verify as verify_folder
 from jobs.audit.place import of_party as audited
@@ -50,6 +51,9 @@ from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
 from ldp.registry import oracle
 from ldp.streams.ledger import WindowLedger
+from ldp.streams.method import Release
+from ldp.streams.methods import METHODS, restored, stream_method
+from ldp.streams.sliding_memo import SlidingMemo
 from link.authority import Authority, write_identity
 from link.errors import ComineError
 from link.identity import Identity
@@ -61,10 +65,14 @@ from mining.joint.distributed.selection import _unpacked as unpack_names
 from mining.joint.progress import KeptLevel
 from mining.loading import load_table, load_transactions
 from party.config import PartyConfig
+from party.frequency.schedule import _read as read_schedule
+from party.frequency.schedule import _result as packed_release
+from party.frequency.schedule import release_of
 from party.remembered import remembered
 from party.source_format import guess_format
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
+from tests.ldp.test_streams_memo import MECHANISM as MEMOISED
 from tests.unit.jobs.released import release_here
 from tests.unit.party.files import federation_toml, party_toml
 from tests.unit.party.nodes import weekly
@@ -395,7 +403,8 @@ def _of_node(path: Path) -> object:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     shutil.copy(path, draft / ROWS_OF_A_NODE)
-    return ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")._complete(draft)
+    ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")._complete(draft)
+    return None
 
 
 def _arrow(folder: Path) -> Sequence[bytes]:
@@ -418,6 +427,11 @@ def _ledger(folder: Path) -> Sequence[bytes]:
     ledger = WindowLedger(3, 1.0)
     ledger.spend(1, Fraction(1, 3))
     return [ledger.to_bytes()]
+
+
+def _sliding(folder: Path) -> Sequence[bytes]:
+    memo = SlidingMemo.drawn(MEMOISED, 5, 2.0, Randomness.from_seed(1))
+    return [memo.to_bytes()]
 
 
 def _bytes(read: Callable[[bytes], object]) -> Callable[[Path], object]:
@@ -477,6 +491,12 @@ READERS: dict[str, Reader] = {
     # What was kept or sent, as bytes.
     "mechanism": Reader(_mechanisms, _bytes(mechanism_of)),
     "ledger": Reader(_ledger, _bytes(WindowLedger.from_bytes)),
+    "stream": Reader(lambda folder: [stream_method(name, 4, 1.0, 3).to_bytes() for name in METHODS], _bytes(restored)),
+    "sliding-memo": Reader(_sliding, _bytes(lambda data: SlidingMemo.from_bytes(data, MEMOISED))),
+    "schedule": Reader(texts('{"next":3}'), _bytes(read_schedule)),
+    "stream-release": Reader(
+        lambda folder: [packed_release(Release(1, np.ones(4), np.ones(4), 1, 5))], _bytes(release_of)
+    ),
     "budget": Reader(lambda folder: [Budget(8).to_bytes()], _bytes(Budget.from_bytes)),
     "remembered": Reader(lambda folder: [weekly().canonical()], _bytes(remembered)),
     "named": Reader(texts('[["a",5],["b",7]]'), _named),

@@ -1,0 +1,320 @@
+"""Every place that reads what somebody else may have written has a fuzzer; a new one without fails here.
+
+`READ` names the functions that open a file or parse bytes, by the fuzzer whose bytes reach them: a kind of a table in
+one of the modules beside this one, or a test there. Methods of nodes are held in the same way by
+`test_calls.test_every_method_has_an_honest_request`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.fuzz import test_calls, test_files, test_records, test_state
+
+ROOT = Path(__file__).parents[2]
+LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party")
+PARSERS: Final = frozenset(
+    {
+        *("read_json", "read_toml", "read_text", "read_bytes", "model_validate_json", "decompress"),
+        *("read_table", "ParquetFile", "open_stream", "OSFile", "read_csv", "DictReader", "open_file"),
+        *("read_certificate", "read_key", "read_revocations"),
+        *("load_pem_x509_certificate", "load_der_x509_certificate", "load_pem_private_key", "load_pem_x509_crl"),
+    }
+)
+PARSERS_OF: Final = {  # by module: what is called there by a common name
+    "loads": {"json", "tomllib", "pickle"},
+    "load": {"json", "tomllib", "pickle", "np"},
+    "connect": {"sqlite3", "duckdb"},
+    "reader": {"csv"},
+}
+MODULES: Final = {"calls": test_calls, "files": test_files, "records": test_records, "state": test_state}
+TABLES: Final = {
+    "calls": {" ".join(pair) for pair in test_calls.REQUESTS},
+    "files": test_files.READERS.keys(),
+    "records": test_records.UNPACK.keys(),
+    "state": test_state.STATE.keys(),
+}
+OWN: Final = "what this process wrote just before or a child of it says, comine's own pages, figures of the machine"
+JUDGED: Final = "what was judged when it arrived, or is handed on as bytes; its answers are in tests of the service"
+
+READ: Final[dict[str, tuple[str, ...]]] = {
+    OWN: (
+        "coordinator.anonymization_client:ReleasingNode._checked",
+        "coordinator.cli.explain:_page",
+        "coordinator.demo:households",
+        "coordinator.demo_run:_make_room",
+        "coordinator.frequency_files:_rewrite",
+        "coordinator.frequency_reading:collection_as_data",
+        "coordinator.local_process:_listening",
+        "coordinator.local_process:peak_bytes",
+        "coordinator.loopback:_last_line",
+        "jobs.report.page:_block",
+        "jobs.schema.__init__:published",
+        "mining.hiding.exact:_searched",
+        "mining.hiding.search_process:main",
+        "party.anonymization.runs:Runs._crashed",
+        "party.anonymization.runs:Runs._read",
+        "party.anonymization.service:_parts",
+        "party.anonymization.worker:_write_rows",
+        "party.anonymization.worker:main",
+        "party.init_files:render_federation",
+        "party.init_files:render_party",
+    ),
+    JUDGED: (
+        "coordinator.anonymization_client:ReleasingNode.datasets",
+        "coordinator.anonymization_client:listing_as_data",
+        "coordinator.anonymization_client:rules_of",
+        "coordinator.shuffle_submit:ShuffledConnection._sealed",
+        "coordinator.shuffling:Standing.keys",
+        "party.frequency.export:_round",
+        "party.frequency.export:collection_json",
+        "party.tables:ReleasedTables.read",
+    ),
+    "files certificate": (
+        "coordinator.doctor:_certificate_days",
+        "coordinator.doctor:days_left",
+        "jobs.audit.contents:_certificate",
+        "jobs.audit.lapse:check_author",
+        "jobs.audit.lapse:timeless",
+        "jobs.audit.log:AuditLog.__init__",
+        "jobs.audit.results:_pem",
+        "link.identity:_parsed",
+        "link.identity:_read",
+        "party.examination:_certificate",
+    ),
+    "files key": (
+        "link.certificates:read_key",
+        "link.identity:_private_key",
+    ),
+    "files pki-certificate": (
+        "link.authority:Authority.has_issued",
+        "link.authority:Authority.read",
+        "link.authority:_set_aside",
+        "link.issued:_describe",
+        "link.issued:_of_authority",
+    ),
+    "files pki-key": ("link.authority:Authority._signer",),
+    "files pki-list": (
+        "link.authority:Authority.revoke",
+        "link.issued:_revoked",
+    ),
+    "files list": (
+        "link.certificates:read_revocations",
+        "link.revocation:RevocationList._refresh",
+        "link.revocation:read_list",
+    ),
+    "files job": (
+        "jobs.spec:JobSpec.load",
+        "jobs.toml:read_toml",
+    ),
+    "files completion": ("coordinator.cli.completion:parties_of_job",),
+    "files catalogue": ("jobs.spec:_read_catalogue",),
+    "files federation": ("jobs.federation:Federation.load",),
+    "files party": ("party.config:PartyConfig.load",),
+    "files audited-party": ("jobs.audit.place:of_party",),
+    "files authority": ("jobs.audit.place:trust_in",),
+    "files collection": ("jobs.collection:CollectionSpec.load",),
+    "files labels": ("jobs.collection:_read_labels",),
+    "files route": ("jobs.shuffle_route:RouteSpec.load",),
+    "files anonymize": (
+        "jobs.anonymization.inputs:read_rows",
+        "jobs.anonymization.spec:read_spec",
+    ),
+    "files hierarchy": ("anonymize.hierarchies.files:from_csv",),
+    "files hierarchy-json": ("anonymize.hierarchies.files:from_json",),
+    "files rules": ("coordinator.rule_hiding:read_rules",),
+    "files values": ("coordinator.frequency_values:lines",),
+    "files basket": (
+        "mining.loading:_whole",
+        "mining.loading:load_transactions",
+    ),
+    "files long": (
+        "mining.csv_text:_check_strictly",
+        "mining.csv_text:_first_ragged_line",
+        "mining.csv_text:line_of_record",
+        "mining.csv_text:read_header",
+        "mining.text_sources:from_records",
+        "party.source_format:_guess_columns",
+        "party.source_format:_guess_text",
+        "party.source_format:_head",
+    ),
+    "files table": (
+        "anonymize.reading:_ragged",
+        "anonymize.reading:read_csv",
+        "mining.loading:load_table",
+    ),
+    "files parquet-items": ("mining.table_sources:from_parquet",),
+    "files parquet-table": (
+        "anonymize.reading:read_parquet",
+        "mining.table_readers:table_from_parquet",
+    ),
+    "files sqlite": (
+        "anonymize.reading:_from_sqlite",
+        "mining.databases:sqlite_query",
+    ),
+    "files duckdb": (
+        "anonymize.reading:_from_duckdb",
+        "mining.databases:duckdb_query",
+    ),
+    "files verified-csv": ("anonymize.verification.rows:read_csv",),
+    "files verified-parquet": ("anonymize.verification.rows:read_parquet",),
+    "files release-certificate": ("anonymize.certificate:Certificate.read",),
+    "files release-csv": (
+        "anonymize.certificate:sha256_of",
+        "anonymize.verification.rows:read_release",
+        "anonymize.verifier:_findings",
+    ),
+    "files release-labels": ("anonymize.verification.secret_document:SecretDocument.read",),
+    "files release-manifest": (
+        "jobs.manifest:_read",
+        "jobs.manifest:_sha256",
+    ),
+    "files rows-of-a-node": ("coordinator.anonymization_client:ReleasingNode._complete",),
+    "files mechanism": ("ldp.documents:mechanism_of",),
+    "files ledger": ("ldp.streams.ledger:WindowLedger.from_bytes",),
+    "files budget": ("client.budget:Budget.from_bytes",),
+    "files remembered": ("party.remembered:remembered",),
+    "files named": ("mining.joint.blended.mine:_unpacked",),
+    "files names": ("mining.joint.distributed.selection:_unpacked",),
+    "files level": ("mining.joint.progress:KeptLevel.unpack",),
+    "files json": ("link.json_text:read_json",),
+    "records model": ("comine.api:load_model",),
+    "records release": ("jobs.anonymized:Anonymized.unpack",),
+    "records noisy": ("mining.joint.estimated:unpack_estimates",),
+    "records test_a_log_made_wrong": (
+        "jobs.audit.entry:_object",
+        "jobs.audit.log:AuditLog._head",
+        "jobs.audit.reading:shown",
+        "jobs.audit.tail:entries_after",
+        "jobs.audit.tail:entry_at",
+        "jobs.audit.verify:_Walk.close",
+        "jobs.audit.verify:check_log",
+    ),
+    "records test_a_result_made_wrong_inside": (
+        "jobs.audit.account:_holds",
+        "jobs.audit.account:_tables",
+        "jobs.audit.results:check_result",
+        "jobs.audit.results:is_of_a_job",
+        "jobs.audit.signed_result:SignedResult._estimates",
+        "jobs.audit.signed_result:SignedResult._joint_release",
+        "jobs.audit.signed_result:SignedResult._model",
+        "jobs.audit.tables:_csv_rows",
+        "jobs.audit.tables:_parquet_rows",
+    ),
+    "records test_a_route_made_wrong": ("ldp.shuffling.route:route_of",),
+    "calls Control Propose": ("jobs.spec:JobSpec.from_canonical",),
+    "calls FrequencyEstimation Create": ("jobs.collection:CollectionSpec.from_canonical",),
+    "calls Anonymization Anonymize": ("party.anonymization.request:_contents",),
+    "state coordinator": (
+        "coordinator.store:JobFolder.cancel_asked",
+        "coordinator.store:JobFolder.record",
+        "coordinator.store:_read",
+        "coordinator.store:_read_plan",
+    ),
+    "state collector": (
+        "coordinator.shuffling:CollectorFolder.private_key",
+        "coordinator.shuffling:CollectorFolder.route",
+        "coordinator.shuffling:read_state",
+    ),
+    "state audit key": ("jobs.audit.key:AuditKey.read",),
+    "state jobs": (
+        "party.database:connect",
+        "party.inbox:_line",
+    ),
+    "state queries": (
+        "party.queries.kept:KeptAuditors.read",
+        "party.queries.log:_digests",
+        "party.queries.log:_records",
+    ),
+    "state device": (
+        "client.database:Database.open_file",
+        "client.description:Description.read",
+        "client.store:ClientStore.open",
+    ),
+    "state gateway": (
+        "client.fleet_record:FleetRecord.held",
+        "client.gateway:GatewaySecret.open",
+    ),
+    "files sliding-memo": ("ldp.streams.sliding_memo:SlidingMemo.from_bytes",),
+    "files stream": ("ldp.streams.methods:restored",),
+    "files schedule": ("party.frequency.schedule:_read",),
+    "files stream-release": ("party.frequency.schedule:release_of",),
+}
+
+
+@cache
+def _modules() -> dict[Path, str]:
+    return {path: path.read_text() for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))}
+
+
+def _places() -> Iterator[str]:
+    """Every function that calls one of the parsers, as MODULE:NAME."""
+    for path, text in _modules().items():
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for within in _within(ast.parse(text), ()):
+            yield f"{module}:{within}"
+
+
+def _within(node: ast.AST, names: tuple[str, ...]) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _within(child, (*names, child.name))
+            continue
+        if isinstance(child, ast.Call) and _parses(child):
+            yield ".".join(names)
+        yield from _within(child, names)
+
+
+def _parses(call: ast.Call) -> bool:
+    called = call.func
+    if isinstance(called, ast.Name):
+        return called.id in PARSERS or (called.id == "open" and _mode(call, "r") == "r")
+    if not isinstance(called, ast.Attribute):
+        return False
+    owner = called.value.id if isinstance(called.value, ast.Name) else ""
+    if called.attr in PARSERS_OF:
+        return owner in PARSERS_OF[called.attr]
+    if called.attr == "open":
+        return owner == "gzip" or _mode(call, "") == "r"
+    return called.attr in PARSERS
+
+
+def _mode(call: ast.Call, default: str) -> str:
+    """Of a call of `open` what it does, "r" or another letter; `default` where the call does not say."""
+    given = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    modes = [mode for mode in given if set(mode) <= set("rwaxbt+")]
+    return modes[-1][0] if modes else default
+
+
+def test_every_reader_has_a_fuzzer() -> None:
+    listed = [place for places in READ.values() for place in places]
+    assert len(listed) == len(set(listed))
+    found = set(_places())
+    assert found - set(listed) == set(), "these read what others may have written, and no fuzzer is named for them"
+    assert set(listed) - found == set(), "these do not read anything any more"
+
+
+def test_every_fuzzer_that_is_named_is_there() -> None:
+    for fuzzer in READ.keys() - {OWN, JUDGED}:
+        module, _, kind = fuzzer.partition(" ")
+        assert kind in TABLES[module] or hasattr(MODULES[module], kind), fuzzer
+
+
+def test_every_kind_of_database_is_among_them() -> None:
+    """Kinds of nodes are told by their names, those of clients by their classes."""
+    nodes, clients = set(), set()
+    for path, text in _modules().items():
+        for node in ast.walk(ast.parse(text)) if "Kind(" in text or "Database)" in text else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Kind":
+                assert isinstance(node.args[0], ast.Constant), path
+                nodes.add(str(node.args[0].value))
+            if isinstance(node, ast.ClassDef) and "Database" in [getattr(base, "id", "") for base in node.bases]:
+                clients.add(node.name)
+    assert nodes == {"job", "frequency", "shuffler", "query", "releases"}
+    assert clients == {"ClientStore", "FleetRecord"}
+    kinds = {"jobs", "frequency", "shuffler", "queries", "releases", "stock", "device", "gateway"}
+    assert test_state.STATE.keys() >= kinds
