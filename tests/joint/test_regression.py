@@ -44,19 +44,19 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "b45a8c4c94354e1e6b1572c6624bb4a1fa74e473163aa1a98d72566c603e2491",
+        "9c100bd37cb3b9ece65753ec8421cf2a69900b2ff1590be5a3bcf2343b632562",
         14,
-        {"north": 15800, "south": 22452, "east": 22449},
+        {"north": 22968, "south": 33204, "east": 33201},
     ),
     "one-shot": Wire(
-        "df82bd38a70d9ec7b1a200edbed98802e8c5cadfd8d0a6a75911bf5154a3f911",
+        "3a9736cd6844aa8a87a9ea8c8b0f9b3e84c9d1f312c9c472f3e1e874261c7c47",
         22,
-        {"north": 29972, "south": 43550, "east": 43550},
+        {"north": 44308, "south": 65054, "east": 65054},
     ),
     "thinned": Wire(
-        "8afc1ae3bb413a7e70da470476753bcd574dbb449f54d137d3b9b13fd72a471c",
+        "29f73787a0f6954b4821bd00f7aa7f3010c4a9b0dd7eab6066c4e9cbf10cece2",
         30,
-        {"north": 44216, "south": 64544, "east": 64547},
+        {"north": 65720, "south": 96800, "east": 96803},
     ),
     "catalogue": Wire(
         "e6bd877085bda6801aca4574c50c2e9ce3d08e0927e59901b3da4eedd51142f7",
@@ -64,14 +64,14 @@ FROZEN = {
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "f96ba1ee04d6bec83c9e25054c9dd5e5c665f9fa3e53860d607a4cf8309c1f5b",
+        "7188bc202dcff819b715b6ca2fea0b1c7bba1d0486f4bf71d1303d0e2b3771da",
         22,
-        {"north": 38220, "south": 50764, "east": 22565},
+        {"north": 45388, "south": 61516, "east": 33317},
     ),
     "frequent": Wire(
-        "bd5d0e389dab88ae6c14873973697ab60177647a8f3333352e120e432bb9c812",
+        "c9abc74be4156967ffa108e90effcfe10385ebac503670cb01a95418602cb906",
         20,
-        {"north": 37780, "south": 50324, "east": 22127},
+        {"north": 44948, "south": 61076, "east": 32879},
     ),
 }
 
