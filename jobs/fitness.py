@@ -60,6 +60,11 @@ REASONS: Final = (
     Reason("attempt", "its rows have changed since an earlier attempt of this job", goes_on),
     Reason("ids", "ids of its rows are empty, or two are equal in the form that [align] asks for", _aligns),
     Reason(
+        "domains",
+        "a cell of a column that [columns] describes has none of its values, or is no number where one is asked for",
+        lambda spec: spec.trains,
+    ),
+    Reason(
         "leaves",
         "a cell of a quasi-identifier is empty, of another kind, or among the leaves of no hierarchy",
         lambda spec: spec.anonymizes,
@@ -80,11 +85,6 @@ REASONS: Final = (
 """Why a party cannot take part with its data."""
 
 LEFT_OUT: Final = (
-    Reason(
-        "rows",
-        "rows with a cell that [columns] does not have, but that the number of rows and the model are without them",
-        lambda spec: spec.trains,
-    ),
     Reason(
         "cells",
         f"cells that are no numbers in columns that are put into intervals, and of items with names of more than "

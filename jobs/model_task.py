@@ -17,7 +17,7 @@ from mining.joint import align
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes, one_holder_each
-from mining.models.attributes import LabelledRows, coded_columns, fitting
+from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters, stacked
 from mining.models.naive_bayes import NaiveBayesParameters
@@ -36,8 +36,6 @@ async def learn_model(
 ) -> tuple[int, Model | None]:
     """Runs one party's part in learning a model.
 
-    Rows that do not fit what the job says of columns take no part.
-
     Args:
         session: A lane of the job's session.
         spec: The job.
@@ -50,7 +48,6 @@ async def learn_model(
     Raises:
         ComineError: As the protocols say.
     """
-    table = await session.compute(fitting, table, columns_of(model_parameters(spec)))
     if spec.is_vertical:
         n_rows, model = await _from_columns(session, spec, table, stock)
     else:
@@ -99,11 +96,6 @@ async def _from_columns(
             return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
         case _:
             assert_never(task)
-
-
-def left_out(spec: JobSpec, table: Table) -> int:
-    """How many of a party's rows take no part, since they do not fit what the job says of columns; for that party."""
-    return table.n_rows - fitting(table, columns_of(model_parameters(spec))).n_rows
 
 
 def check_tables(spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:

@@ -125,16 +125,6 @@ class Table:
             return self
         return replace(self, columns=tuple(column.without(patterns) for column in self.columns))
 
-    def chosen(self, rows: NDArray[np.bool_]) -> Table:
-        """Some of the rows, in their order.
-
-        Args:
-            rows: Shape (n_rows,): which.
-        """
-        ids = tuple(cells.filter(pa.array(rows)) for cells in self.ids)
-        columns = tuple(replace(column, codes=column.codes[rows]) for column in self.columns)
-        return Table(self.id_columns, ids, columns, int(np.count_nonzero(rows)))
-
     def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> list[bytes]:
         """The rows' ids in an injective encoding.
 

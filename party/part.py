@@ -9,9 +9,7 @@ from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
-from jobs.model_task import left_out
 from jobs.run import PartyRun, run_party
-from mining.tables import Table
 from party.charging import charged, release_begun
 from party.job import Job
 from party.job_transport import JobTransport
@@ -82,8 +80,6 @@ async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
     await asyncio.to_thread(room.consent.judge.check_data, job.spec, data.n_rows, data_digest, job_id=job.id)
     if await asyncio.to_thread(room.consent.judge.looks_at_rows, job.spec):
         await asyncio.to_thread(room.store.note_data, job.id, data.n_rows, data_digest)
-    if job.spec.trains and isinstance(data, Table) and (rows := await asyncio.to_thread(left_out, job.spec, data)):
-        room.log.warning("rows left out", caller=job.coordinator, job=job.id.hex(), rows=rows)  # told here alone
 
 
 def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from coordinator.cli.completion import parties_of_job
-
-if TYPE_CHECKING:
-    from jobs.data import Data
-    from jobs.spec import JobSpec
 
 
 def simulate(
@@ -65,26 +60,11 @@ def simulate(
     if data_format is None:
         data_format = "csv" if kind == "table" else "basket"
     data = load_data(sources, kind, data_format, separator, default_ids(spec) if ids is None else ids)
-    _tell_left_out(spec, data)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.present import present
 
     present(result, out, as_json=as_json)
-
-
-def _tell_left_out(spec: JobSpec, data: Mapping[str, Data]) -> None:
-    """Says what at nodes stands in each party's own log."""
-    from coordinator.cli.console import note
-    from jobs.model_task import left_out
-    from mining.tables import Table
-
-    if not spec.trains:
-        return
-    for name, table in data.items():
-        if isinstance(table, Table) and (rows := left_out(spec, table)):
-            what = "row takes" if rows == 1 else "rows take"
-            note(f"{rows} {what} no part at {name}: the job's [columns] do not have all of their cells")
 
 
 def sources_of(given: list[str]) -> dict[str, Path]:

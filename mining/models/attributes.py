@@ -7,7 +7,7 @@ of equal steps between public bounds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -55,12 +55,8 @@ class Categorical:
         Raises:
             InputDataError: A cell is outside the domain; the sentence tells how many are.
         """
-        return _whole(column, self.places(column), "is not in the public domain of this attribute")
-
-    def places(self, column: Column) -> Codes:
-        """As `codes`, with −1 for a cell that is outside."""
-        known = {value: place for place, value in enumerate(self.values)}
-        return _placed(column, known.get)
+        places = {value: place for place, value in enumerate(self.values)}
+        return _coded(column, lambda text: places.get(text), "is not in the public domain of this attribute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +94,12 @@ class Intervals:
         Raises:
             InputDataError: A cell is empty or no number; the sentence tells how many are.
         """
-        return _whole(column, self.places(column), "is no number")
-
-    def places(self, column: Column) -> Codes:
-        """As `codes`, with −1 for a cell that is no number."""
 
         def place(text: str) -> int | None:
             number = number_of(text)
             return None if number is None else interval_of(number, self.cuts)
 
-        return _placed(column, place)
+        return _coded(column, place, "is no number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +141,12 @@ class Numeric:
         Raises:
             InputDataError: A cell is empty or no number; the sentence tells how many are.
         """
-        return _whole(column, self.places(column), "is no number")
-
-    def places(self, column: Column) -> Codes:
-        """As `codes`, with −1 for a cell that is no number."""
 
         def place(text: str) -> int | None:
             number = number_of(text)
             return None if number is None else self.place(Fraction(min(max(number, self.low), self.high)))
 
-        return _placed(column, place)
+        return _coded(column, place, "is no number")
 
     def place(self, number: Fraction) -> int:
         """How many steps a number is above `low`, rounded."""
@@ -233,31 +221,12 @@ def column_of(table: Table, attribute: Attribute) -> Column:
     raise InputDataError(f'The dataset has no column "{attribute.name}", which the job names; check the spelling.')
 
 
-def fitting(table: Table, attributes: Iterable[Attribute]) -> Table:
-    """The rows whose cells are all what the attributes allow; of attributes that the table lacks nothing is asked.
-
-    A job leaves the others out and tells nobody: to refuse them would tell of a row, and whoever proposes the job
-    chooses what attributes allow.
-    """
-    fits = np.ones(table.n_rows, bool)
-    columns = {column.name: column for column in table.columns}
-    for attribute in attributes:
-        if attribute.name in columns:
-            fits &= attribute.places(columns[attribute.name]) >= 0
-    return table if fits.all() else table.chosen(fits)
-
-
-def _placed(column: Column, place: Callable[[str], int | None]) -> Codes:
-    """The codes of a column's cells, each distinct text looked at once; −1 where there is none."""
+def _coded(column: Column, place: Callable[[str], int | None], wrong: str) -> Codes:
+    """The codes of a column's cells, each distinct text looked at once."""
     texts = [*column.values.to_pylist(), ""]  # the last one is for cells that are empty
     found = [place(text) for text in texts]
     table = np.array([-1 if code is None else code for code in found], np.int64)
     codes: Codes = table[column.codes]
-    return codes
-
-
-def _whole(column: Column, codes: Codes, wrong: str) -> Codes:
-    """The codes, if every cell has one."""
     outside = int(np.count_nonzero(codes < 0))
     if outside:
         rows, hold = ("1 row", "holds") if outside == 1 else (f"{outside} rows", "hold")

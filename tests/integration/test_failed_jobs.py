@@ -1,5 +1,5 @@
 """Jobs that a coordinator chooses so that they fail on some rows: a node lets few of them fail in a day, and names none
-that it refuses by rows then. Values and numbers that a model's columns do not have fail no job at all."""
+that it refuses by rows then. Numbers beyond a job's bounds fail no job at all."""
 
 from __future__ import annotations
 
@@ -149,13 +149,20 @@ def test_what_others_do_counts_against_nobody(tmp_path: Path) -> None:
     with_nodes(tmp_path, test)
 
 
-def test_no_values_find_who_has_another(tmp_path: Path) -> None:
-    """A row whose town the job does not name is left out, and south alone is told, in its log."""
+def test_values_that_a_model_lacks_are_one_bit_each_and_count(tmp_path: Path) -> None:
+    """Rows that have others are not left out: the number of rows would tell how many those are."""
 
     async def test(nodes: Nodes) -> None:
-        for number, left_out in enumerate((None, "A", "Z")):
-            found = await outcome(nodes, learns([town for town in TOWNS if town != left_out], number))
-            assert isinstance(found, Result), (left_out, found)
+        found = await outcome(nodes, learns(TOWNS, 0))
+        assert isinstance(found, Result), found
+        assert found.n_rows == sum(map(len, ROWS.values()))
+        for number in range(1, MOST + 1):
+            failed = await outcome(nodes, learns(TOWNS[:-1], number))
+            assert isinstance(failed, ComineError)
+            assert (failed.code, failed.party) == ("E101", "south")
+        refused = await outcome(nodes, learns(TOWNS, MOST + 1))
+        assert isinstance(refused, ComineError)
+        assert (refused.code, refused.party) == ("E300", "south")
 
     with_nodes(tmp_path, test)
 

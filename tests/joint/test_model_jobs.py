@@ -21,6 +21,7 @@ from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, ConfigurationError, InputDataError
+from mining.joint import align
 from mining.models.attributes import coded_columns
 from mining.models.kmeans import Clusters, stacked
 from mining.models.naive_bayes import NaiveBayes
@@ -204,6 +205,8 @@ def test_data_that_do_not_fit() -> None:
     cases: list[tuple[dict[str, Any], type[ComineError], str]] = [
         ({"north": table(rows), "south": table(without)}, InputDataError, "the data of south have no column 'town'"),
         ({"north": table(rows), "south": [["a"]]}, ConfigurationError, 'task = "decision-tree" needs kind = "table"'),
+        ({"north": table({**rows, "smoker": ["maybe"] * 12}), "south": table(rows)}, InputDataError, "12 rows of the"),
+        ({"north": table({**rows, "age": ["old"] * 12}), "south": table(rows)}, InputDataError, "is no number"),
         ({party: table({name: [] for name in rows}) for party in spec.job.parties}, InputDataError, "no row to learn"),
     ]
     for data, error, words in cases:
@@ -213,17 +216,30 @@ def test_data_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
-def test_rows_that_the_columns_of_a_job_do_not_have_take_no_part(task: Task, partition: str) -> None:
-    """To refuse them would tell of a row, to whoever chooses what [columns] has."""
+def test_what_a_job_says_of_columns_chooses_no_rows(
+    task: Task, partition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that went on with the rows that have its values would tell how many, and over columns who they are."""
+    met: list[int] = []
+    aligned = align.align
+
+    async def noted(*given: Any) -> Any:
+        found = await aligned(*given)
+        met.append(-1 if found.rows is None else len(found.rows))
+        return found
+
+    monkeypatch.setattr(align, "align", noted)
     rows, name = people(30, 3), "age" if task == "decision-tree" else "weight"
-    fitting = taken(rows, range(1, 29))
     rows = {**rows, name: ["old", *rows[name][1:-1], ""]}
     spec = job(task, PARTIES[:2], partition=partition)
     if partition == "horizontal":
-        same(comine.simulate(spec, parted(rows, [14], PARTIES[:2])), fitting)
+        data = parted(rows, [14], PARTIES[:2])
     else:
         holders = {name: PARTIES[place % 2] for place, name in enumerate(spec.columns)}
-        same(comine.simulate(spec, columns(rows, holders, {party: set() for party in PARTIES[:2]})), fitting)
+        data = columns(rows, holders, {party: set() for party in PARTIES[:2]})
+    with pytest.raises(InputDataError, match="is no number"):
+        comine.simulate(spec, data)
+    assert set(met) <= {30}
 
 
 def test_columns_that_do_not_fit() -> None:

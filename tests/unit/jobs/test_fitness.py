@@ -67,7 +67,7 @@ PLACES: Final[dict[str, str]] = {
     "mining.joint.anonymisation.rows _check_lengths": "values",
     "jobs.anonymize_task check_persons": "persons",
     "jobs.anonymize_task check_insensitive": "unique",
-    "mining.models.attributes _whole": "rows",  # which are left out before
+    "mining.models.attributes _coded": "domains",
     "mining.joint.hybrid.mine": OTHERS,
 }
 NODE: Final = (
@@ -120,10 +120,10 @@ CATALOGUE: Final = {"universe": "items.txt", "catalogue": ["a", "b"], "strategy"
 EVERYWHERE: Final = {"source", "new rows"}
 JOBS: Final[dict[str, tuple[dict[str, Any], set[str], bool]]] = {
     "itemsets": ({"job": {"task": "itemsets"}}, EVERYWHERE, True),
-    "models of rows": ({"job": {"task": "naive-bayes"}, **MODEL}, {*EVERYWHERE, "rows"}, False),
+    "models of rows": ({"job": {"task": "naive-bayes"}, **MODEL}, {*EVERYWHERE, "domains"}, False),
     "models of columns": (
         {"job": {"task": "naive-bayes", "partition": "vertical"}, **MODEL},
-        {*EVERYWHERE, "rows", "ids"},
+        {*EVERYWHERE, "domains", "ids"},
         True,
     ),
     "columns": (
