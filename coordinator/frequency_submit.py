@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from client.budget import Budget
 from client.connection import Connection
 from client.fleet import Fleet, FleetDelivery
 from client.gateway import GatewaySecret
@@ -109,7 +110,12 @@ def with_ids(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def submit_as_gateway(
-    connection: Connection, name: str, lines: Sequence[str], secret: Path | None, tell: Callable[[int], None]
+    connection: Connection,
+    name: str,
+    lines: Sequence[str],
+    secret: Path | None,
+    budget: str | None,
+    tell: Callable[[int], None],
 ) -> FleetDelivery:
     """Reports each value for a client of the gateway.
 
@@ -118,11 +124,14 @@ def submit_as_gateway(
         name: The collection.
         lines: Of a file: values of new clients; with a secret, ids and values.
         secret: The file of the gateway's secret, made where it is not there; None: clients have no ids.
+        budget: What each client with an id may spend within a budget's span; None: what a device may.
         tell: Told how many reports have a receipt.
 
     Raises:
         PolicyDenied: The collection is closed.
+        ConfigurationError: The budget is no number, or below 0.
     """
+    limits = Budget() if budget is None else Budget(budget)
     described = connection.describe(name)
     check_open(described)
     spec = CollectionSpec.from_canonical(described.spec)
@@ -130,7 +139,7 @@ def submit_as_gateway(
         fleet, values = Fleet(len(lines)), lines
     else:
         ids, values = with_ids(lines)
-        fleet = Fleet.of(ids, GatewaySecret.open(secret))
+        fleet = Fleet.of(ids, GatewaySecret.open(secret), budget=limits)
     return fleet.report(connection, name, typed(values, spec), tell=tell)
 
 

@@ -52,6 +52,12 @@ def submit(
             help="With --ids: the gateway's secret, made where it is missing; by default beside the certificate.",
         ),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget", metavar="EPSILON", help="With --ids: what a client may spend within 30 days, by default 8."
+        ),
+    ] = None,
     key: Key = None,
     ca: Authority = None,
     federation: FederationFile = HERE,
@@ -78,8 +84,8 @@ def submit(
 
     if gateway == (client_folder is not None):
         raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
-    if (ids and not gateway) or (secret is not None and not ids):
-        raise UsageError("--ids goes with --gateway, and --secret with --ids")
+    if (ids and not gateway) or (not ids and (secret, budget) != (None, None)):
+        raise UsageError("--ids goes with --gateway, and --secret and --budget with --ids")
     if ids and secret is None:
         secret = certificate.with_suffix(".secret")
     addresses = read_federation(federation).addresses
@@ -87,7 +93,7 @@ def submit(
     with connection_to(files_of(certificate, key, ca), addresses, name, node) as connection:
         if client_folder is None:
             with _receipts(len(given)) as tell:
-                sent = submit_as_gateway(connection, name, given, secret, tell)
+                sent = submit_as_gateway(connection, name, given, secret, budget, tell)
             contents, acknowledged = asdict(sent), sent.acknowledged
             note(f"{sent.acknowledged:,} of {len(given):,} reports were counted{_others(sent)}")
             refused, of, sentences, changed = sent.refused, len(given), sent.sentences, sent.changed

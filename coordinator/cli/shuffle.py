@@ -108,7 +108,7 @@ def submit(
             ShuffledConnection(identity, found.party, found.address, collection, stands, first, own)
         )
         if own is None:
-            sent = submit_as_gateway(through, collection, given, None, lambda _done: None)
+            sent = submit_as_gateway(through, collection, given, None, None, lambda _done: None)
             taken, refused, of, sentences, waiting = sent.acknowledged, sent.refused, len(given), sent.sentences, 0
             contents = asdict(sent)
         else:

@@ -248,6 +248,18 @@ def test_clients_with_ids_are_counted_once_however_often_they_are_sent(node: Dep
     assert (wrong.code, "line 1 is not the id of a client, a tab and its value" in wrong.err) == (10, True)
 
 
+def test_the_budget_of_clients_with_ids_is_what_is_asked_for(node: Deployed) -> None:
+    """It holds over all collections, however they are called."""
+    node.write("some.tsv", "".join(f"user-{number}\tmilk\n" for number in range(20)))
+    done = []
+    for name in ("asks", "asks-again", "asks-once-more"):
+        create(node, name)
+        words = ["submit", name, *FLEET, "--gateway", "--ids", "--secret", "poor.secret", "--input", "some.tsv"]
+        done.append(js(node.comine(*words, "--budget", "9", "--json").out))
+    assert [(each["counted"], each["over_budget"]) for each in done] == [(20, 0), (20, 0), (0, 20)]
+    assert node.comine(*words, "--budget", "some").code == 10
+
+
 def test_a_closed_collection_is_deleted_and_its_name_is_free(node: Deployed) -> None:
     create(node, "gone")
     is_open = node.comine("delete", "gone")
@@ -399,6 +411,7 @@ def test_means_and_values_that_nobody_knew(node: Deployed, name: str) -> None:
         (["close", "nowhere"], 10, "nowhere"),
         (["delete", "nowhere"], 10, "nowhere"),
         (["submit", "empty", *FLEET, "--input", "values.txt", "--client-folder", "p", "--ids"], 2, "--ids goes with"),
+        (["submit", "empty", *FLEET, "--input", "values.txt", "--gateway", "--budget", "9"], 2, "--budget with --ids"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(node: Deployed, words: list[object], code: int, sentence: str) -> None:
