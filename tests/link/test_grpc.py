@@ -38,11 +38,13 @@ def _identities(*names):
 
 
 @asynccontextmanager
-async def _pair(**options):
-    """Two nodes with established sessions."""
-    async with nodes(_identities(*AB), **options) as links:
+async def _pair(*, patience_s=20):
+    """Two nodes with established sessions. They are patient until then, however busy the machine is."""
+    async with nodes(_identities(*AB)) as links:
         opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
         a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
+        for p, other in (AB, AB[::-1]):
+            links[p].patience_s = opened[p].conversations[other]._patience_s = patience_s
         yield links, opened, a, b
 
 
@@ -340,12 +342,14 @@ def test_a_stream_that_ends_without_a_farewell_was_lost(in_peace):
 
 def test_a_peer_that_leaves_in_peace_is_not_missed():
     async def main():
-        async with _pair(patience_s=0.05) as (_, opened, a, b):
+        async with _pair() as (_, opened, a, b):
             await b.send("a", Note(number=7))
             await opened["b"].close()
-            while not opened["a"].conversations["b"].over:  # noqa: ASYNC110 - the peer's farewell is what is awaited
-                await asyncio.sleep(0.001)
-            await asyncio.sleep(0.1)
+            talk = opened["a"].conversations["b"]
+            await talk.wait_until_over(20)
+            assert talk.at_peace
+            assert talk._patience_timer is None or talk._patience_timer.cancelled()
+            talk._give_up()  # as at the end of the patience with which the peer would be awaited
             await a.send("b", Note())
             assert (await a.recv("b", Note)).number == 7
 
@@ -577,7 +581,8 @@ def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending):
     other = "a" if sending == "b" else "b"
 
     async def main():
-        async with _pair(patience_s=0.5) as (_, opened, a, b):
+        async with _pair() as (_, opened, a, b):
+            opened["b"].conversations["a"]._patience_s = 0.5  # which is all that ends its wait
             talk = opened[sending].conversations[other]
             talk._unsent.append(_frame(body=bytes(9 << 20)).SerializeToString())
             talk._more.set()
