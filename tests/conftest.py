@@ -29,6 +29,17 @@ LONGEST = (
     "integration/test_faults.py",
     "integration/test_resume.py",
     "integration/test_demo.py",
+    "integration/test_gaps.py",
+    "unit/jobs/test_forecast.py",
+    "integration/test_anonymization_service.py",
+    "joint/test_joint_anonymisation.py",
+    "joint/test_joint_anonymisation_models.py",
+    "integration/test_node.py",
+    "link/test_grpc.py",
+    "joint/test_rare_items.py",
+    "protocols/test_set_union.py",
+    "fuzz/test_calls.py",
+    "fuzz/test_files.py",
     "unit/test_packaging.py",
     "joint/test_plan_sizes.py",
     "joint/test_threshold.py",
@@ -38,7 +49,6 @@ LONGEST = (
     "integration/test_stock.py",
     "simulation/test_job_faults.py",
     "simulation/test_memory.py",
-    "protocols/test_set_union.py",
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.alignment_disclosure import Mode
@@ -17,6 +17,7 @@ from mining.row_ids import IdNormalisation
 from mining.table_readers import table_from_arrow
 from mining.tables import Table
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.world import run_parties
 
 MODES: tuple[Mode, ...] = ("intersection", "cardinality", "union")
@@ -60,7 +61,7 @@ def holdings(draw: st.DrawFn) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("mode", MODES)
 @given(holdings(), st.booleans())
-@settings(max_examples=15)
+@examples(5, 15)
 def test_equals_the_tables_in_one_place(mode: Mode, ids: dict[str, list[str]], bounded: bool) -> None:
     found = run(ids, RowAlignment("p0", mode, bound=16 if bounded else None))
     common = set.intersection(*map(set, ids.values()))

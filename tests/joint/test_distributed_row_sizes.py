@@ -25,6 +25,7 @@ from mining.joint.distributed.row_sizes import (
 )
 from mining.joint.distributed.truncation import candidates_held, excess
 from mining.transactions import Transactions
+from tests.examples import slowly
 from tests.joint.distributed_world import run, task_for
 from tests.joint.oracle import Rows
 
@@ -170,7 +171,7 @@ def long_rows(seed: int, number: int, items: int) -> Rows:
     return [[names[at] for at in random.choice(items, size, replace=False, p=shares)] for size in sizes.tolist()]
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "4"])
+@pytest.mark.parametrize("epsilon", slowly(["0.5", "1", "4"], now=[1, 2]))
 @pytest.mark.parametrize("contributions", [None, (6, 10, 6)], ids=["chosen", "few"])
 def test_intervals_cover_where_rows_are_cut(epsilon: str, contributions: tuple[int, ...] | None) -> None:
     """At least .93 of them: a job that covers .93 fails each case with a probability of `ERROR`."""

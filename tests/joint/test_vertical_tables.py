@@ -16,6 +16,7 @@ from mining.item_columns import Itemisation, item_columns
 from mining.joint.vertical.aligned import Aligned, pack_bits
 from mining.joint.vertical.parameters import VerticalMining
 from mining.table_readers import table_from_csv
+from tests.examples import slowly
 from tests.joint.oracle import pooled_supports
 from tests.joint.vertical_world import ENGINES, Name, helper_of, mine_all, quick_keys
 
@@ -78,7 +79,7 @@ def own_columns(lines: list[dict[str, str]], names: tuple[str, ...]) -> bytes:
     return out.getvalue().encode()
 
 
-@pytest.mark.parametrize("parties", ["ab", "abc"])
+@pytest.mark.parametrize("parties", slowly(["ab", "abc"], now=[1]))
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", TABLES)
 def test_equals_mining_the_joined_table(name: str, engine: Name, parties: str, shared_data: Path) -> None:

@@ -27,6 +27,7 @@ from ldp.domain import Domain
 from link.authority import Authority
 from link.identity import Identity, Role
 from link.trust import Trust
+from tests.examples import examples
 from tests.unit.jobs.audit.kinds import JOBS, agreed
 from tests.unit.jobs.released import release_here
 
@@ -135,7 +136,7 @@ def more(data: bytes, at: int, byte: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [*JOBS, *OTHERS])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(8, 25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_of_any_byte_is_found(kind: str, folders: dict[str, Path], trust: Trust, data: st.DataObject):
     folder = folders[kind]
