@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.audit.events import Ended
-from link.errors import ComineError, ConfigurationError, InputDataError
+from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
 from party.job import Job
 from party.progress import forget, forget_stale
 from party.room import Room
 from protos.v1.control_pb2 import JobState
 
 RETRY_S: Final = 1.0
-_BEFORE_ROWS_LEAVE: Final = (ConfigurationError.code, InputDataError.code)  # of a joint release: the rows allow none
+_BEFORE_ROWS_LEAVE: Final = (ConfigurationError.code, InputDataError.code, OverLimit.code)
+"""Of a joint release: the rows allow none."""
 
 
 @dataclass(slots=True)

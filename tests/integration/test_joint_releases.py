@@ -13,7 +13,7 @@ import pytest
 
 from jobs.audit.recorder import SessionRecorder
 from link.authority import Authority
-from link.errors import ConfigurationError, PeerError
+from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit, PeerError, tellable
 from party.anonymization.releases import Counted
 from party.config import PartyConfig
 from party.logs import open_log
@@ -63,6 +63,29 @@ def test_a_release_of_which_nothing_left_is_not_counted(tmp_path: Path) -> None:
             assert {event.state for event in (await nodes.ends(job_id)).values()} == {CANCELLED}
             assert counted(nodes) == [Counted(0, 0)] * 3
             await nodes.agree(SPEC)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("error", [ConfigurationError, InputDataError, OverLimit])
+def test_a_release_that_the_rows_do_not_allow_leaves_room_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[ComineError]
+) -> None:
+    """No node satisfies, cells do not fit, or some party has more rows than the job's bound: it counts as a failure."""
+
+    async def test() -> None:
+        async with running(tmp_path, data={name: [["a"]] for name in NAMES}, prepare=prepared(tmp_path)) as nodes:
+            began = SessionRecorder.began
+
+            async def breaks(recorder: SessionRecorder, session: bytes) -> None:
+                await began(recorder, session)
+                raise tellable(error("the rows of some party allow none"))
+
+            with monkeypatch.context() as patch:
+                patch.setattr(SessionRecorder, "began", breaks)
+                _, ends = await nodes.run(SPEC)
+            assert {event.error_code for event in ends.values()} == {error.code}
+            assert counted(nodes) == [Counted(0, 1)] * 3
 
     asyncio.run(test())
 
