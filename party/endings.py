@@ -18,8 +18,7 @@ from party.room import Room
 from protos.v1.control_pb2 import JobState
 
 RETRY_S: Final = 1.0
-_BEFORE_ROWS_LEAVE: Final = (ConfigurationError.code, InputDataError.code, OverLimit.code)
-"""Of a joint release: the rows allow none."""
+_ROWS_ALLOW_NONE: Final = (ConfigurationError.code, InputDataError.code, OverLimit.code)  # no joint release
 
 
 @dataclass(slots=True)
@@ -94,9 +93,14 @@ class Endings:
         return moved
 
     def _discharge(self, end: End) -> None:
-        """Takes back that a release was made, where none was: the network may break before anything has left."""
+        """Takes back that a release was made, where none was: the network may break before anything has left.
+
+        That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.
+        """
+        from mining.joint.anonymisation.disclosure import OF_A_RELEASE
+
         releases = self._room.releases
-        if end.error_code in _BEFORE_ROWS_LEAVE:
+        if end.error_code in _ROWS_ALLOW_NONE and not end.job.opened() & OF_A_RELEASE:
             releases.came_to_nothing(end.job.id)
         elif not end.job.in_session():
             releases.forget(end.job.id)

@@ -74,6 +74,7 @@ class Job:
         settled: Called once its end is on the disk, where that took more than one try.
         costs: Tells what the job has cost so far.
         in_session: Tells whether its session has begun, in which rows are told of.
+        opened: Tells the labels of what its session has opened, once that is over.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
         ending: Whether its early end is being recorded, before which nothing may begin.
@@ -96,6 +97,7 @@ class Job:
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )
         self.in_session: Callable[[], bool] = lambda: False
+        self.opened: Callable[[], frozenset[str]] = frozenset
         self._event = present
         self._wanted: DealRequest | None = None
         self._watchers: set[_Watcher] = set()

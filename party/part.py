@@ -48,7 +48,7 @@ async def take_part(
         await started
     await _check_data(room, job, data, attempt)
     recorder = SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties)
-    job.in_session = lambda: recorder.has_begun
+    job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     return await run_party(
         job.spec,
         data,

@@ -24,12 +24,14 @@ class SessionRecorder:
     Attributes:
         mac_secret: Out of which the session's MAC key is made.
         has_begun: Whether anything but greetings may have left.
+        opened: Labels of what was opened, once the session is over.
     """
 
     def __init__(self, log: AuditLog, key: AuditKey, job_id: bytes, attempt: int, parties: Sequence[str]) -> None:
         self._log, self._job, self._attempt, self._parties = log, job_id, attempt, tuple(parties)
         self._over = True  # until it has begun
         self.mac_secret, self.has_begun = key.secret, False
+        self.opened: frozenset[str] = frozenset()
 
     async def began(self, session: bytes) -> None:
         """Puts the session on disk, before anything of it leaves."""
@@ -48,6 +50,7 @@ class SessionRecorder:
         if self._over:
             return
         self._over = True
+        self.opened = frozenset(line.label for line in opened)
         await self._log.record(
             ValuesOpened.of(self._job, session, opened),
             Transcript.of(self._job, session, accounts, complete=complete),

@@ -23,6 +23,8 @@ from mining.joint.anonymisation.public_losses import levels_between
 from mining.joint.hybrid.shuffle import LABEL as SHUFFLED
 from mining.joint.models.totals import rows_opening
 
+OF_A_RELEASE: Final = frozenset({"classes", "cuts", "released rows", "joined rows", "release", SHUFFLED})
+"""Labels under which something is opened only where there is a release."""
 _LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it can be released, twice by Samarati
 
 
