@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
+from link.private_file import make_private
 from link.sqlite_cells import check_cells
 
 BUSY_S: Final = 10.0  # for which another process may hold a database
@@ -48,12 +47,7 @@ class Database:
             ResourceError: It cannot be read or written.
         """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            try:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            except FileExistsError:
-                _check_usable(path)
-            path.chmod(0o600)
+            make_private(path, folder=True)
         except OSError as error:
             raise ResourceError(f"{path} cannot be opened ({error.strerror}); check {cls.PLACE}") from None
         connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
@@ -126,11 +120,3 @@ class Database:
             raise ConfigurationError(
                 f"{self._path} is damaged (it holds what no version writes); restore {self.PLACE}"
             ) from None
-
-
-def _check_usable(path: Path) -> None:
-    """Without opening it: whoever closes a database's file takes SQLite's own locks off it in the whole process."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not os.access(path, os.R_OK | os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

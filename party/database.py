@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import sqlite3
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from link import private_file
 from link.errors import ConfigurationError, ResourceError
 from link.sqlite_cells import check_cells
 
@@ -24,36 +24,17 @@ def bring_back(path: Path) -> str:
 
 
 def make_private(path: Path, *, folder: bool = False) -> None:
-    """Makes a file where there is none, and sees to it that nobody but its owner may read or write it.
-
-    Args:
-        path: The file.
-        folder: Whether to make its folder, too.
+    """As `link.private_file.make_private`, of a file of the state folder.
 
     Raises:
         ResourceError: It cannot be opened.
     """
     try:
-        if folder:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            _check_usable(path)
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
+        private_file.make_private(path, folder=folder)
     except OSError as error:
         raise ResourceError(
             f"{path} cannot be opened ({error.strerror}); see to its disk and owner, and {KEEP}"
         ) from None
-
-
-def _check_usable(path: Path) -> None:
-    """Without opening it: whoever closes a database's file takes SQLite's own locks off it in the whole process."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not os.access(path, os.R_OK | os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def connect(path: Path, busy_s: float, *pragmas: str) -> sqlite3.Connection:
