@@ -1,4 +1,4 @@
-"""What a job's own `contributions` cost its result: under distributed noise, where many rows hold more candidates."""
+"""What long rows lose where the job itself says to how much a row counts: by `contributions`, or by its search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from jobs.distributed_parameters import distributed_mining, is_noisy
+from mining.joint.hybrid.parameters import SET_LENGTH
 
 if TYPE_CHECKING:
     from jobs.findings import Result
@@ -16,7 +17,19 @@ _WIDE: Final = 2.0
 
 
 def cut_rows(result: Result) -> list[str]:
-    """Sentences on lengths of itemsets of which the job's own `contributions` may have lost more than its noise hides.
+    """Sentences on estimates that long rows may have made too low."""
+    if result.estimated is None:
+        return []
+    if result.strategy in ("privset", "wheel"):
+        return [
+            f"{result.strategy} cuts rows to {SET_LENGTH} items: where many are longer, supports are too low by more "
+            "than their intervals cover; take svim then"
+        ]
+    return _by_contributions(result)
+
+
+def _by_contributions(result: Result) -> list[str]:
+    """On lengths of itemsets of which the job's own `contributions` may have lost more than noise hides.
 
     The deviation that is told grows with what may have been lost, and that of the noise is public: no further number
     of rows is asked for.

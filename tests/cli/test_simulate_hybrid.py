@@ -32,6 +32,15 @@ def write(folder: Path, model: str, task: str = "itemsets", itemsets: str = "top
     return [word for name in PARTIES for word in ("--party", f"{name}={name}.dat")]
 
 
+@pytest.mark.parametrize("search", ["privset", "wheel", "svim"])
+def test_searches_that_cut_rows_say_so(comine: Comine, tmp_path: Path, search: str) -> None:
+    named = write(tmp_path, "local", itemsets="top_k = 4\nmax_length = 1", more=f'search = "{search}"\n')
+    ran = comine("simulate", "job.toml", *named, "--seed", "5")
+    assert ran.code == 0, ran.err
+    told = "cuts rows to 8 items: where many are longer, supports are too low by more than their intervals cover"
+    assert (f"{search} {told}" in ran.err) == (search != "svim")
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_itemsets_with_intervals(comine: Comine, tmp_path: Path, model: str) -> None:
     ran = comine("simulate", "job.toml", *write(tmp_path, model), "--out", "out", "--seed", "5")

@@ -184,7 +184,7 @@ def test_intervals_cover_whether_or_not_parties_differ(differ: float, share: flo
         random = np.random.default_rng(seed)
         common = 1 / np.arange(2, d + 2) ** 0.8
         shares = [np.clip(common * np.exp(differ * random.normal(size=d)), 0, 0.95), common]
-        variances = [np.full(d, each) for each in (2e-4 / share, 8e-4)]
+        variances = [np.full(d, each) for each in (2e-5 / share, 5e-3)]
         one, other = (Frequencies(random.normal(f, np.sqrt(v)), v) for f, v in zip(shares, variances, strict=True))
         both, true = blended(one, other, share), share * shares[0] + (1 - share) * shares[1]
         largest = np.argsort(-both.frequencies)[: d // 2]
