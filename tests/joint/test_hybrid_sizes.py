@@ -116,6 +116,27 @@ def test_a_plan_tells_what_a_record_is_charged_and_what_a_party_says_is_left() -
     assert "Each party's ledger is charged epsilon 2, delta 0.000001, local epsilon 8" in prose
 
 
+@pytest.mark.parametrize(
+    ("model", "more", "told"),
+    [
+        (
+            "shuffle",
+            {},
+            "twice the epsilon, or twice the rows at the smaller parties, adds some 0.7 to what a report may",
+        ),
+        (
+            "local",
+            {"search": "wheel"},
+            "Rows of more than 8 items are cut to 8, and by how much that lowers supports is",
+        ),
+    ],
+)
+def test_a_plan_says_what_bounds_the_result(model: str, more: dict[str, str], told: str) -> None:
+    lines = " ".join(estimate(job(model, **more), answers(), 0.001).assumptions)
+    assert told in lines
+    assert told not in " ".join(estimate(job("local"), answers(), 0.001).assumptions)
+
+
 def test_more_colluders_leave_fewer_reports_to_hide_among() -> None:
     found = [estimate(job("shuffle", colluding=t), answers(), 0.001).privacy for t in (1, 2, 3)]
     hidden = [each.n for each in found if each is not None and each.n is not None]

@@ -70,6 +70,16 @@ def test_the_inverse_is_the_largest() -> None:
     assert not all(kept)
 
 
+@pytest.mark.parametrize(("epsilon", "records"), [(2.0, 30_000), (1.0, 60_000)])
+def test_twice_the_epsilon_or_the_records_add_some_0_7_to_what_a_report_may_spend(epsilon: float, records: int) -> None:
+    """As pages and plans say."""
+    few = central(TASKS["svim"], SIZES).local_epsilon
+    more = central(shuffled(epsilon=epsilon), dict.fromkeys(PARTIES, records)).local_epsilon
+    assert few is not None
+    assert more is not None
+    assert 0.5 < more - few < 1.0
+
+
 def test_a_large_delta_is_enough_alone() -> None:
     spent = central(shuffled(epsilon=1.0, delta=0.999999), SIZES)
     assert (spent.epsilon, spent.delta) == (0.0, 0.999999)
