@@ -328,7 +328,7 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
     """At nodes that, each time, run the next job."""
 
     async def test() -> None:
-        async with running(tmp_path, policy=f"max_unions = {2 * len(BROKEN)}\n") as nodes:
+        async with running(tmp_path, policy=f"max_unions = {4 * len(BROKEN)}\n") as nodes:
             for lane, change, exit_code, words in BROKEN:
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
