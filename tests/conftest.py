@@ -9,14 +9,12 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.examples import ALL
+from tests.examples import FEW, few_at_first
 from tests.remembered import remember_base_transfers
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
-hypothesis.settings.register_profile(
-    "comine", deadline=None, derandomize="CI" in os.environ, max_examples=100 if ALL else 50
-)
+hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=FEW)
 hypothesis.settings.load_profile("comine")
 
 # Files of ten seconds and more, the longest first. `make test` gives whole files to its workers, in order: one of these
@@ -52,11 +50,13 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first and leaves all others in their order."""
+    """Puts the longest files first, leaves all others in their order, and lets properties be tried a few times."""
     tests = pathlib.Path(__file__).parent
     ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+    few_at_first(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

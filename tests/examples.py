@@ -12,7 +12,12 @@ from hypothesis import settings
 ALL = "COMINE_ALL_EXAMPLES" in os.environ
 """Whether properties that cost much take all their examples, as `make test-slow` lets them."""
 
+FEW = 40
+"""Examples of a property in `make test`, unless it says less. They are others at every run outside of CI."""
+
 Test = TypeVar("Test", bound=Callable[..., Any])
+
+_WANTED: dict[Any, int] = {}  # by property, since all cases of a test share it
 
 
 def examples(few: int, every: int, **options: Any) -> Callable[[Test], Test]:
@@ -29,6 +34,18 @@ def examples(few: int, every: int, **options: Any) -> Callable[[Test], Test]:
         return marked
 
     return decorated
+
+
+def few_at_first(items: Iterable[pytest.Item]) -> None:
+    """Lets properties that want more than `FEW` examples take all of them in `make test-slow` alone."""
+    for item in items:
+        test: Any = getattr(item, "function", None)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)  # what `hypothesis.settings` leaves there
+        if own is None or _WANTED.setdefault(test, own.max_examples) <= FEW:
+            continue
+        item.add_marker("costly")
+        if not ALL:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=FEW)
 
 
 def slowly(cases: Iterable[Any], now: Container[int] = ()) -> list[Any]:

@@ -24,7 +24,7 @@ from mining.joint.vertical.mine import mine, pair_up
 from mining.joint.vertical.parameters import Mode, VerticalMining, chosen_engine, holders_of
 from mining.tables import Table
 from protos.v1.link_pb2 import Frame, Opening
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.joint.oracle import pooled_supports
 from tests.joint.test_vertical import columns_of, tables
 from tests.joint.vertical_world import ENGINES, dealings_of, helper_of, mine_all, quick_keys
@@ -90,7 +90,7 @@ def columns(names: str, bits: np.ndarray) -> Aligned:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("parties", ["ab", "abc"])
+@pytest.mark.parametrize("parties", slowly(["ab", "abc"], now=[1]))
 def test_a_view_does_not_depend_on_the_others_columns(engine: str, parties: str) -> None:
     """Where the declared output is equal: frames of the same shapes, shares uniform and alike.
 
