@@ -72,7 +72,12 @@ def most_candidates(found: Iterable[Sets], length: int, limit: int) -> int:
         length: Of the candidates.
         limit: The most candidates of one length that the job allows.
     """
-    room = limit * _room(2) - sum(len(sets) * _room(sets.shape[1]) for sets in found)
+    return most_after(((sets.shape[1], len(sets)) for sets in found), length, limit)
+
+
+def most_after(found: Iterable[tuple[int, int]], length: int, limit: int) -> int:
+    """As `most_candidates`, from the lengths of the itemsets found so far and how many of each there are."""
+    room = limit * _room(2) - sum(number * _room(each) for each, number in found)
     return max(0, min(limit, room // _room(length)))
 
 

@@ -83,8 +83,9 @@ def _of_candidates(spec: JobSpec, found: Expected) -> list[str]:
     ]
     if found.beyond is not None:
         lines.append(
-            f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there "
-            "the job would end with an error; raise min_support, set max_length, or raise max_candidates."
+            f"More candidates of {found.beyond} items are expected than max_candidates = "
+            f"{spec.itemsets.max_candidates} leaves room for, beside the itemsets of fewer items: there the job would "
+            "end with an error; raise min_support, set max_length, or raise max_candidates."
         )
     return lines
 

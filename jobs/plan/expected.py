@@ -13,6 +13,7 @@ from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_costs import UnionSizes
 from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes, widened
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
+from mining.candidates import most_after
 from mining.joint.disclosure import may_be_one_shot
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.level_wise import INDEX_BYTES
@@ -77,7 +78,7 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
         return Expected(replace(found, one_shot=union, closure=closure), n_rows, strategy)
     counted, beyond = [], None
     for length, number in enumerate(candidates[1:], 2):
-        if number > task.max_candidates:
+        if number > most_after(enumerate(found.frequent[1 : length - 1], 2), length, task.max_candidates):
             beyond = length
         if beyond is not None or not number:
             break

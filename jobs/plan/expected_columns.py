@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.params import STANDARD_128
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.union_costs import UnionSizes
 from jobs.parameters import vertical_mining
@@ -24,11 +25,14 @@ from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.made_up_itemsets import Split, made_up
 from jobs.plan.predicted import CLASSES
 from jobs.spec import JobSpec
+from mining.candidates import most_after
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
 from mining.pairs import n_pairs
 
 MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are told apart; the time of a plan is bounded
+_BLOCK_ROWS: Final = 1 << 18  # above which an itemset counts for several, since it takes so many messages
+MOST_ROWS: Final = STANDARD_128.max_elements  # of a party, that can be aligned
 _MOST_SPLITS: Final = 20_000  # ways in which an itemset of a length lies at the parties
 _THRESHOLD: Final = 2 * CLASSES  # a support is in the middle of its class, and places count halves of classes
 _MOST_PLACES: Final = 2 * _THRESHOLD
@@ -67,7 +71,7 @@ class ExpectedColumns:
         union, common = spec.alignment.mode == "union", min(rows.values())
         if spec.mines:  # with fewer the job would end
             asked = spec.itemsets.min_support
-            common = max(common, asked if isinstance(asked, int) else 1)
+            common = min(max(common, asked if isinstance(asked, int) else 1), MOST_ROWS)
         positions = UnionSizes.expected(rows, 0, 1, spec.alignment.bound, fill="union").elements if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
         sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
@@ -76,6 +80,11 @@ class ExpectedColumns:
             return cls(sizes)
         told = {name: found.columns for name, found in sized.items() if found.columns is not None}
         items = _like_others(answers, {name: found.items.elements for name, found in sized.items()})
+        pairs = n_pairs(sum(items.values()))
+        if (
+            union and _work(sum(items.values()), positions, len(answers), union=True) > MOST_ITEMSETS
+        ):  # each is one that spans parties
+            return cls(sizes, mined=True, told=bool(told), too_many=pairs)
         columns = _like_others(answers, {name: found.columns for name, found in told.items()})
         names = _like_others(answers, {name: found.column_bytes for name, found in told.items()})
         item_names = _like_others(answers, {name: found.item_bytes for name, found in told.items()})
@@ -201,15 +210,21 @@ def _levels(
             break
         union = task.mode == "union"
         spanning = sum(number for split, number in candidates.items() if union or sum(map(bool, split)) > 1)
-        if spanning > MOST_ITEMSETS or len(numbers) == _MOST_SPLITS:
+        if _work(spanning, positions, len(parties), union=union) > MOST_ITEMSETS or len(numbers) == _MOST_SPLITS:
             return tuple(levels), None, spanning
-        if total > task.max_candidates:
+        before = ((place, level.frequent) for place, level in enumerate(levels, 2))
+        if total > most_after(before, length, task.max_candidates):
             return tuple(levels), length, None
         itemsets = made_up(parties, candidates, lattice.frequent, union=union)
         batches = _cut(itemsets, total, positions)
         names = dict.fromkeys(parties, _NUMBERS)  # made-up conjunctions are numbered alike at all lengths
         levels.append(Level(total, min(frequent, total), batches, (names,) * len(batches)))
     return tuple(levels), None, None
+
+
+def _work(itemsets: int, positions: int, parties: int, *, union: bool) -> int:
+    """What the time of a plan grows with: itemsets, and for each the blocks of rows that pairs of parties multiply."""
+    return itemsets * (1 + positions // _BLOCK_ROWS * (n_pairs(parties) if union else 1))
 
 
 def _cut(itemsets: Sequence[Itemset], candidates: int, positions: int) -> tuple[Sequence[Itemset], ...]:
@@ -227,8 +242,9 @@ def _first_rules(spec: JobSpec, frequent: Sequence[int]) -> tuple[int, ...]:
 
 
 def _rows(spec: JobSpec, answers: Mapping[str, Answer]) -> dict[str, int]:
-    told = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
-    return _like_others(answers, told) if told else dict.fromkeys(answers, spec.plan.rows or spec.alignment.bound or 0)
+    guess = spec.plan.rows or spec.alignment.bound or 0
+    told = {name: min(answer.n_rows, MOST_ROWS) for name, answer in answers.items() if answer.n_rows is not None}
+    return _like_others(answers, told) if told else dict.fromkeys(answers, min(guess, MOST_ROWS))
 
 
 def _like_others(answers: Mapping[str, Answer], told: Mapping[str, int]) -> dict[str, int]:

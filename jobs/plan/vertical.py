@@ -20,7 +20,7 @@ from jobs.parameters import row_alignment, vertical_mining
 from jobs.plan.alternatives import difference, is_possible
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network, of_unions
-from jobs.plan.expected_columns import ExpectedColumns
+from jobs.plan.expected_columns import MOST_ROWS, ExpectedColumns
 from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan
 from jobs.plan.prices import (
     AGREEMENT,
@@ -253,6 +253,10 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
             f"{_and(hidden)} {'hides' if len(hidden) == 1 else 'hide'} the number of rows: it is taken to be "
             "the mean of the others."
         )
+    if any((answer.n_rows or 0) > MOST_ROWS for answer in answers.values()) or (spec.plan.rows or 0) > MOST_ROWS:
+        lines.append(
+            f"More than {MOST_ROWS:,} rows of a party cannot be aligned: there the job would end with an error."
+        )
     if spec.alignment.mode != "union" and (spec.mines or len(answers) > 2):
         common = min(found.sizes.rows.values())
         lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
@@ -282,8 +286,9 @@ def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
         lines.append("No party tells of longer itemsets or of names: these are not reckoned, and the job costs more.")
     if found.beyond is not None:
         lines.append(
-            f"More than {spec.itemsets.max_candidates:,} candidates of {found.beyond} items are expected: there the "
-            "job would end with an error; raise min_support, set max_length, or raise max_candidates."
+            f"More candidates of {found.beyond} items are expected than max_candidates = "
+            f"{spec.itemsets.max_candidates} leaves room for, beside the itemsets of fewer items: there the job would "
+            "end with an error; raise min_support, set max_length, or raise max_candidates."
         )
     if found.too_many is not None:
         lines.append(

@@ -131,7 +131,17 @@ def test_the_strategy_is_the_one_that_the_parties_will_choose() -> None:
 
 def test_too_many_candidates_are_foretold() -> None:
     plan = estimate(weekly(max_candidates=100, strategy="level-wise"), answers(), LATENCY_S)
-    assert any("More than 100 candidates of 2 items" in line for line in plan.assumptions)
+    said = "More candidates of 2 items are expected than max_candidates = 100 leaves room for"
+    assert any(said in line for line in plan.assumptions)
+
+
+def test_itemsets_found_so_far_leave_less_room_for_candidates() -> None:
+    """No level is over the limit by itself, and the job would end all the same."""
+    parties = {name: answer(name, candidates=(20, 90, 90), frequent=(20, 80, 5)) for name in PARTIES}
+    for most, beyond in ((100, 3), (200, None)):
+        found = expected(horizontal_mining(weekly(max_candidates=most, strategy="level-wise")), parties)
+        assert found is not None
+        assert found.beyond == beyond
 
 
 def test_a_catalogue_needs_no_union() -> None:

@@ -9,11 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator.simulate import simulate_job
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
+from jobs.plan.expected_columns import MOST_ITEMSETS, MOST_ROWS, ExpectedColumns
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.table_readers import table_from_arrow
@@ -127,3 +130,36 @@ def test_more_pairs_than_are_told_apart_are_said_and_not_reckoned() -> None:
     assert any("there the job would end with an error" in line for line in some.assumptions)
     assert any("1,000,000 pairs are too many" in line for line in many.assumptions)
     assert all(each.seconds is None for each in many.alternatives)
+
+
+@pytest.mark.parametrize("mode", ["intersection", "union"])
+@pytest.mark.parametrize("n_parties", [2, 3, 8])
+@given(
+    rows=st.integers(1, 1 << 41),
+    items=st.integers(1, 20_000),
+    min_support=st.sampled_from(["0.01", 5, 1 << 40]),
+    told=st.booleans(),
+)
+@settings(max_examples=10)
+def test_no_claim_of_a_party_makes_a_plan_work_without_end(
+    mode: str, n_parties: int, rows: int, items: int, min_support: str | int, told: bool
+) -> None:
+    """Whoever plans has little to do, whatever sizes are published: not itemsets times rows of any number."""
+    parties = tuple("abcdefgh"[:n_parties])
+    plan = {} if told else {"plan": {"rows": min(rows, 10**9)}}
+    spec = job(parties, align={"mode": mode}, itemsets={"min_support": min_support, "engine": "ot"}, **plan)
+    claimed = answers(dict.fromkeys(parties, rows if told else None), dict.fromkeys(parties, items))
+    sizes = ExpectedColumns.of(spec, claimed).sizes
+    assert max(*sizes.rows.values(), sizes.common) <= MOST_ROWS
+    blocks = sizes.positions >> 18
+    first = sum(sizes.numbered.values()) if mode == "union" else 0
+    for itemsets in (first, *(sum(map(len, level.batches)) for level in sizes.levels)):
+        assert itemsets <= MOST_ITEMSETS
+        assert itemsets * blocks <= MOST_ITEMSETS
+
+
+def test_a_plan_with_more_rows_than_can_be_aligned_says_so() -> None:
+    spec = job(("north", "south"), itemsets={"min_support": "0.25", "max_length": 2})
+    for rows, said in ((10**8, True), (1 << 24, False)):
+        plan = estimate(spec, answers({"north": rows, "south": 1000}, dict.fromkeys(("north", "south"), 3)), 0.001)
+        assert any("16,777,216 rows of a party cannot be aligned" in line for line in plan.assumptions) == said
