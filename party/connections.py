@@ -3,8 +3,7 @@
 gRPC accepts connections by itself and tells of a caller only with its first call. So the node looks at its own sockets:
 one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
 for strangers; where a kind has more, whoever holds most of them loses its oldest. And whoever connects and says nothing
-takes no descriptor: the kernel keeps such a connection for as long as a handshake may take, and hands it over with the
-first bytes.
+takes no descriptor: the kernel keeps such a connection for `WORDLESS_S`, and hands it over with the first bytes.
 """
 
 from __future__ import annotations
@@ -22,13 +21,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from link.grpc_channel import HANDSHAKE_S
 from link.identity import Role
 from party.logs import Log
 
 OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, processes
 MOST: Final = 16_384  # connections, however many descriptors there are
 MOST_OF_ADDRESS: Final = 64  # strangers
+WORDLESS_S: Final = (
+    600  # then they come all at once, for which members pay: a shorter time would let them come more often
+)
 LOOK_S: Final = 1.0
 SOON_S: Final = 0.02  # where some were closed
 TOLD_S: Final = 30.0  # between two lines about them
@@ -207,7 +208,7 @@ def _await_words(descriptor: int, port: int) -> None:
         internet = same.family in (socket.AF_INET, socket.AF_INET6)
         listens = internet and same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         if listens and same.getsockname()[1] == port:
-            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, HANDSHAKE_S)
+            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, WORDLESS_S)
     finally:
         same.detach()
 
