@@ -2,8 +2,8 @@
 
 gRPC accepts connections by itself and tells of a caller only with its first call. So the node looks at its own sockets:
 one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
-for strangers; where a kind has more, whoever holds most of them loses its oldest. And whoever connects and says nothing
-takes no descriptor: the kernel keeps such a connection for `WORDLESS_S`, and hands it over with the first bytes.
+for strangers; where a kind has more, whoever holds most of them loses its oldest. Where strangers have had too many,
+who connects and says nothing takes no descriptor for a while: the kernel keeps a connection until the first bytes come.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import math
 import os
 import resource
 import socket
 import stat
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -27,9 +29,7 @@ from party.logs import Log
 OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, processes
 MOST: Final = 16_384  # connections, however many descriptors there are
 MOST_OF_ADDRESS: Final = 64  # strangers
-WORDLESS_S: Final = (
-    600  # then they come all at once, for which members pay: a shorter time would let them come more often
-)
+WORDLESS_S: Final = 600  # after strangers had too many, for which the kernel keeps connections over which nothing comes
 LOOK_S: Final = 1.0
 SOON_S: Final = 0.02  # where some were closed
 TOLD_S: Final = 30.0  # between two lines about them
@@ -106,6 +106,7 @@ class Connections:
         self._known: dict[int, tuple[str, int] | None] = {}  # by inode: the other end; None for other sockets
         self._closed: Counter[_Holder] = Counter()
         self._looking: asyncio.Task[None] | None = None
+        self._crowded, self._wordless = -math.inf, 0  # when strangers had too many; what the kernel was told
 
     def met(self, peer: str, role: Role, name: str) -> None:
         """A member has made a good call over a connection.
@@ -123,9 +124,6 @@ class Connections:
     def start(self, port: int) -> None:
         """Begins to look at the connections to a port, where the system shows them."""
         if sys.platform == "linux":
-            for descriptor in _sockets().values():
-                with contextlib.suppress(OSError):  # it has been closed meanwhile
-                    _await_words(descriptor, port)
             self._looking = asyncio.create_task(self._look(port))
 
     async def stop(self) -> None:
@@ -157,10 +155,23 @@ class Connections:
     def _close_surplus(self, port: int) -> Mapping[_Holder, int]:
         held = [(each, self._holder(each.end)) for each in self._open(port)]
         found = surplus(held, self._most)
+        self._let_wait(port, crowded=any(holder.kind is None for holder in found))
         for connections in found.values():
             for connection in connections:
                 _shut(connection)
         return {holder: len(connections) for holder, connections in found.items()}
+
+    def _let_wait(self, port: int, *, crowded: bool) -> None:
+        """Tells the kernel for how long to keep connections over which nothing comes, where that has changed."""
+        now = time.monotonic()
+        if crowded:
+            self._crowded = now
+        wordless = WORDLESS_S if now < self._crowded + WORDLESS_S else 0
+        if wordless != self._wordless:
+            self._wordless = wordless
+            for descriptor in _sockets().values():
+                with contextlib.suppress(OSError):  # it has been closed meanwhile
+                    _await_words(descriptor, port, wordless)
 
     def _holder(self, end: tuple[str, int]) -> _Holder:
         return self._members.get(end) or _Holder(None, _network(end[0]))
@@ -201,14 +212,14 @@ def _sockets() -> dict[int, int]:
     return sockets
 
 
-def _await_words(descriptor: int, port: int) -> None:
-    """Where a socket listens at the port: lets it accept a connection only once something has come over it."""
+def _await_words(descriptor: int, port: int, seconds: int) -> None:
+    """Where a socket listens at the port: lets it accept a connection only once something comes, or after so long."""
     same = socket.socket(fileno=descriptor)
     try:
         internet = same.family in (socket.AF_INET, socket.AF_INET6)
         listens = internet and same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         if listens and same.getsockname()[1] == port:
-            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, WORDLESS_S)
+            same.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, seconds)
     finally:
         same.detach()
 

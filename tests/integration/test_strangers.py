@@ -114,6 +114,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
 
 def test_strangers_who_say_nothing_keep_no_member_out(world: Organisations) -> None:
     with strangers(world.addresses["north"], STRANGERS):
+        world.nodes["north"].until('"connections closed"')  # as soon as the node has seen them
+        asyncio.run(_served(world, 5))
         assert asyncio.run(_served(world, 30)) <= 3
 
 

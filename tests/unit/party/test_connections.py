@@ -126,7 +126,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
     ):
         port = server.getsockname()[1]
         for descriptor in (server.fileno(), other.fileno(), apart.fileno()):
-            _await_words(descriptor, port)
+            _await_words(descriptor, port, 600)
         assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
         server.setblocking(False)
         with socket.create_connection(server.getsockname()), socket.create_connection(server.getsockname()) as speaks:
@@ -138,6 +138,20 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
                 assert accepted.getpeername() == speaks.getsockname()
             with pytest.raises(BlockingIOError):
                 server.accept()
+            _await_words(server.fileno(), port, 0)
+            assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
+
+
+def test_only_where_strangers_were_too_many_are_connections_kept_from_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, told = 0.0, []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+        guard = Connections(cast(Any, None), 100)
+        for at, crowded in ((0.0, False), (1.0, True), (2.0, False), (600.0, False), (600.5, True), (1201.0, False)):
+            now = at
+            guard._let_wait(server.getsockname()[1], crowded=crowded)
+            told.append(server.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) > 0)
+    assert told == [False, True, True, True, True, False]
 
 
 def test_connections_are_found_and_ended_where_no_descriptor_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
