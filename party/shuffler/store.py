@@ -194,7 +194,8 @@ class ShufflerStore:
     def tags(self, row: int) -> NDArray[np.uint64]:
         """Of all reports that were taken."""
         blobs = self._select("SELECT tags FROM tags WHERE route = ? ORDER BY row", row)
-        return np.frombuffer(b"".join(blob for (blob,) in blobs), "<u8").astype(np.uint64)
+        with translated(self._path):
+            return np.frombuffer(b"".join(blob for (blob,) in blobs), "<u8").astype(np.uint64)
 
     def waiting(self, row: int) -> Waiting:
         """What is known of the batch that is being filled."""
