@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -154,14 +154,14 @@ def model_job(task: str, partition: str) -> JobSpec:
     return spec_of({**contents, "columns": {name: COLUMNS[name] for name in names}})
 
 
-def cells(n_rows: int = ROWS) -> Cells:
+def cells() -> Cells:
     return {
-        "id": [f"p{row}" for row in range(n_rows)],
-        "town": [["A", "B"][row % 2] for row in range(n_rows)],
-        "age": [str(20 + 5 * row) for row in range(n_rows)],
-        "weight": [str(50 + row) for row in range(n_rows)],
-        "height": [str(150 + row) for row in range(n_rows)],
-        "note": [["x", "y", "z"][row % 3] for row in range(n_rows)],
+        "id": [f"p{row}" for row in range(ROWS)],
+        "town": [["A", "B"][row % 2] for row in range(ROWS)],
+        "age": [str(20 + 5 * row) for row in range(ROWS)],
+        "weight": [str(50 + row) for row in range(ROWS)],
+        "height": [str(150 + row) for row in range(ROWS)],
+        "note": [["x", "y", "z"][row % 3] for row in range(ROWS)],
     }
 
 
@@ -178,7 +178,7 @@ def rows_at_each(changed: Cells, holder: str) -> dict[str, Data]:
 HELD: Final = {"north": ("town", "note"), "south": ("age", "height"), "east": ("weight",)}
 
 
-def columns_at_each(changed: Cells, _holder: str) -> dict[str, Data]:
+def columns_at_each(changed: Cells) -> dict[str, Data]:
     return {party: table(changed, names) for party, names in HELD.items()}
 
 
@@ -188,25 +188,13 @@ def with_cell(name: str, row: int, text: str) -> Cells:
     return rows
 
 
-@pytest.mark.parametrize("task", MODELS)
-@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
-def test_a_cell_that_a_model_does_not_know_shows_in_the_number_of_rows_alone(task: str, partition: str) -> None:
-    """As if the row were not there, and no one can say at whom it is not."""
-    spec = model_job(task, partition)
-    given = rows_at_each if partition == "horizontal" else columns_at_each
-    name = "weight" if task == "k-means" else "age"
-    less = {column: [*each[:4], *each[5:]] for column, each in cells().items()}
-    for text in ("none", ""):
-        assert seen(spec, given(with_cell(name, 4, text), "south")) == seen(spec, given(less, "south"))
-
-
 def test_a_cell_that_is_no_number_shows_as_an_empty_one() -> None:
     itemsets = {"min_support": "0.3", "max_length": 2, "cuts": {"age": [40], "height": [155]}}
     spec = spec_of({"job": {"task": "itemsets", "partition": "vertical"}, "itemsets": itemsets})
-    empty = seen(spec, columns_at_each(with_cell("age", 4, ""), "south"))
+    empty = seen(spec, columns_at_each(with_cell("age", 4, "")))
     assert set(empty.ends.values()) == {("done",)}
     for text in ("?", "forty", "9,5"):
-        assert seen(spec, columns_at_each(with_cell("age", 4, text), "south")) == empty
+        assert seen(spec, columns_at_each(with_cell("age", 4, text))) == empty
 
 
 # -- what shows, and is declared --------------------------------------------------------------------------------------
@@ -230,22 +218,35 @@ def alignment() -> JobSpec:
     )
 
 
-DECLARED: Final[dict[str, tuple[Callable[[], JobSpec], Cells]]] = {
-    "leaves": (release, with_cell("age", 4, "41")),
-    "values": (release, with_cell("town", 4, "C")),
-    "persons": (release, with_cell("id", 4, "p5")),
-    "ids": (alignment, with_cell("id", 4, "P5")),
+DECLARED: Final[dict[str, tuple[str, Callable[[], JobSpec], Cells]]] = {
+    "leaves": ("leaves", release, with_cell("age", 4, "41")),
+    "values": ("values", release, with_cell("town", 4, "C")),
+    "persons": ("persons", release, with_cell("id", 4, "p5")),
+    "ids": ("ids", alignment, with_cell("id", 4, "P5")),
+    **{
+        f"{task}, {text!r}": ("domains", partial(model_job, task, "horizontal"), with_cell(name, 4, text))
+        for task, name in (("naive-bayes", "town"), ("decision-tree", "age"), ("k-means", "weight"))
+        for text in ("none", "")
+    },
 }
 
 
-@pytest.mark.parametrize("key", DECLARED)
-@pytest.mark.parametrize("holder", PARTIES)
-def test_what_shows_of_a_row_is_that_somebody_cannot_take_part(key: str, holder: str) -> None:
-    make, changed = DECLARED[key]
-    spec = make()
+def check_declared(spec: JobSpec, data: Mapping[str, Data], key: str, holder: str) -> None:
+    """All are told that the holder cannot take part, and no more."""
     (reason,) = (reason for reason in REASONS if reason.key == key)
     assert reason.what in " ".join(statement(spec).prose())
-    ends = set(seen(spec, rows_at_each(changed, holder)).ends.values())
-    assert ends == {
-        ("E101", f"{holder} cannot take part in this job with its data; the log of {holder} has the reason", holder)
-    }
+    sentence = f"{holder} cannot take part in this job with its data; the log of {holder} has the reason"
+    assert set(seen(spec, data).ends.values()) == {("E101", sentence, holder)}
+
+
+@pytest.mark.parametrize("case", DECLARED)
+@pytest.mark.parametrize("holder", PARTIES)
+def test_what_shows_of_a_row_is_that_somebody_cannot_take_part(case: str, holder: str) -> None:
+    key, make, changed = DECLARED[case]
+    check_declared(make(), rows_at_each(changed, holder), key, holder)
+
+
+@pytest.mark.parametrize(("task", "name"), [("naive-bayes", "town"), ("decision-tree", "age"), ("k-means", "weight")])
+def test_of_a_cell_that_a_model_of_columns_does_not_know_no_more_shows_either(task: str, name: str) -> None:
+    (holder,) = (party for party, names in HELD.items() if name in names)
+    check_declared(model_job(task, "vertical"), columns_at_each(with_cell(name, 4, "none")), "domains", holder)
