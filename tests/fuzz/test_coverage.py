@@ -162,13 +162,12 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "files verified-csv": ("anonymize.verification.rows:read_csv",),
     "files verified-parquet": ("anonymize.verification.rows:read_parquet",),
-    "files release-certificate": ("anonymize.certificate:Certificate.read",),
+    "files release-certificate": ("anonymize.certificate:Document.read",),
     "files release-csv": (
         "anonymize.certificate:sha256_of",
         "anonymize.verification.rows:read_release",
         "anonymize.verifier:_findings",
     ),
-    "files release-labels": ("anonymize.verification.secret_document:SecretDocument.read",),
     "files release-manifest": (
         "jobs.manifest:_read",
         "jobs.manifest:_sha256",
