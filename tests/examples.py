@@ -12,7 +12,7 @@ from hypothesis import settings
 ALL = "COMINE_ALL_EXAMPLES" in os.environ
 """Whether properties that cost much take all their examples, as `make test-slow` lets them."""
 
-FEW = 40
+FEW = 25
 """Examples of a property in `make test`, unless it says less. They are others at every run outside of CI."""
 
 Test = TypeVar("Test", bound=Callable[..., Any])
