@@ -31,27 +31,31 @@ class ProcessExecutor:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or available_cores()
-        context = get_context("spawn")
-        needed, self._need = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(self.workers, context, initializer=_begin, initargs=(needed,))
+        self._needed, self._need = get_context("spawn").Pipe(duplex=False)
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_begin, initargs=(self._needed,))
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
         """`[kernel(c) for c in chunks]`, in order, `workers` at a time.
 
         Raises:
-            ResourceError: A worker has died, or none can be started.
+            ResourceError: A worker has died, or none can be started; later work has new ones.
         """
-        loop, all_chunks = asyncio.get_running_loop(), [*chunks]
+        loop, all_chunks, pool = asyncio.get_running_loop(), [*chunks], self._pool
         try:
-            with _undisturbed():
-                results = [loop.run_in_executor(self._pool, kernel, chunk) for chunk in all_chunks]
-        except OSError as error:
-            raise ResourceError(
-                f"no worker process can be started ({error.strerror}); end others, or use fewer workers"
-            ) from None
-        try:
+            try:
+                with _undisturbed():
+                    results = [loop.run_in_executor(pool, kernel, chunk) for chunk in all_chunks]
+            except OSError as error:
+                raise ResourceError(
+                    f"no worker process can be started ({error.strerror}); end others, or use fewer workers"
+                ) from None
             return await asyncio.gather(*results)
-        except BrokenProcessPool:
+        except BrokenProcessPool:  # a pool that has lost a worker takes no work ever again
+            if self._pool is pool:
+                self._pool = self._new_pool()
             raise ResourceError(
                 "a worker process has died, perhaps for lack of memory; free some, or use fewer workers"
             ) from None

@@ -73,6 +73,39 @@ def test_a_dead_worker_is_told() -> None:
         mapped(die, [1])
 
 
+def test_work_after_the_death_of_a_worker_is_done_by_others() -> None:
+    executor = ProcessExecutor(1)
+
+    async def run() -> Sequence[int]:
+        with pytest.raises(ResourceError, match="has died"):
+            await executor.map(die, [1])
+        return await executor.map(square, [3])
+
+    try:
+        assert list(asyncio.run(run())) == [9]
+    finally:
+        executor.close()
+
+
+def test_a_worker_that_dies_between_two_pieces_of_work_is_told() -> None:
+    executor = ProcessExecutor(1)
+
+    async def run() -> Sequence[int]:
+        ((worker, _),) = await executor.map(where, [0])
+        os.kill(worker, signal.SIGKILL)
+        for _attempt in range(1000):  # the pool finds out by itself
+            try:
+                await executor.map(square, [2])
+            except ResourceError:
+                return await executor.map(square, [3])
+        raise AssertionError("the death was not noticed")
+
+    try:
+        assert list(asyncio.run(run())) == [9]
+    finally:
+        executor.close()
+
+
 def test_there_is_a_worker_for_every_core() -> None:
     executor = ProcessExecutor()
     assert executor.workers >= 1
