@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -50,6 +50,21 @@ def test_no_class_asks_for_more_noise_than_can_be_drawn(
     usual = usual_contributions(2, of_one, least, drawn)
     ends = size_classes(of_one, least, candidates, None, usual, drawn)
     assert largest_contributions(ends, candidates) <= drawn
+
+
+@pytest.mark.parametrize("least", [100.0, 300.0])
+@pytest.mark.parametrize("of_one", [0.5, 1.0, 7.0])
+def test_rows_that_hold_nearly_all_candidates_leave_a_number_however_many_these_are(of_one: float, least: float) -> None:
+    for length, candidates in product((1, 2, 3), range(6, 300)):
+        usual = usual_contributions(length, of_one, least)
+        ends = size_classes(of_one, least, candidates, None, usual)
+        held = class_counts(np.full(50_000, candidates), ends)
+        found = (
+            item_truncation(ends, held, 3.0, of_one, least, candidates, usual)
+            if length == 1
+            else itemset_truncation(ends, held, held, 3.0, of_one, least, candidates, usual, length == 2)
+        )
+        assert min(usual, candidates) <= found.most <= candidates, (length, candidates)
 
 
 def test_classes_of_a_given_number() -> None:

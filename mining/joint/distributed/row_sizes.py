@@ -124,7 +124,7 @@ def size_classes(
 
 def _most_of(drawn: float) -> float:
     """The largest class: where candidates are hardly more than that, M may be all of them."""
-    return min(_LARGEST, (drawn - 1) / _STEP)
+    return min(_LARGEST, drawn / _STEP - 1)
 
 
 def class_counts(sizes: NDArray[np.int64], ends: tuple[int, ...]) -> Counts:
@@ -203,7 +203,7 @@ def _allowed(ends: tuple[int, ...], usual: int) -> list[int]:
 
 def largest_contributions(ends: tuple[int, ...], candidates: int) -> int:
     """The largest M that may come out: of the classes, or all candidates where these are hardly more."""
-    return candidates if not ends or candidates <= _STEP * ends[-1] + 1 else ends[-1]
+    return candidates if not ends or candidates <= _STEP * (ends[-1] + 1) else ends[-1]
 
 
 def _best(
