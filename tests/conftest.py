@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.examples import FEW, few_at_first
+from tests.examples import USUAL, few_at_first
 from tests.remembered import remember_base_transfers
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
-hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=FEW)
+hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=USUAL)
 hypothesis.settings.load_profile("comine")
 
 # Files of ten seconds and more, the longest first. `make test` gives whole files to its workers, in order: one of these

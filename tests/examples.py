@@ -15,6 +15,9 @@ ALL = "COMINE_ALL_EXAMPLES" in os.environ
 FEW = 25
 """Examples of a property in `make test`, unless it says less. They are others at every run outside of CI."""
 
+USUAL = 100 if ALL else FEW
+"""Examples of a property that says nothing: in `make test-slow` as many as Hypothesis takes by itself."""
+
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 _WANTED: dict[Any, int] = {}  # by property, since all cases of a test share it
@@ -37,8 +40,13 @@ def examples(few: int, every: int, **options: Any) -> Callable[[Test], Test]:
 
 
 def few_at_first(items: Iterable[pytest.Item]) -> None:
-    """Lets properties that want more than `FEW` examples take all of them in `make test-slow` alone."""
+    """Lets properties that want more than `FEW` examples take all of them in `make test-slow` alone.
+
+    Those that say by `examples` how many are enough take so many, as fuzzers do whose number is asked for.
+    """
     for item in items:
+        if item.get_closest_marker("costly"):
+            continue
         test: Any = getattr(item, "function", None)
         own = getattr(test, "_hypothesis_internal_use_settings", None)  # what `hypothesis.settings` leaves there
         if own is None or _WANTED.setdefault(test, own.max_examples) <= FEW:

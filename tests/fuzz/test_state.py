@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from anonymize.auditing.sums import SumAuditor
@@ -53,13 +53,15 @@ from protos.v1.control_pb2 import RUNNING, Release, ResultHeader
 from tests.client.devices import KEY, grr
 from tests.client.node import LABELS, Direct, homepages
 from tests.client.node import Node as Service
+from tests.examples import examples
 from tests.frequency.storing import GRR, a_round, collection
 from tests.fuzz.mutations import mutated, otherwise
 from tests.unit.party.nodes import weekly
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "15"))
-FUZZED = settings(
-    max_examples=EXAMPLES,
+FUZZED = examples(
+    EXAMPLES,
+    EXAMPLES,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 AUTHORITY = Authority.create()

@@ -1,13 +1,24 @@
-"""How `make test` ends when the interpreter of a worker dies: as failed, and soon."""
+"""What `make test` tries, and how it ends when the interpreter of a worker dies: as failed, and soon."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
+from unittest.mock import Mock
 
-MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text()
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.examples import FEW, few_at_first
+from tests.examples import examples as examples_of
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
@@ -21,3 +32,23 @@ def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert re.search(r"crashed while running 'test_1\.py::test_two'", done.stdout)
+
+
+@pytest.mark.parametrize(("every", "taken"), [({"COMINE_ALL_EXAMPLES": "1"}, 100), ({}, FEW)], ids=["slow", "quick"])
+def test_properties_that_say_nothing_take_all_examples_in_test_slow(every: dict[str, str], taken: int) -> None:
+    source = "import hypothesis, tests.conftest; print(hypothesis.settings.default.max_examples)"
+    rest = {name: value for name, value in os.environ.items() if name != "COMINE_ALL_EXAMPLES"}
+    told = subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=rest | every, capture_output=True, text=True)
+    assert told.stdout.split() == [str(taken)], told.stderr
+
+
+def test_who_asks_for_many_examples_gets_them() -> None:
+    @examples_of(300, 300)
+    @given(st.integers())
+    def asked_for(number: int) -> None: ...
+
+    item = Mock(
+        function=asked_for, get_closest_marker=lambda name: name in {each.name for each in asked_for.pytestmark}
+    )
+    few_at_first([cast(pytest.Item, item)])
+    assert cast(settings, asked_for._hypothesis_internal_use_settings).max_examples == 300
