@@ -54,7 +54,7 @@ def test_no_class_asks_for_more_noise_than_can_be_drawn(
 
 @pytest.mark.parametrize("least", [100.0, 300.0])
 @pytest.mark.parametrize("of_one", [0.5, 1.0, 7.0])
-def test_rows_that_hold_nearly_all_candidates_leave_a_number_however_many_these_are(of_one: float, least: float) -> None:
+def test_rows_that_hold_all_candidates_leave_a_number_of_contributions(of_one: float, least: float) -> None:
     for length, candidates in product((1, 2, 3), range(6, 300)):
         usual = usual_contributions(length, of_one, least)
         ends = size_classes(of_one, least, candidates, None, usual)
