@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +94,34 @@ def test_the_analyst_gets_all_reports_and_nothing_is_lost(
 ) -> None:
     got, lost = through(reports, route)
     assert Counter(values(got)) == Counter(each for own in reports.values() for each in own)
+    assert lost == 0
+
+
+def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first shuffler has room for four of a hundred messages of each party, and seals its own last of all."""
+    monkeypatch.setattr(shuffle, "CHUNK", 1)
+    seal, sent = shuffle._sealed, asyncio.Event()
+    waited = {"south", "east"}
+
+    async def sealed(session: Session, *arguments: Any) -> Rows:
+        if session.me == "west":
+            await sent.wait()
+        return await seal(session, *arguments)
+
+    async def sends(session: Session, route: Route, phase: Phase, own: Rows) -> None:
+        await send_reports(session, route, phase, own)
+        waited.discard(session.me)
+        if not waited:
+            sent.set()
+
+    async def shuffles(session: Session, route: Route, phase: Phase, own: Rows) -> None:
+        session._core.ahead_bytes = 4 * 1024
+        await shuffle_first(session, route, phase, own)
+
+    monkeypatch.setattr(shuffle, "_sealed", sealed)
+    reports = {"south": range(100), "east": range(100, 200), "west": range(200, 203)}
+    got, lost = through(reports, parts={"south": sends, "east": sends, "west": shuffles})
+    assert sorted(values(got)) == list(range(203))
     assert lost == 0
 
 

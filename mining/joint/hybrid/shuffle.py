@@ -26,9 +26,9 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from crypto.primitives.sealed import KEY_BYTES, OVERHEAD, Rows, new_private_key,
 from ldp.shuffling.batch import TAG_KEY_BYTES, first_seen, shuffled, tags_of
 from link.errors import ProtocolViolation
 from link.session import Session
+from link.tasks import together
 from mining.joint.hybrid.budget import hidden
 from mining.joint.hybrid.parameters import Hops
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts
@@ -120,15 +121,25 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
     Raises:
         ProtocolViolation: Too few reports are left to hide among.
     """
-    own = [
-        await _sealed(session, route, phase, reports[start : start + CHUNK]) for start in range(0, len(reports), CHUNK)
-    ]
-    size, counts = route.size(phase.plain, 0), ShuffledCounts()
+    size, counts, done = route.size(phase.plain, 0), ShuffledCounts(), 0
     senders = [party for party in session.parties if party not in (session.me, route.task.analyst)]
-    taken = {session.me: _joined(own, size)}
-    for party in senders:
-        taken[party] = await _take_share(session, party, phase.groups[party], size, counts)
-        session.progress("shuffling reports", len(taken), len(senders) + 1)
+
+    async def own() -> Rows:
+        starts = range(0, len(reports), CHUNK)
+        sealed = [await _sealed(session, route, phase, reports[start : start + CHUNK]) for start in starts]
+        return _joined(sealed, size)
+
+    async def share(rows: Coroutine[Any, Any, Rows]) -> Rows:
+        nonlocal done
+        found = await rows
+        done += 1
+        session.progress("shuffling reports", done, len(senders) + 1)
+        return found
+
+    # All at once: what waited to be read would fill the room of its sender, which would be named for it.
+    theirs = (_take_share(session, party, phase.groups[party], size, counts) for party in senders)
+    found = await together(share(rows) for rows in (own(), *theirs))
+    taken = dict(zip((session.me, *senders), found, strict=True))
     counts.received += len(reports)
     kept = await session.compute(_without_replays, session.randomness("tags").bytes(TAG_KEY_BYTES), taken, counts)
     left = {party: len(rows) for party, rows in kept.items()} | {route.task.analyst: phase.groups[route.task.analyst]}

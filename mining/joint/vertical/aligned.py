@@ -50,7 +50,7 @@ async def align(session: Session, secrets: PairwiseSecrets, table: Table, task: 
     Raises:
         ConfigurationError: Two parties have a column of one name, nobody has one that the job names, or this party has
             more rows than the bound allows.
-        InputDataError: Ids are empty or occur twice, or a cell of a column that is put into intervals is no number.
+        InputDataError: Ids are empty or occur twice.
         MalformedMessage: A peer's messages are not as they must be.
     """
     names = await open_names(session.lane("columns"), "columns", table.column_names)
