@@ -33,7 +33,7 @@ from link.errors import ConfigurationError, InputDataError, PolicyDenied, Protoc
 from link.session import Session
 from mining.joint.blended.budget import MOST, counting, naming, spent
 from mining.joint.blended.disclosure import openings
-from mining.joint.blended.estimate import blended, from_answers
+from mining.joint.blended.estimate import blended, from_answers, most_between
 from mining.joint.blended.mine import answers, asked, mine, named_items, noisy_counts, response, second_half
 from mining.joint.blended.parameters import BlendedItems, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
@@ -190,6 +190,18 @@ def test_intervals_cover_whether_or_not_parties_differ(differ: float, share: flo
         largest = np.argsort(-both.frequencies)[: d // 2]
         covered += (np.abs(both.frequencies - true) <= NORMAL * np.sqrt(both.variances))[largest].tolist()
     assert stats.binom.cdf(sum(covered), len(covered), 0.93) > 1e-6, np.mean(covered)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
+def test_the_limit_of_how_much_parties_differ_holds_in_19_of_20_cases(ratio: float) -> None:
+    random, d, runs = np.random.default_rng(8), 24, 2_000
+    variances = random.uniform(1e-5, 3e-5, d)
+    weights = random.dirichlet(np.full(d, 3.0))
+    true = ratio * float(variances.sum())
+    differences = random.normal(np.sqrt(weights * true), np.sqrt(variances), (runs, d))
+    excess = (differences**2 - variances).sum(axis=1)
+    limits = [most_between(float(each), float(variances @ variances), float(weights @ variances)) for each in excess]
+    assert stats.binom.cdf(np.count_nonzero(np.array(limits) >= true), runs, 0.945) > 1e-6
 
 
 # -- what it spends ---------------------------------------------------------------------------------------------------

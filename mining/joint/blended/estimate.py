@@ -54,11 +54,22 @@ def blended(trusted: Frequencies, others: Frequencies, share: float) -> Frequenc
     pooled = np.clip(share * trusted.frequencies + (1 - share) * others.frequencies, 0, 1)
     spread = pooled * (1 - pooled)
     excess = float(np.sum((trusted.frequencies - others.frequencies) ** 2 - sum_of_both))
-    noise = ONE_SIDED * math.sqrt(2 * float(sum_of_both @ sum_of_both))
     scale = spread / max(float(np.sum(spread)), np.finfo(float).tiny)
-    between, most = max(excess, 0.0) * scale, max(excess + noise, 0.0) * scale
+    between = max(excess, 0.0) * scale
+    most = most_between(excess, float(sum_of_both @ sum_of_both), float(scale @ sum_of_both)) * scale
     weight = (others.variances + share * between) / (sum_of_both + between)
     return Frequencies(
         weight * trusted.frequencies + (1 - weight) * others.frequencies,
         weight**2 * trusted.variances + (1 - weight) ** 2 * others.variances + (weight - share) ** 2 * most,
     )
+
+
+def most_between(excess: float, squares: float, mixed: float) -> float:
+    """The most that the sum of squared differences may be: what noise hardly makes so small an excess of.
+
+    It is the largest t with t − z·√(2·Σv² + 4·t·Σwv) ≤ the excess, since noise of variance v in a difference √(w·t)
+    gives its square the variance 2v² + 4·w·t·v.
+    """
+    half = excess + 2 * ONE_SIDED**2 * mixed
+    below_root = half**2 - excess**2 + 2 * ONE_SIDED**2 * squares
+    return max(half + math.sqrt(below_root), 0.0) if below_root > 0 else 0.0
