@@ -16,7 +16,7 @@ from link.session import Session
 from mining.joint import align
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
-from mining.joint.models.aligned import AlignedAttributes, one_holder_each
+from mining.joint.models.aligned import AlignedAttributes, coded, one_holder_each
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters, stacked
@@ -78,11 +78,10 @@ async def _from_columns(
     session: Session, spec: JobSpec, table: Table, stock: StockStore | None
 ) -> tuple[int, Model | None]:
     task, common = model_parameters(spec), row_alignment(spec)
+    held = await session.compute(coded, table, columns_of(task))
     placed = (await align.align(session, table, common)).rows
     assert placed is not None  # which only a cardinality does not tell
-    aligned = await session.compute(
-        AlignedAttributes.of, table, columns_of(task), placed, everywhere=common.mode == "intersection"
-    )
+    aligned = await session.compute(AlignedAttributes.of, held, placed, everywhere=common.mode == "intersection")
     session = session.lane("model")
     match task:
         case NaiveBayesParameters():

@@ -242,6 +242,34 @@ def test_what_a_job_says_of_columns_chooses_no_rows(
     assert set(met) <= {30}
 
 
+@pytest.mark.parametrize(
+    ("task", "mode"),
+    [*((each, "intersection") for each in TASKS), ("naive-bayes", "union"), ("decision-tree", "union")],
+)
+@pytest.mark.parametrize("common", [True, False])
+def test_whose_rows_are_common_makes_no_difference_to_whether_cells_fit(
+    task: Task, mode: str, common: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever brings the id of one person would learn whether that person has a value that the job names."""
+    met: list[object] = []
+    aligned = align.align
+
+    async def noted(*given: Any) -> Any:
+        found = await aligned(*given)
+        met.append(found)
+        return found
+
+    monkeypatch.setattr(align, "align", noted)
+    rows, name = people(30, 3), "age" if task == "decision-tree" else "weight"
+    rows = {**rows, name: ["old", *rows[name][1:]]}  # of the first person
+    spec = job(task, PARTIES[:2], partition="vertical", align={"mode": mode})
+    holders = {column: "north" if column == name else "south" for column in spec.columns}
+    without = {"north": set[int](), "south": set(range(1, 30)) if common else set(range(29))}
+    with pytest.raises(InputDataError, match="is no number"):
+        comine.simulate(spec, columns(rows, holders, without))
+    assert not met
+
+
 def test_columns_that_do_not_fit() -> None:
     rows, parties = people(6, 0), PARTIES[:2]
     spec = job("decision-tree", parties, partition="vertical")

@@ -27,7 +27,7 @@ from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
 from mining.lattice import Sets
 from mining.models.attributes import Attribute, Codes, column_of
-from mining.tables import Column, Table
+from mining.tables import Table
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,29 +46,33 @@ class AlignedAttributes:
     presence: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(
-        cls, table: Table, attributes: Sequence[Attribute], rows: NDArray[np.int64], *, everywhere: bool
-    ) -> AlignedAttributes:
+    def of(cls, held: Mapping[str, Codes], rows: NDArray[np.int64], *, everywhere: bool) -> AlignedAttributes:
         """A table's columns in common order.
 
         Args:
-            table: This party's.
-            attributes: Those of the model; this party need not hold all, nor any.
+            held: By attribute that this party holds, the codes of all its rows, as of `coded`.
             rows: By position the row of the table; −1 where this party has none.
             everywhere: Whether no party has such positions.
-
-        Raises:
-            InputDataError: A cell is not what its attribute allows.
         """
         here = rows >= 0
         cells = {}
-        for attribute in attributes:
-            if attribute.name in table.column_names:
-                column = column_of(table, attribute)
-                codes = np.zeros(len(rows), np.int64)
-                codes[here] = attribute.codes(Column(column.name, column.values, column.codes[rows[here]]))
-                cells[attribute.name] = codes
+        for name, all_codes in held.items():
+            cells[name] = np.zeros(len(rows), np.int64)
+            cells[name][here] = all_codes[rows[here]]
         return cls(cells, len(rows), None if everywhere else here)
+
+
+def coded(table: Table, attributes: Sequence[Attribute]) -> dict[str, Codes]:
+    """The codes of all rows of a table, by attribute of a model; a party need not hold all of these, nor any.
+
+    To be called before rows are aligned: were only common rows looked at, whoever brings a few ids would learn of these
+    people, from whether the job fails, whether they have a value that it does not name.
+
+    Raises:
+        InputDataError: A cell is not what its attribute allows.
+    """
+    held = [attribute for attribute in attributes if attribute.name in table.column_names]
+    return {attribute.name: attribute.codes(column_of(table, attribute)) for attribute in held}
 
 
 async def find_holders(session: Session, held: Mapping[str, Codes], attributes: Sequence[Attribute]) -> dict[str, str]:
