@@ -111,7 +111,7 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
         what = f"the candidates that are locally frequent at some party{_not_at_which(parties)}"
         lines.append(Learned(parties, "membership", what + _if_level_wise(task)))
         lines += _of_union(task, parties, "candidates")
-    if task.universe == "frequent-items" or may_be_one_shot(task) or task.thin:
+    if task.universe in ("frequent-items", "hidden") or may_be_one_shot(task) or task.thin:
         lines.append(Learned(parties, "count", LOCALLY_FREQUENT))
     return tuple(lines)
 

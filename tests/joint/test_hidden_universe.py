@@ -18,7 +18,7 @@ from link.session import Session
 from link.traffic import Traffic
 from mining.joint import hidden_universe
 from mining.joint.ballot import Ballot
-from mining.joint.disclosure import openings
+from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
 from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal import mine
@@ -252,6 +252,13 @@ def test_what_is_learned_as_data() -> None:
         assert sum("more than 64 elements" in what for what in said) == 1
         said = [line.what for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
         assert not any("locally frequent" in what for what in said)
+
+
+@pytest.mark.parametrize("universe", ["frequent-items", "hidden", "hidden-all"])
+def test_what_is_told_of_local_counts_is_said_wherever_local_thresholds_decide(universe: str) -> None:
+    data = {name: [["a"]] for name in ("x", "y", "z")}
+    lines = learned(task_for(data, 1, universe=universe, strategy="level-wise"), tuple(data))
+    assert any(line.what == LOCALLY_FREQUENT for line in lines) == (universe != "hidden-all")
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from link.errors import ConfigurationError
 from protos.v1 import set_union_pb2
 from protos.v1.link_pb2 import Opening
 from protos.v1.set_union_pb2 import EncryptedList, MergedSize
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.protocols.set_union_world import FEW, NAMES, Run, in_union, message_of, run_union, sets_of
 
 pooled_settings = examples(5, 15, suppress_health_check=[HealthCheck.too_slow])
@@ -115,7 +115,9 @@ def test_all_lists_have_the_size_class_of_the_largest_set(largest, size_class, h
     assert lengths(run_union(sets, merger="north")) == {size_class + 4}
 
 
-@pytest.mark.parametrize(("longest", "blocks"), [(1, 1), (17, 2), (40, 3), (70, 6)])
+@pytest.mark.parametrize(
+    ("longest", "blocks"), slowly([(1, 1), (17, 2), (40, 3), (70, 6), (110, 8), (300, 24)], now=[0, 1, 2, 3])
+)
 @pytest.mark.parametrize("holder", NAMES[:3])
 def test_all_lists_have_the_length_class_of_the_longest_element(longest, blocks, holder):
     sets = {name: [b"a"] for name in NAMES[:3]} | {holder: [b"b" * longest]}
