@@ -161,12 +161,15 @@ async def run_party(
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:
-        await session.abort(_told(error, identity.name))
+        # Peers know the end by now or soon: whoever cancels the job meanwhile does not make it another end.
+        with contextlib.suppress(asyncio.CancelledError):
+            await session.abort(_told(error, identity.name))
         if stock is not None and isinstance(error, ProtocolViolation) and error.party in session.others:
             with contextlib.suppress(ComineError):  # nobody can lease from a stock that cannot be written
                 await session.compute(abandon, stock, error.party)
         try:
-            await record_end(complete=False)
+            with contextlib.suppress(asyncio.CancelledError):
+                await record_end(complete=False)
         except ComineError as unwritten:
             error.add_note(f"The session's end could not be recorded: {unwritten.message}")
         raise

@@ -1,4 +1,4 @@
-"""How much of a peer's a party keeps unread, by job."""
+"""How much of a peer's a party keeps unread, by job; and what a job ends with that is cancelled while it fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from jobs.run import run_party
 from link.core import MAX_BUFFERED_BYTES
-from link.errors import PeerError
+from link.errors import ComineError, InputDataError, PeerError
 from tests.unit.jobs.plans import weekly
 
 
@@ -42,3 +42,70 @@ def test_a_vector_over_all_candidates_has_room_at_who_still_reads_others(
 
     with pytest.raises(PeerError, match="told enough"):
         asyncio.run(test())
+
+
+@pytest.mark.parametrize("when", ["abort", "record"])
+def test_who_cancels_a_job_while_it_fails_does_not_change_why_it_ended(
+    monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Else whoever names a job would learn from a peer what its end tells of rows, and keep it from being counted."""
+    reached, told = asyncio.Event(), list[str]()
+
+    async def step(name: str) -> None:
+        told.append(name)
+        if name == when:
+            reached.set()
+            await asyncio.sleep(10)
+
+    class Ending:
+        id, others, ledger = bytes(32), ("south",), type("Ledger", (), {"record": ()})
+
+        def lane(self, _: str) -> Ending:
+            return self
+
+        async def abort(self, error: ComineError) -> None:
+            assert isinstance(error, InputDataError)
+            await step("abort")
+
+    class Records:
+        mac_secret = bytes(32)
+
+        async def began(self, _: bytes) -> None:
+            pass
+
+        async def ended(self, *_: object, complete: bool) -> None:
+            assert not complete
+            await step("record")
+
+    async def establish(*_: object, **__: object) -> Ending:
+        return Ending()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise InputDataError("a cell does not fit")
+
+    monkeypatch.setattr("jobs.run.Session.establish", establish)
+    monkeypatch.setattr("jobs.run.run_task", fail)
+    monkeypatch.setattr("jobs.run.Receipts", lambda *_: type("Receipts", (), {"accounts": dict}))
+    stub: Any = type("Stub", (), {"name": "north"})()
+
+    async def test() -> None:
+        run = run_party(
+            weekly(),
+            data=stub,
+            transport=stub,
+            job_id=bytes(32),
+            attempt=1,
+            identity=stub,
+            random=stub,
+            executor=stub,
+            progress=cast(Any, None),
+            recorder=cast(Any, Records()),
+        )
+        task = asyncio.create_task(run)
+        await reached.wait()
+        task.cancel()
+        await task
+
+    with pytest.raises(InputDataError, match="does not fit"):
+        asyncio.run(test())
+    assert told == ["abort", "record"]
