@@ -14,7 +14,7 @@ from crypto.primitives import embedding
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_lists import common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, length_class, room_for_common_fakes
 from mining.thresholds import local_threshold, minimum_count
 from mining.transactions import Transactions
 
@@ -70,7 +70,7 @@ def union_s(parties: int, listed: int, different: int) -> float:
 
 def list_length(elements: int, parties: int) -> int:
     """The length of a list without a job's bound: the next power of two, and room for common fakes."""
-    return SETS.rounded(elements) + room_for_common_fakes(parties, common_fakes(1.0))
+    return SETS.rounded(elements) + room_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
 
 
 def items_union_s(slices: list[Transactions], support: Decimal) -> float:

@@ -102,10 +102,10 @@ def _hides_names(spec: JobSpec) -> bool:
 def _places(spec: JobSpec, bound: int) -> int:
     """Of the lists of all parties."""
     from crypto.protocols.size_classes import SETS
-    from crypto.protocols.union_lists import common_fakes, room_for_common_fakes
+    from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
 
     parties = len(spec.job.parties)
-    return parties * (SETS.rounded(bound) + room_for_common_fakes(parties, common_fakes(1.0)))
+    return parties * (SETS.rounded(bound) + room_for_common_fakes(parties, common_fakes(EPSILON_COMMON)))
 
 
 def _width(spec: JobSpec) -> int:

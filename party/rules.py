@@ -95,7 +95,7 @@ class Rules(TomlTable):
             start, one of this node alone has a limit of its own in `[dataset.anonymization]`.
         max_unions: How many set unions or alignments of three and more parties may be made of the rows of a dataset in
             all, over all datasets of its source: each shows its merger, with fresh noise, how much two other parties
-            have in common. The mean of four is off by 0.7 elements.
+            have in common. The mean of sixteen is off by 0.7 elements.
         max_failed_releases: How many joint releases may come to nothing on its rows: which conditions these can meet
             tells of them.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
@@ -134,7 +134,7 @@ class Rules(TomlTable):
     columns: dict[ColumnName, Roles] | None = Field(default=None, min_length=1)
     min_insider_k: Count | None = None
     max_releases: Count = 1
-    max_unions: Count = 4
+    max_unions: Count = 16
     max_failed_releases: Count = 20
     party_sets: Literal["fixed"] | None = None
     max_jobs: Count | None = None

@@ -59,13 +59,12 @@ from crypto.protocols.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
 from crypto.protocols.layers import KERNEL_POINTS, apply, apply_received, shuffled
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.set_union import ring_from, route_of, set_union
-from crypto.protocols.union_lists import common_fakes, room_for_common_fakes
+from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from link.tasks import together
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
 
-EPSILON_COMMON: Final = 1.0  # ε of the number of identifiers that exactly two parties hold, seen by a merger outside
 KEY: Final = "[align] bound"  # of the job, which sets the bound
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
 _STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing

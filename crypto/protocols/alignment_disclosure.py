@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from crypto.protocols import common_length, union_disclosure
-from crypto.protocols.alignment import EPSILON_COMMON
 from crypto.protocols.size_classes import LISTS, SETS
+from crypto.protocols.union_lists import EPSILON_COMMON
 from link.disclosure import Declared, Learned
 
 Mode = Literal["intersection", "cardinality", "union"]

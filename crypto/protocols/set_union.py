@@ -64,6 +64,7 @@ from crypto.protocols.list_stock import ListStock
 from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
+    EPSILON_COMMON,
     KEY,
     MOST_CLASSES,
     Fill,
@@ -103,7 +104,7 @@ async def set_union(
     max_element_bytes: int,
     bound: int | None = None,
     label: str = "union",
-    epsilon_dup: Decimal | float = 1.0,
+    epsilon_dup: Decimal | float = EPSILON_COMMON,
     to: Collection[str] | None = None,
     fill: Fill = "lists",
     stock: ListStock | None = None,

@@ -13,6 +13,7 @@ from crypto.protocols.set_union import ring_from, route_of
 from crypto.protocols.size_classes import SETS
 from crypto.protocols.sum_costs import maximum_traffic
 from crypto.protocols.union_lists import (
+    EPSILON_COMMON,
     MOST_CLASSES,
     Fill,
     ListSizes,
@@ -64,7 +65,7 @@ class UnionSizes:
             fill: As given to `set_union`.
             common: Common fakes that are drawn, as a share of the most that can be: they merge.
         """
-        fakes = common_fakes(1.0)
+        fakes = common_fakes(EPSILON_COMMON)
         capacity = SETS.rounded(bound or max(held.values()))
         lists = ListSizes(len(held), widened(blocks_each), capacity, room_for_common_fakes(len(held), fakes))
         if fill != "lists":

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import exp, sqrt
+from typing import Final
 
 from crypto.protocols import masked_maximum
 from crypto.protocols.size_classes import LEAST, LISTS, SETS
-from crypto.protocols.union_lists import MOST_CLASSES, Fill
+from crypto.protocols.union_lists import EPSILON_COMMON, MOST_CLASSES, Fill
 from link.disclosure import Declared, Learned
+
+_KNOWN: Final = 0.44  # the deviation of a mean that tells c from c + 1 in 94 of 100 cases
 
 
 def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Declared:
@@ -49,7 +52,7 @@ def leakage(
     merger: str,
     *,
     bound: int | None = None,
-    epsilon_dup: Decimal | float = 1.0,
+    epsilon_dup: Decimal | float = EPSILON_COMMON,
     to: Iterable[str] | None = None,
     fill: Fill = "lists",
     tells_sizes: bool = True,
@@ -114,15 +117,15 @@ def of_pairs(what: str, epsilon: Decimal | float) -> str:
         what: They hold.
         epsilon: Of the number of their common fakes.
     """
-    off = f"{deviation(1, epsilon):.2g}"
+    off, enough = f"{deviation(1, epsilon):.2g}", round((deviation(1, epsilon) / _KNOWN) ** 2, -1)
     return (
         f"for every two other parties the number of {what} that exactly these two hold, plus the pair's number of "
         f"common fakes (ε = {epsilon}), with a standard deviation of {off}; over n jobs on the same rows the mean of "
-        f"these is off by {off}/√n only, so that some ten jobs tell the number"
+        f"these is off by {off}/√n only, so that some {enough:.0f} jobs tell the number"
     )
 
 
-def deviation(unions: int, epsilon: Decimal | float = 1.0) -> float:
+def deviation(unions: int, epsilon: Decimal | float = EPSILON_COMMON) -> float:
     """The standard deviation of the mean of a pair's numbers of common fakes in so many unions."""
     decay = exp(-float(epsilon))
     return sqrt(2 * decay / unions) / (1 - decay)

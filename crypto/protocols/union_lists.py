@@ -27,6 +27,7 @@ from crypto.protocols.size_classes import SETS, over_bound
 from link.errors import ConfigurationError, OverLimit, tellable
 from link.randomness import RandomStream
 
+EPSILON_COMMON: Final = 0.5  # ε of the number of elements that exactly two parties hold, seen by a merger outside
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
 MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
 

@@ -11,7 +11,14 @@ from typing import Final
 from crypto.primitives.blocks import blocks_needed
 from crypto.protocols.size_classes import SETS
 from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import MAX_BLOCKS, ListSizes, common_fakes, room_for_common_fakes, widened
+from crypto.protocols.union_lists import (
+    EPSILON_COMMON,
+    MAX_BLOCKS,
+    ListSizes,
+    common_fakes,
+    room_for_common_fakes,
+    widened,
+)
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.candidates import most_after
 from mining.joint.disclosure import may_be_one_shot
@@ -215,7 +222,7 @@ def _thinned(task: HorizontalMining, answers: Mapping[str, Answer], place: int, 
 def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int) -> UnionSizes:
     """The union of the longest lists that there can be, whose elements have up to so many bytes."""
     blocks_each = widened(blocks_needed(element_bytes))
-    room = room_for_common_fakes(len(parties), common_fakes(1.0))
+    room = room_for_common_fakes(len(parties), common_fakes(EPSILON_COMMON))
     if task.bound is None:
         most = max(1, MAX_BLOCKS // blocks_each - room)
     else:

@@ -20,7 +20,14 @@ from crypto.protocols.joint_prf_costs import PrfSizes
 from crypto.protocols.masked_maximum import LABEL as SIZES
 from crypto.protocols.size_classes import LISTS, SETS
 from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import LENGTH_CLASSES, MOST_CLASSES, ListSizes, common_fakes, room_for_common_fakes
+from crypto.protocols.union_lists import (
+    EPSILON_COMMON,
+    LENGTH_CLASSES,
+    MOST_CLASSES,
+    ListSizes,
+    common_fakes,
+    room_for_common_fakes,
+)
 from jobs.parameters import horizontal_mining
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
@@ -65,7 +72,7 @@ class Seen:
             return None
         (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
         size, width = self.largest(lane, *MOST_CLASSES)
-        room = room_for_common_fakes(len(self.words[lane]), common_fakes(1.0))
+        room = room_for_common_fakes(len(self.words[lane]), common_fakes(EPSILON_COMMON))
         lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], SETS.capacity(size, bound), room)
         return UnionSizes(lists, self.merged[name], self.elements[name])
 

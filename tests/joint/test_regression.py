@@ -44,19 +44,19 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "9c100bd37cb3b9ece65753ec8421cf2a69900b2ff1590be5a3bcf2343b632562",
+        "e9430315bd45b98ed2868871dbd3cabcf056dcd8ae51a4f52d38fab509277219",
         14,
-        {"north": 22968, "south": 33204, "east": 33201},
+        {"north": 33818, "south": 50710, "east": 50707},
     ),
     "one-shot": Wire(
-        "3a9736cd6844aa8a87a9ea8c8b0f9b3e84c9d1f312c9c472f3e1e874261c7c47",
+        "9c9bc54610deb28cec8fe4aafd8dafd1a359d4f961fec78706ff264e4dcd6a94",
         22,
-        {"north": 44308, "south": 65054, "east": 65054},
+        {"north": 65944, "south": 100002, "east": 100002},
     ),
     "thinned": Wire(
-        "29f73787a0f6954b4821bd00f7aa7f3010c4a9b0dd7eab6066c4e9cbf10cece2",
+        "6207e142f4d12980c5ae2a7d33bfaaa0a14f4a6711c1a57ffedde9eddf0ff64f",
         30,
-        {"north": 65720, "south": 96800, "east": 96803},
+        {"north": 98334, "south": 149382, "east": 149385},
     ),
     "catalogue": Wire(
         "e6bd877085bda6801aca4574c50c2e9ce3d08e0927e59901b3da4eedd51142f7",
@@ -64,14 +64,14 @@ FROZEN = {
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "7188bc202dcff819b715b6ca2fea0b1c7bba1d0486f4bf71d1303d0e2b3771da",
+        "ff0cadb51ff27732f22fa51c2d77c0be3a9b13fc642a9c35ec13115dc7351e8b",
         22,
-        {"north": 45388, "south": 61516, "east": 33317},
+        {"north": 56238, "south": 79022, "east": 50823},
     ),
     "frequent": Wire(
-        "c9abc74be4156967ffa108e90effcfe10385ebac503670cb01a95418602cb906",
+        "d6383d09faa11087a3052da0292466370497e2e18c47eb5b774b3cff1a4837c5",
         20,
-        {"north": 44948, "south": 61076, "east": 32879},
+        {"north": 55798, "south": 78582, "east": 50385},
     ),
 }
 
