@@ -38,7 +38,7 @@ CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
 # What one peer may send ahead of what the protocol has read. Where a party computes before it reads, an honest peer is
 # a whole list or vector ahead: 33 bytes for each row of an alignment, up to 8 for each candidate of a sum.
-MAX_BUFFERED_BYTES = 512 << 20
+MAX_BUFFERED_BYTES = 640 << 20
 HELD_FRAME_BYTES = 512  # of memory that a frame takes which waits, besides what it holds
 MAX_AHEAD = 4096  # frames out of order per lane
 MAX_LANES = 4096  # lanes in which frames of one peer wait to be read
