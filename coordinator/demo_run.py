@@ -124,7 +124,7 @@ class _stoppable:  # noqa: N801 - used as a statement
 
     @staticmethod
     def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG004
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt  # SIGINT itself may be ignored, as in a shell's background
 
 
 def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], total: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -16,6 +17,10 @@ from tests.remembered import remember_base_transfers
 # that it judges the change and not the draw; `make test` draws others at every run.
 hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=USUAL)
 hypothesis.settings.load_profile("comine")
+
+# A run in a shell's background ignores Ctrl-C; the commands that tests start and interrupt must not inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Files of ten seconds and more, the longest first. `make test` gives whole files to its workers, in order: one of these
 # that began late would keep one worker busy when the others are done.

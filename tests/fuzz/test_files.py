@@ -5,6 +5,7 @@ Each reader meets honest files that were made wrong, with fresh seeds on every r
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import gzip
@@ -403,7 +404,15 @@ def _of_node(path: Path) -> object:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     shutil.copy(path, draft / ROWS_OF_A_NODE)
-    ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")._complete(draft)
+
+    async def complete() -> None:
+        node = ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")
+        try:
+            node._complete(draft)
+        finally:
+            await node.close()
+
+    asyncio.run(complete())
     return None
 
 

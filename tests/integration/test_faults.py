@@ -476,7 +476,7 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
 def test_a_refusal_names_the_party_and_the_rule(tmp_path: Path, old: str, new: str, words: str) -> None:
     def prepare(authority: Authority) -> None:
         file = tmp_path / "south.toml"
-        file.write_text(file.read_text().replace(old, new))
+        file.write_text(file.read_text().replace("max_unions = 1000\n", "").replace(old, new))
 
     async def test() -> None:
         async with running(tmp_path, prepare=prepare) as nodes:

@@ -38,7 +38,7 @@ def pieces_of(size: int) -> Iterator[None]:
         patch.setattr(text_sources, "_BLOCK_BYTES", size)
         patch.setattr(text_sources, "_RECORDS", size)
         patch.setattr(csv_text, "_BLOCK_BYTES", size)
-        patch.setattr(csv_text, "_PARSED_BYTES", size)
+        patch.setattr(csv_text, "_PARSED_BYTES", max(size, 2))  # Arrow loses a row where a block is CR alone
         patch.setattr(table_sources, "_BATCH_ROWS", size)
         patch.setattr(table_sources, "FETCH", size)
         patch.setattr(table_readers, "FETCH", size)
