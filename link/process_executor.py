@@ -32,10 +32,14 @@ class ProcessExecutor:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or available_cores()
         self._needed, self._need = get_context("spawn").Pipe(duplex=False)
-        self._pool = self._new_pool()
+        self._pool: ProcessPoolExecutor | None = None
 
-    def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_begin, initargs=(self._needed,))
+    def _ready(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers, get_context("spawn"), initializer=_begin, initargs=(self._needed,)
+            )
+        return self._pool
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
         """`[kernel(c) for c in chunks]`, in order, `workers` at a time.
@@ -43,7 +47,7 @@ class ProcessExecutor:
         Raises:
             ResourceError: A worker has died, or none can be started; later work has new ones.
         """
-        loop, all_chunks, pool = asyncio.get_running_loop(), [*chunks], self._pool
+        loop, all_chunks, pool = asyncio.get_running_loop(), [*chunks], self._ready()
         try:
             try:
                 with _undisturbed():
@@ -55,7 +59,8 @@ class ProcessExecutor:
             return await asyncio.gather(*results)
         except BrokenProcessPool:  # a pool that has lost a worker takes no work ever again
             if self._pool is pool:
-                self._pool = self._new_pool()
+                self._pool = None
+            await asyncio.to_thread(pool.shutdown)  # else its semaphores outlive this process
             raise ResourceError(
                 "a worker process has died, perhaps for lack of memory; free some, or use fewer workers"
             ) from None
@@ -63,7 +68,8 @@ class ProcessExecutor:
     def close(self) -> None:
         """Ends the workers, whatever they are at; when it returns, nothing of them is left."""
         self._need.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
