@@ -42,7 +42,7 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
     }
     if draw(st.booleans()):
         found["itemsets"]["max_length"] = draw(st.integers(1, 9))
-        found["union"] = {"bound": draw(st.integers(1, 10**6))}
+        found["union"] = {"bound": draw(st.integers(1, 10**5))}
     if rules:
         measures = draw(st.lists(st.sampled_from(MEASURE_NAMES), max_size=3, unique=True))
         found["rules"] = {"min_confidence": draw(SHARES | st.sampled_from([0, 1, "1.0"])), "measures": measures}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.parameters import engine_of
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.union_limit import blurred_merges, takes_unions
@@ -420,6 +421,8 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"max_epsilon", "max_delta"}
     else:
         written -= {"compute"}
+    if spec.mines and spec.itemsets.disclose == "candidates" and engine_of(spec) != "replicated":
+        written -= {"compute"}  # nothing stays shared
     if not (spec.is_vertical or takes_unions(spec)):
         written -= {"max_union_bound"}
     written = written | {"max_unions"} if blurred_merges(spec) else written - {"max_unions"}
