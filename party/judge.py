@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from typing import Final
 
@@ -21,6 +22,7 @@ from party.policy import Approval, check_fit, check_new_rows, decide, verdicts
 from party.privacy_budget import DatasetBudget, left, totals
 from party.rules import PolicySection
 from party.shared_sources import alike
+from party.sources import Rows
 from party.store import Store
 
 FAILED_S: Final = 24 * 3600  # for which a failure counts
@@ -106,23 +108,34 @@ class Judge:
         """
         return not self._case(spec, "", b"", 1, None).noise_protects
 
-    def check_data(self, spec: JobSpec, n_rows: int, data_digest: bytes, *, job_id: bytes = b"") -> None:
+    async def check_data(
+        self, spec: JobSpec, rows: Rows, others: Callable[[str], Awaitable[Rows]], job_id: bytes
+    ) -> None:
         """The rules that need the rows of the dataset.
+
+        Each dataset of the source is compared with its own last job: as another reads the rows, they may be other rows,
+        or more of them.
 
         Args:
             spec: The job.
-            n_rows: Rows that its dataset has here.
-            data_digest: As of `party.sources.Sources.digest`.
+            rows: What its dataset has here.
+            others: Reads what another dataset has.
             job_id: Its id, where it has one.
 
         Raises:
             PolicyDenied: A rule refuses the job.
         """
-        if not self.looks_at_rows(spec):
+        own, policy, me = spec.job.dataset, self.policy_of(spec), self._config.party.name
+        if policy.min_new_rows is None or not await asyncio.to_thread(self.looks_at_rows, spec):
             return
-        me = self._config.party.name
-        for last in self._store.last_counted(spec.job.dataset, job_id):
-            check_new_rows(self.policy_of(spec), me=me, n_rows=n_rows, data_digest=data_digest, last=last)
+        before = await asyncio.to_thread(self._store.last_counted, own, job_id)
+        if before and before[0].data_digest == rows.digest:
+            # What ran under another name since then was compared with these rows.
+            return
+        for name in self._same_rows(own):
+            for last in await asyncio.to_thread(self._store.last_counted, name, job_id):
+                there = rows if name == own else await others(name)
+                check_new_rows(policy, me=me, n_rows=there.number, data_digest=there.digest, last=last)
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""

@@ -46,7 +46,7 @@ async def take_part(
         data = await transport.before_session(room.sources.load(job.spec.job.dataset))
     finally:
         await started
-    await _check_data(room, job, data, attempt)
+    await transport.before_session(_check_data(room, job, data, attempt))
     recorder = SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     return await run_party(
@@ -73,13 +73,14 @@ async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
 
     A job that bounded noise protects is not noted: two jobs without noise would be held against it, and not each other.
     """
-    me = room.identity.name
-    data_digest = await room.sources.digest(job.spec.job.dataset, data)
+    me, judge, sources = room.identity.name, room.consent.judge, room.sources
+    rows = await sources.rows(job.spec.job.dataset, data)
     if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
-        check_same_rows(record, data_digest, me)
-    await asyncio.to_thread(room.consent.judge.check_data, job.spec, data.n_rows, data_digest, job_id=job.id)
-    if await asyncio.to_thread(room.consent.judge.looks_at_rows, job.spec):
-        await asyncio.to_thread(room.store.note_data, job.id, data.n_rows, data_digest)
+        check_same_rows(record, rows.digest, me)
+    async with room.noting:
+        await judge.check_data(job.spec, rows, sources.rows, job.id)
+        if await asyncio.to_thread(judge.looks_at_rows, job.spec):
+            await asyncio.to_thread(room.store.note_data, job.id, *rows)
 
 
 def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:

@@ -46,6 +46,7 @@ class Room:
         max_running: Jobs at once.
         log: The node's log.
         starting: Held while a start is judged and charged, so that no other is judged in between.
+        noting: Held while rows are compared with those of earlier jobs and noted, for the same reason.
     """
 
     identity: Identity
@@ -66,3 +67,4 @@ class Room:
     max_running: int
     log: Log
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    noting: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from link.errors import ConfigurationError
 from party.config import FILE_URLS, DatasetSection
 from party.queries.policy import audited_twice
+
+_PLACES: Final = frozenset({"host", "hostaddr", "port", "dbname", "service"})  # of what a URL may say behind its ?
 
 
 def check_sources(datasets: Sequence[DatasetSection]) -> None:
@@ -49,5 +53,13 @@ def alike(datasets: Sequence[DatasetSection]) -> dict[str, tuple[str, ...]]:
 def _source(dataset: DatasetSection) -> tuple[str, str | None]:
     scheme = next((scheme for scheme in FILE_URLS if dataset.source.startswith(scheme)), "")
     if dataset.is_url and not scheme:
-        return dataset.source, dataset.query
+        return _server(dataset.source), dataset.query
     return scheme + os.path.realpath(dataset.source.removeprefix(scheme)), dataset.query
+
+
+def _server(url: str) -> str:
+    """A server's database, whoever logs in: what each may read of it is not known here."""
+    found = urlsplit(url)
+    host = found.netloc.rpartition("@")[2].lower()
+    where = [pair for pair in parse_qsl(found.query) if pair[0] in _PLACES]
+    return f"postgresql://{host if ':' in host else f'{host}:5432'}{found.path}?{urlencode(sorted(where))}"

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,18 @@ from party.config import DatasetSection
 from party.hidden_rules import without_rules
 
 _Stamp = tuple[str, int, int]
+
+
+class Rows(NamedTuple):
+    """What is noted of a reading.
+
+    Attributes:
+        number: Of its rows.
+        digest: Equal where the rows are equal, in the same order.
+    """
+
+    number: int
+    digest: bytes
 
 
 @dataclass(slots=True)
@@ -84,15 +97,15 @@ class Sources:
                 kept.data, kept.stamp = data, stamp
             return data
 
-    async def digest(self, name: str, data: Data) -> bytes:
-        """A digest of what `load` gave: equal where the rows are equal, in the same order."""
-        kept = self._kept[name]
+    async def rows(self, name: str, data: Data | None = None) -> Rows:
+        """What is noted of a reading: of what `load` gave, or else of what it gives now."""
+        data, kept = await self.load(name) if data is None else data, self._kept[name]
         if kept.data is data and kept.digest:
-            return kept.digest
+            return Rows(data.n_rows, kept.digest)
         (found,) = await self._executor.map(_digest, [data])
         if kept.data is data:
             kept.digest = found
-        return found
+        return Rows(data.n_rows, found)
 
 
 def _digest(data: Data) -> bytes:

@@ -15,6 +15,7 @@ from party.config import PartyConfig
 from party.history import note
 from party.logs import Log
 from party.node_audit import NodeAudit
+from party.shared_sources import alike
 from party.store import Store
 
 EVERY_S: Final = 3600.0
@@ -89,6 +90,8 @@ class Upkeep:
     def _forget(self, after: float) -> float | None:
         """Forgets some old jobs; where to go on."""
         now = self._now()
-        names = [dataset.name for dataset in self._config.dataset]
-        keep = {name: self._config.policy_of(name).max_jobs or 0 for name in names}
+        keep = {
+            name: max(self._config.policy_of(other).max_jobs or 0 for other in together)
+            for name, together in alike(self._config.dataset).items()
+        }
         return self._store.prune(after, now - seconds(self._config.party.keep_jobs), now, keep, AT_ONCE)

@@ -475,6 +475,31 @@ def test_without_an_audit_log_nothing_happens(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_another_name_of_the_same_rows_is_no_way_around_min_new_rows(tmp_path: Path) -> None:
+    twin = '[[dataset]]\nname = "twin"\nkind = "transactions"\nsource = "{}.dat"\nformat = "basket"\n[policy]'
+
+    def prepare(_: object) -> None:
+        for path in (*tmp_path.glob("*.toml"),):
+            path.write_text(path.read_text().replace("[policy]", twin.format(path.stem)))
+
+    async def test() -> None:
+        async with running(tmp_path, policy="min_new_rows = 5", prepare=prepare) as nodes:
+
+            async def mined(name: str) -> set[str]:
+                _, ends = await nodes.run(weekly(dataset=name))
+                return {event.error_code for event in ends.values()}
+
+            assert await mined("baskets") == {""}
+            with (tmp_path / "south.dat").open("a") as file:
+                file.write("item0 item1\n")
+            assert await mined("twin") == {"E101"}
+            await nodes.nodes["south"].stop()
+            await nodes.restart("south")
+            assert [await mined(name) for name in ("twin", "baskets")] == [{"E101"}] * 2
+
+    asyncio.run(test())
+
+
 def test_a_cancel_of_a_job_that_never_came_makes_no_noise(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:

@@ -31,6 +31,7 @@ from party.consent import proposal_of
 from party.logs import open_log
 from party.remembered import Remembered, remembered
 from party.server import Node
+from party.sources import Rows
 from party.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
@@ -163,11 +164,16 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
         asyncio.run(node.stop())
 
 
+async def compared(node: Node, rows: Rows) -> None:
+    room = node.host._room
+    await room.consent.judge.check_data(weekly(), rows, room.sources.rows, b"")
+
+
 def test_rows_that_nobody_knows_any_more_count_as_changed_by_too_few(state: Path) -> None:
     remove(state)
     node = started(state)
     with pytest.raises(PolicyDenied, match=r"rule min_new_rows.*was lost"):
-        node.host._room.consent.judge.check_data(weekly(), 10**6, b"new")
+        asyncio.run(compared(node, Rows(10**6, b"new")))
     asyncio.run(node.stop())
 
 
@@ -184,9 +190,9 @@ def test_what_is_noted_of_rows_survives_the_database(tmp_path: Path, spec: JobSp
         file = tmp_path / "south.toml"
         file.write_text(file.read_text().replace("[policy]", f"{totals}[policy]"))
 
-    def refuses(node: Node) -> bool:
+    async def refuses(node: Node) -> bool:
         try:
-            node.host._room.consent.judge.check_data(weekly(), 1, b"one row more")
+            await compared(node, Rows(1, b"one row more"))
         except PolicyDenied:
             return True
         return False
@@ -195,10 +201,10 @@ def test_what_is_noted_of_rows_survives_the_database(tmp_path: Path, spec: JobSp
         async with running(tmp_path, policy="min_new_rows = 1000\n", prepare=prepare) as nodes:
             _, ends = await nodes.run(spec)
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
-            assert refuses(nodes.nodes["south"]) == noted
+            assert await refuses(nodes.nodes["south"]) == noted
             await nodes.nodes["south"].stop()
             remove(tmp_path / "state/south")
-            assert refuses(await nodes.restart("south")) == noted
+            assert await refuses(await nodes.restart("south")) == noted
 
     asyncio.run(play())
 

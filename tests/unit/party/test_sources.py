@@ -78,13 +78,14 @@ def test_a_table_is_read_and_known_by_its_digest(tmp_path: Path, executor: Threa
         first = await kept.load("people")
         assert isinstance(first, Table)
         assert (first.n_rows, first.column_names) == (2, ("age",))
-        digest = await kept.digest("people", first)
+        rows = await kept.rows("people", first)
+        assert rows.number == 2
         path.write_text('"ward","bed","age"\n1,2,50\n1,3,60\n\n')
         again = await kept.load("people")
         assert again is not first
-        assert await kept.digest("people", again) == digest
+        assert await kept.rows("people", again) == rows
         path.write_text("ward,bed,age\n1,2,50\n1,3,61\n")
-        assert await kept.digest("people", await kept.load("people")) != digest
+        assert (await kept.rows("people")).digest != rows.digest
 
     asyncio.run(test())
 
