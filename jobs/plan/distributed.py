@@ -90,7 +90,7 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
     greeting(traffic, STANDARD_128.suite, certificates)
     noisy_traffic(traffic, "/task", found.sizes)
     receipts(traffic, STANDARD_128.suite, certificates)
-    work = exact_counterpart(spec) or _placeholder(spec, task)
+    work = exact_counterpart(spec) or _single_items(spec, task)
     took = seconds(work, answers, found.exact, traffic, latency_s, spec.plan.bytes_per_s)
     return Plan(
         job=spec.job.name,
@@ -143,8 +143,8 @@ def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, Answ
     return _Expectation(NoisySizes(candidates, named, tuple(classes)), found.n_rows, found.sizes, known=True)
 
 
-def _placeholder(spec: JobSpec, task: DistributedMining) -> HorizontalMining:
-    """Public parameters of single items alone, for the work where nothing is told of longer itemsets."""
+def _single_items(spec: JobSpec, task: DistributedMining) -> HorizontalMining:
+    """Public parameters of a job over single items, by which the work is priced where no exact job is like this one."""
     return HorizontalMining(
         min_support=1,
         learners=task.learners,

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from jobs.run import run_party
+from jobs.spec import JobSpec
 from link.core import MAX_BUFFERED_BYTES
 from link.errors import ComineError, InputDataError, PeerError
 from tests.unit.jobs.plans import weekly
+
+
+async def part(spec: JobSpec, **others: Any) -> None:
+    """A party's part in a job, with nothing but stubs around it."""
+    stub: Any = type("Stub", (), {"name": "north"})()
+    around = dict.fromkeys(("data", "transport", "identity", "random", "executor", "progress"), stub)
+    await run_party(spec, job_id=bytes(32), attempt=1, **around, **others)
 
 
 @pytest.mark.parametrize(
@@ -25,23 +33,8 @@ def test_a_vector_over_all_candidates_has_room_at_who_still_reads_others(
         raise PeerError("told enough")
 
     monkeypatch.setattr("jobs.run.Session.establish", establish)
-    stub: Any = type("Stub", (), {"name": "north"})()
-
-    async def test() -> None:
-        await run_party(
-            weekly(**itemsets),
-            data=stub,
-            transport=stub,
-            job_id=bytes(32),
-            attempt=1,
-            identity=stub,
-            random=stub,
-            executor=stub,
-            progress=cast(Any, None),
-        )
-
     with pytest.raises(PeerError, match="told enough"):
-        asyncio.run(test())
+        asyncio.run(part(weekly(**itemsets)))
 
 
 @pytest.mark.parametrize("when", ["abort", "record"])
@@ -86,22 +79,9 @@ def test_who_cancels_a_job_while_it_fails_does_not_change_why_it_ended(
     monkeypatch.setattr("jobs.run.Session.establish", establish)
     monkeypatch.setattr("jobs.run.run_task", fail)
     monkeypatch.setattr("jobs.run.Receipts", lambda *_: type("Receipts", (), {"accounts": dict}))
-    stub: Any = type("Stub", (), {"name": "north"})()
 
     async def test() -> None:
-        run = run_party(
-            weekly(),
-            data=stub,
-            transport=stub,
-            job_id=bytes(32),
-            attempt=1,
-            identity=stub,
-            random=stub,
-            executor=stub,
-            progress=cast(Any, None),
-            recorder=cast(Any, Records()),
-        )
-        task = asyncio.create_task(run)
+        task = asyncio.create_task(part(weekly(), recorder=Records()))
         await reached.wait()
         task.cancel()
         await task
