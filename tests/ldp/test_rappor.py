@@ -17,7 +17,7 @@ from sklearn.linear_model import Lasso
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
-from ldp.bias_aware import selection_factor
+from ldp.bias_aware import NORMAL, selection_factor
 from ldp.certify import satisfies, spent_epsilon
 from ldp.packed import column_sums
 from ldp.rappor.client import RapporClient, google_response
@@ -355,6 +355,17 @@ def test_frequencies_are_found_among_few_candidates() -> None:
     z = np.array([(decoded.counts - true) / decoded.deviations for decoded in runs])
     assert np.sqrt(np.square(z).mean()) < 1.2
     assert np.abs(z[:, [0, 1, 6]]).max() < 4.5
+
+
+@pytest.mark.parametrize("users", [150, 400])
+def test_intervals_of_what_was_found_cover(users: int) -> None:
+    """Also where luck alone decides which of equal candidates are found. Intervals that cover .93 fail at 10^-6."""
+    mechanism, covered = Rappor.for_budget(1.5, 3.0, bits=32, cohorts=8), list[bool]()
+    for seed in range(60):
+        found = decode(collected(mechanism, words([users] * 30), seed), WORDS[:30]).found()
+        covered += [abs(count - users) <= NORMAL * deviation for _, count, deviation in found]
+    assert len(covered) > 80
+    assert stats.binom.cdf(sum(covered), len(covered), 0.93) > 1e-6, np.mean(covered)
 
 
 @pytest.mark.parametrize("candidates", [60, 400])  # without the LASSO, and with it

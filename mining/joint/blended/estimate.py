@@ -10,7 +10,9 @@ trusted parties; and a·f_O + (1 − a)·f_C misses it by a mean square of
 
 With τ² = 0 that is BLENDER's weight, and with a large τ² it is s, which needs no assumption. τ² = θ·f(1 − f), where one
 θ for all items is found from how much more the two estimates differ than V_O + V_C let expect. Noise may hide that they
-differ at all; so what the estimate may be off by is told with an upper limit of θ, which holds in 19 of 20 cases.
+differ at all; so what the estimate may be off by is told with an upper limit of θ, which holds in 19 of 20 cases. And
+parties may differ in some items more than in others, by as much as θ does not foresee: where the two estimates of an
+item differ by more than that, their difference takes the place of τ.
 
 Sources: Avent et al., "BLENDER", USENIX Security 2017, on the blend; DerSimonian and Laird, "Meta-Analysis in Clinical
 Trials", Controlled Clinical Trials 7(3), 1986, on the variance between groups by the method of moments.
@@ -53,10 +55,12 @@ def blended(trusted: Frequencies, others: Frequencies, share: float) -> Frequenc
     sum_of_both = trusted.variances + others.variances
     pooled = np.clip(share * trusted.frequencies + (1 - share) * others.frequencies, 0, 1)
     spread = pooled * (1 - pooled)
-    excess = float(np.sum((trusted.frequencies - others.frequencies) ** 2 - sum_of_both))
+    squares = (trusted.frequencies - others.frequencies) ** 2
+    excess = float(np.sum(squares - sum_of_both))
     scale = spread / max(float(np.sum(spread)), np.finfo(float).tiny)
     between = max(excess, 0.0) * scale
-    most = most_between(excess, float(sum_of_both @ sum_of_both), float(scale @ sum_of_both)) * scale
+    limit = most_between(excess, float(sum_of_both @ sum_of_both), float(scale @ sum_of_both)) * scale
+    most = np.maximum(limit, squares)
     weight = (others.variances + share * between) / (sum_of_both + between)
     return Frequencies(
         weight * trusted.frequencies + (1 - weight) * others.frequencies,
