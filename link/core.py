@@ -346,11 +346,14 @@ def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> Comin
     try:
         abort.ParseFromString(body)
     except DecodeError:
-        return MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
+        unread = MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
+        unread.teller = peer
+        return unread
     named = abort.party if not abort.party or abort.party in parties else peer
     error = from_teller(abort.code, printable(abort.message), named, peer)
     if error.party == me and not error.tells_of_peers:
         error.party = peer
+    error.teller = peer
     return error
 
 

@@ -46,6 +46,8 @@ class ComineError(Exception):
         tells_of_peers: Whether errors of the class are about messages, peers, time and cancelling, never about the rows
             of the party at which they arise.
         tellable: Whether the sentence of this one may leave a party while a job has its rows; see `tellable`.
+        teller: The peer by whose word this party has it; None where it arose here. For this party's own logs: who may
+            have lied, or passed on a lie.
     """
 
     code: ClassVar[str] = "E700"
@@ -57,6 +59,7 @@ class ComineError(Exception):
         self.message = message
         self.party = party
         self.tellable = False
+        self.teller: str | None = None
 
     def at(self, party: str) -> ComineError:
         """This error, as one that arose at `party` where it does not say of which party it tells."""

@@ -477,7 +477,8 @@ class SessionHost:
         self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None
     ) -> None:
         try:
-            event = Ended.by(job.id, WORDS[state], told)
+            teller = error.teller if isinstance(error, ComineError) else None
+            event = Ended.by(job.id, WORDS[state], told, teller)
             if not await self._settle(job, state, ended(self._now(), told, self._me), event, told.code):
                 await self._notice(job)  # a person has just decided
                 if job.over:

@@ -332,11 +332,18 @@ class Ended(JobEvent):
     state: Literal["succeeded", "failed", "cancelled", "expired"]
     error_code: str | None = None
     error_party: str | None = Field(default=None, description="Where the error arose.")
+    told_by: str | None = Field(default=None, description="The peer that told it; null where this party met it itself.")
 
     @classmethod
-    def by(cls, job_id: bytes, state: Literal["failed", "cancelled", "expired"], error: ComineError) -> Ended:
-        """A job that an error has ended."""
-        return cls(job=job_id, state=state, error_code=error.code, error_party=error.party)
+    def by(
+        cls,
+        job_id: bytes,
+        state: Literal["failed", "cancelled", "expired"],
+        error: ComineError,
+        teller: str | None = None,
+    ) -> Ended:
+        """A job that an error has ended, and which peer has told it, if any."""
+        return cls(job=job_id, state=state, error_code=error.code, error_party=error.party, told_by=teller)
 
 
 def _bytes(message: SignedProposal | SignedApproval | SignedReceipt) -> bytes:

@@ -185,6 +185,7 @@ def summary(event: Event) -> str:
             return f"to {event.to}" + ("" if event.result_mac is None else ", with the result's digest")
         case Ended():
             where = "" if event.error_party is None else f" at {event.error_party}"
+            where += "" if event.told_by is None else f", told by {event.told_by}"
             return event.state if event.error_code is None else f"{event.state}: {event.error_code}{where}"
         case CollectionEvent():
             return f"'{event.collection}'{_of_collection(event)}"
