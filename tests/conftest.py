@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from tests.examples import USUAL, few_at_first
-from tests.remembered import remember_base_transfers
+from tests.remembered import remember_groups_work
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
@@ -65,10 +65,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def base_transfers_once() -> Iterator[None]:
-    """Base transfers that tests repeat are looked up."""
+def groups_work_once() -> Iterator[None]:
+    """What tests repeat of base transfers and unions is looked up."""
     with pytest.MonkeyPatch.context() as patch:
-        remember_base_transfers(patch)
+        remember_groups_work(patch)
         yield
 
 
