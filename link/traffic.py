@@ -57,7 +57,7 @@ class Traffic:
         self, sender: str, receiver: str, lane: str, kind: type[Message], body_bytes: int, frames: int = 1
     ) -> None:
         """One frame, or several of the same size."""
-        names = sum(len(word) for word in (sender, receiver, lane, kind.DESCRIPTOR.full_name))
+        names = len(sender) + len(receiver) + len(lane) + len(kind.DESCRIPTOR.full_name)
         self._sent[sender, receiver] += frames * (body_bytes + _ID_BYTES + names + FRAME_OVERHEAD_BYTES)
         self._lanes[sender, receiver][lane] += frames
 
@@ -66,10 +66,12 @@ class Traffic:
         for receiver in self.others(sender):
             self.send(sender, receiver, lane, type(message), message.ByteSize())
 
-    def send_array(self, sender: str, receiver: str, lane: str, kind: type[Message], size: int) -> None:
-        """An array of `size` bytes, as `Session.send_array` cuts it."""
+    def send_array(
+        self, sender: str, receiver: str, lane: str, kind: type[Message], size: int, arrays: int = 1
+    ) -> None:
+        """An array of `size` bytes, as `Session.send_array` cuts it, or several of the same size."""
         for chunk, frames in pieces_of(size, CHUNK_BYTES):
-            self.send(sender, receiver, lane, kind, field_bytes(chunk), frames)
+            self.send(sender, receiver, lane, kind, field_bytes(chunk), arrays * frames)
 
     def open(self, sender: str, receivers: Iterable[str], lane: str, label: str, number: int, size: int) -> None:
         """`number` values of `size` bytes together, as `Session.open` sends them."""

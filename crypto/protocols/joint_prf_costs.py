@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,10 +46,10 @@ def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
     maximum_traffic(traffic, f"{path}/length", [LISTS.beyond])
     routes = routes_of(parties, sizes.colluders)
     for owner, helpers in routes.items():
-        for start, stop in pieces(sizes.length, 1):
-            size = (stop - start) * STANDARD_128.point_bytes
+        for points, times in Counter(stop - start for start, stop in pieces(sizes.length, 1)).items():
+            size = points * STANDARD_128.point_bytes
             for sender, receiver in pairwise((owner, *helpers, owner)):
-                traffic.send_array(sender, receiver, f"{path}/list/{owner}", BlindedPoints, size)
+                traffic.send_array(sender, receiver, f"{path}/list/{owner}", BlindedPoints, size, times)
     traffic.rounds += 1 + len(routes[parties[0]])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import ItemsView, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -107,15 +108,16 @@ def comparison_traffic(
         path, last = f"{lane}/led by {leader}", len(digits) - 1
         received = _by_receiver(bits, leader, other)
         symbols = max(symbol_count(tables) for _, tables in received)
-        for size in _chunk_sizes(part.stop - part.start, symbols):
+        for size, times in _chunk_sizes(part.stop - part.start, symbols):
             for receiver, tables in received:
                 if tables:
                     sender = other if receiver == leader else leader
                     rows = prod(corrections_shape(tables, size, field_bits))
-                    traffic.send_array(receiver, sender, f"{path}/choices of {receiver}", ExtensionRows, rows)
+                    traffic.send_array(receiver, sender, f"{path}/choices of {receiver}", ExtensionRows, rows, times)
             for place, table in enumerate(digits):
                 sender, receiver = (leader, other) if (last - place) % 2 == 0 else (other, leader)
-                traffic.send_array(sender, receiver, f"{path}/digit {place}", LeafTables, size * table.size_bytes)
+                found = size * table.size_bytes
+                traffic.send_array(sender, receiver, f"{path}/digit {place}", LeafTables, found, times)
     traffic.rounds += len(digits) + 1
 
 
@@ -202,17 +204,17 @@ def _tree(
 ) -> None:
     cut = leaves(bits)
     tables = tables_of(cut, order=order)
-    for size in _chunk_sizes(number, symbol_count(tables)):
+    for size, times in _chunk_sizes(number, symbol_count(tables)):
         rows = prod(corrections_shape(tables, size, field_bits))
-        traffic.send_array(other, leader, f"{lane}/digits/choices", ExtensionRows, rows)
+        traffic.send_array(other, leader, f"{lane}/digits/choices", ExtensionRows, rows, times)
         found = size * sum(table.size_bytes for table in tables)
-        traffic.send_array(leader, other, f"{lane}/digits/tables", LeafTables, found)
+        traffic.send_array(leader, other, f"{lane}/digits/tables", LeafTables, found, times)
     octets = -(-number // 8)
     levels = ands_by_level(len(cut), order=order)
     for sender, receiver in ((leader, other), (other, leader)):
-        for batch in batches(8 * octets * sum(levels)):
+        for batch, times in Counter(batches(8 * octets * sum(levels))).items():
             rows = block_count(field_bits) * batch // 8
-            traffic.send_array(receiver, sender, f"{lane}/triples/from {sender}", ExtensionRows, rows)
+            traffic.send_array(receiver, sender, f"{lane}/triples/from {sender}", ExtensionRows, rows, times)
         for planes in levels:
             traffic.send_array(sender, receiver, f"{lane}/tree", MaskedOperands, 2 * planes * octets)
 
@@ -227,9 +229,9 @@ def _by_receiver(bits: int, leader: str, other: str) -> list[tuple[str, list[Tab
     return [(other, upwards[::-2][::-1]), (leader, upwards[-2::-2][::-1])]
 
 
-def _chunk_sizes(number: int, symbols: int) -> Iterator[int]:
-    for part in chunks(number, symbols):
-        yield filled_up(part.stop - part.start)
+def _chunk_sizes(number: int, symbols: int) -> ItemsView[int, int]:
+    """The sizes of the chunks, and how many there are of each."""
+    return Counter(filled_up(part.stop - part.start) for part in chunks(number, symbols)).items()
 
 
 def _open(
