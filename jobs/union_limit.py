@@ -64,14 +64,20 @@ class ListBound(NamedTuple):
 
 
 def blurred_merges(spec: JobSpec) -> int:
-    """How often the job shows its merger, behind the noise of new common fakes, how much two others have in common.
+    """How often, at the most, the job shows its merger how much two others have in common, each time with new noise.
 
     Two parties have no others. An alignment has the fakes of a union. Where items are counted under pseudonyms, two
     unions may be of the very same items: of all that are placed, and of those that are frequent. Other unions of one
-    job are of different things.
+    job that mines are of different things. A release unites the classes of one large node after the other, and whoever
+    names the job can choose hierarchies by which these are the same in many.
     """
     if len(spec.job.parties) == 2 or not (spec.is_vertical or takes_unions(spec)):
         return 0
+    if spec.anonymizes and not spec.is_vertical:
+        from jobs.anonymize_parameters import joint_anonymisation
+        from mining.joint.anonymisation.disclosure import nodes_with_unions
+
+        return nodes_with_unions(joint_anonymisation(spec))
     return 2 if spec.mines and not spec.is_vertical and _hides_names(spec) else 1
 
 

@@ -359,17 +359,22 @@ def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
         return None
     most, before, refusal = policy.max_unions, case.unions, None
     off = f"{union_disclosure.deviation(before + more):.2g}"
-    made = (
-        f"this would be number {before + 1}" if more == 1 else f"these would be numbers {before + 1} and {before + 2}"
-    )
+    made = f"this would be number {before + 1}" if more == 1 else f"these would be up to number {before + more}"
     allows = f"{most} on the same rows in all, and {made}: the merger's mean is off by {off}"
     if before + more > most:
         refusal = (
             f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
             f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
-            "common averages out; take a catalogue, or let the owner raise the rule"
+            f"common averages out; take {_without_unions(case.spec)}, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
+
+
+def _without_unions(spec: JobSpec) -> str:
+    """What a job can take for which no union counts."""
+    if spec.is_vertical:
+        return "two parties alone"
+    return 'keys = "none"' if spec.anonymizes else "a catalogue"
 
 
 def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:

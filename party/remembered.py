@@ -19,7 +19,7 @@ from link.json_text import read_json
 from party.consent import support_asked
 
 _KNOWN_PARTIES: Final = 2  # that a union shows nobody else's common items
-_MOST_MERGES: Final = 2  # of a job
+_MOST_MERGES: Final = 2  # of a job, but for releases with keys = "union"
 
 
 class Remembered(NamedTuple):

@@ -74,7 +74,8 @@ def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     if merges and more:
         off = deviation(max(merges.values()) + more - 1)
         lines.append(
-            f"This would be {_places('union or alignment', merges)}, of those of three parties or more. The noise on "
+            f"This would be {_places('union or alignment', merges)}, of those of three parties or more"
+            f"{'' if more == 1 else f', and there may be {more - 1:,} further ones in it'}. The noise on "
             f"what two of them have in common averages out: the mean that {spec.job.parties[0]} can take would be off "
             f"by {off:.2g}."
         )

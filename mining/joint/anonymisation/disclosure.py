@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from crypto.protocols import common_length, masked_maximum
-from crypto.protocols.union_disclosure import leakage
+from crypto.protocols.union_disclosure import deviation, leakage
 from crypto.protocols.union_lists import MOST_CLASSES
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import ROWS
@@ -35,7 +35,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     found = [rows_opening(parties)]
     maxima = ROWS.beyond
     if task.keys == "union":
-        maxima += _nodes_with_unions(task) * sum(MOST_CLASSES)
+        maxima += nodes_with_unions(task) * sum(MOST_CLASSES)
     found.append(masked_maximum.declared(parties, maxima))
     if task.algorithm == "mondrian":
         return (*found, *_of_values(task, everyone), *_of_regions(task, everyone, most), *_of_rows(task, most))
@@ -44,7 +44,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     found += _of_the_search(task, everyone)
     most_classes = min(task.node_cells, MOST_CELLS) if task.disclose == "node" else MOST_CELLS
     if task.keys == "union":
-        nodes = _nodes_with_unions(task)
+        nodes = nodes_with_unions(task)
         what = "which combinations of generalised values occur in any party's rows"
         when = "once per large node that may be better than the best"
         found.append(Declared(KEYS, everyone - {merger_of(parties)}, what, nodes * most, when))
@@ -54,7 +54,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     return (*found, *_of_rows(task, most))
 
 
-def _nodes_with_unions(task: JointAnonymisation) -> int:
+def nodes_with_unions(task: JointAnonymisation) -> int:
     """How many nodes may take a union of class keys."""
     cells = possible_classes(task)
     return int(np.count_nonzero((cells > MOST_CELLS) & (cells <= MOST_KEYED)))
@@ -173,7 +173,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
         lines.append(Learned(everyone, "membership", what))
     if task.keys == "union":
-        lines += _of_keys(parties)
+        lines += _of_keys(task, parties)
     return (*lines, *_of_origin(task, parties))
 
 
@@ -210,7 +210,7 @@ def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> 
     return lines
 
 
-def _of_keys(parties: Sequence[str]) -> list[Learned]:
+def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
     """What the unions of class keys tell."""
     what = (
         f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
@@ -218,7 +218,15 @@ def _of_keys(parties: Sequence[str]) -> list[Learned]:
     )
     found = leakage(parties, merger_of(parties), fill=FILL, tells_sizes=False)
     told = (Learned(line.who, line.kind, f"of the union of class keys of such a node: {line.what}") for line in found)
-    return [Learned(tuple(parties), "membership", what), *told]
+    lines = [Learned(tuple(parties), "membership", what), *told]
+    unions = nodes_with_unions(task)
+    if len(parties) > 2 and unions > 1:
+        mean = (
+            f"over all such unions, of which there may be {unions:,}, the mean of each number of two other parties "
+            f"where the hierarchies make the classes of nodes alike: off by {deviation(unions):.2g} only"
+        )
+        lines.append(Learned((merger_of(parties),), "count", mean))
+    return lines
 
 
 def _trees(task: JointAnonymisation) -> str:
