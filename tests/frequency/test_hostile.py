@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from crypto.primitives.randomness import Randomness
 from jobs.collection_mechanism import mechanism_of_round
 from ldp.domain import Domain
+from link.authority import Authority
 from link.errors import InputDataError, LimitExceeded
+from link.identity import Role
 from party.frequency.service import IN_FLIGHT, MAX_STREAMS, QUEUE_BYTES, ROOM_BYTES
 from party.frequency.submission import MAX_BATCH_BYTES
 from party.limits import Room, Streams
@@ -181,12 +183,12 @@ def test_a_certificate_has_only_so_many_streams(tmp_path: Path) -> None:
 class Context:
     """What the service asks of a call."""
 
-    def __init__(self, role: str, name: str) -> None:
-        self.name = f"comine://{role}/{name}".encode()
+    def __init__(self, role: Role, name: str) -> None:
+        self.certificate = Authority.create().issue(name, role).certificate_pem
 
     def auth_context(self) -> dict[str, list[bytes]]:
         """What TLS has verified."""
-        return {"x509_subject_alternative_name": [self.name]}
+        return {"x509_pem_cert": [self.certificate]}
 
 
 def test_who_takes_no_receipts_is_read_no_further(tmp_path: Path) -> None:

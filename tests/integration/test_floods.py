@@ -123,10 +123,7 @@ class _Later:
 
 class _Context:
     def __init__(self, identity: Identity) -> None:
-        self._proof = {
-            "x509_subject_alternative_name": [f"comine://{identity.role}/{identity.name}".encode()],
-            "x509_pem_cert": [identity.certificate_pem],
-        }
+        self._proof = {"x509_pem_cert": [identity.certificate_pem]}
 
     def auth_context(self) -> Any:
         return self._proof

@@ -8,6 +8,8 @@ import stat
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -181,29 +183,50 @@ def test_a_coordinator_cannot_answer_in_a_partys_place():
     assert names.get_values_for_type(x509.DNSName) == []
 
 
+def _call(*names, told=()):
+    """What gRPC tells of a caller whose certificate has these names; `told` are those that it tells beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject, now = x509.Name([]), dt.datetime.now(dt.UTC)
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, now, now + dt.timedelta(days=1))
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return {"x509_subject_alternative_name": list(told), "x509_pem_cert": [pem]}
+
+
+URI = x509.UniformResourceIdentifier
+
+
 @pytest.mark.parametrize(
     "names",
     [
         [],
-        [b"north"],
-        [b"comine://party/north", b"comine://party/south"],
-        [b"comine://king/north"],
-        [b"comine://party/"],
-        [b"comine://party/North"],
-        [b"comine://party"],
-        [b"comine://party/a/b"],
-        [b"\xff"],
+        [URI("north")],
+        [URI("comine://party/north"), URI("comine://party/south")],
+        [URI("comine://party/north"), URI("comine://party/north")],
+        [URI("comine://king/north")],
+        [URI("comine://party/")],
+        [URI("comine://party/North")],
+        [URI("comine://party")],
+        [URI("comine://party/a/b")],
+        [URI("comine://party/north\0")],
+        [URI("comine://party/north\0.example")],
+        [URI("\0comine://party/north")],
+        [x509.DNSName("comine://party/north")],
+        [x509.RFC822Name("comine://party/north")],
     ],
 )
 def test_callers_that_name_nobody(names):
     with pytest.raises(IdentityError):
-        peer_of({"x509_subject_alternative_name": names})
+        peer_of(_call(*names, told=[b"comine://party/north"]))  # as gRPC tells a name up to its first zero byte
 
 
 def test_callers_that_name_themselves():
-    assert peer_of({"x509_subject_alternative_name": [b"north", b"comine://party/north"]}) == ("party", "north")
-    with pytest.raises(IdentityError):
-        peer_of({})
+    names = [URI("north"), URI("comine://party/north"), x509.DNSName("comine://party/south")]
+    assert peer_of(_call(*names)) == ("party", "north")
+    for proof in ({}, {"x509_subject_alternative_name": [b"comine://party/north"]}, {"x509_pem_cert": [b"\xff"]}):
+        with pytest.raises(IdentityError):
+            peer_of(proof)
 
 
 NORTH = AUTHORITY.issue("north")

@@ -71,8 +71,7 @@ def _certificate(identity):
 
 def _call(identity):
     """What gRPC tells of a caller."""
-    names = [f"comine://{identity.role}/{identity.name}".encode()]
-    return {"x509_subject_alternative_name": names, "x509_pem_cert": [identity.certificate_pem]}
+    return {"x509_pem_cert": [identity.certificate_pem]}
 
 
 # -- revoking ----------------------------------------------------------------------------------------------------------
