@@ -14,6 +14,7 @@ from link.errors import PeerError
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.grpc_transport import NodeLink
 from link.identity import Identity
+from link.serving import Serving
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Note
 from tests.world import nodes, terms
@@ -28,7 +29,8 @@ async def node(folder: Path) -> None:
     link, server = NodeLink(identity, {"a": "127.0.0.1:1"}), grpc.aio.server(options=SERVER_OPTIONS)
     link.register(server)
     port = server.add_secure_port("127.0.0.1:0", server_credentials(identity))
-    await server.start()
+    serving = Serving(server)
+    await serving.start()
     print(port, flush=True)
     session = await greet("b", link.open(TERMS.job_id, AB), TERMS)
     while True:
