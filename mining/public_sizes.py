@@ -27,7 +27,7 @@ SUPPORTS: Final = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10, 5)
 WHOLE: Final = 10_000
 LONGEST: Final = 10
 MOST: Final = 10**8
-"""The largest number that is told, and the bound that an alignment may have at most."""
+"""The largest number that is told."""
 _STEPS: Final = (1, 2, 5)
 _LEAST_ROWS: Final = 10  # at a support; below, the number of itemsets says more of single rows than of the whole
 _MOST_ITEMSETS: Final = 1 << 16  # that are mined at a time to be counted

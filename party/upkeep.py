@@ -13,6 +13,7 @@ from link.errors import ComineError
 from party import companions
 from party.config import PartyConfig
 from party.history import note
+from party.judge import FAILED_S
 from party.logs import Log
 from party.node_audit import NodeAudit
 from party.shared_sources import alike
@@ -94,4 +95,5 @@ class Upkeep:
             name: max(self._config.policy_of(other).max_jobs or 0 for other in together)
             for name, together in alike(self._config.dataset).items()
         }
-        return self._store.prune(after, now - seconds(self._config.party.keep_jobs), now, keep, AT_ONCE)
+        kept_s = max(seconds(self._config.party.keep_jobs), FAILED_S)  # for so long a rule counts failures
+        return self._store.prune(after, now - kept_s, now, keep, AT_ONCE)
