@@ -72,9 +72,9 @@ async def anonymise_rows(
     Raises:
         ComineError: As the protocol says.
     """
-    task = joint_anonymisation(spec)
-    check_persons(spec, table, session.me)
-    check_insensitive(spec, table, session.me)
+    task = await session.compute(joint_anonymisation, spec)
+    await session.compute(check_persons, spec, table, session.me)
+    await session.compute(check_insensitive, spec, table, session.me)
     if spec.is_vertical:
         found = await anonymise_columns(session, table, task, row_alignment(spec), stock)
     else:

@@ -56,7 +56,7 @@ async def learn_model(
 
 
 async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
-    task = model_parameters(spec)
+    task = await session.compute(model_parameters, spec)
     match task:
         case NaiveBayesParameters():
             rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
@@ -77,7 +77,7 @@ async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int
 async def _from_columns(
     session: Session, spec: JobSpec, table: Table, stock: StockStore | None
 ) -> tuple[int, Model | None]:
-    task, common = model_parameters(spec), row_alignment(spec)
+    task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(coded, table, columns_of(task))
     placed = (await align.align(session, table, common)).rows
     assert placed is not None  # which only a cardinality does not tell

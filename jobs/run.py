@@ -134,6 +134,7 @@ async def run_party(
         ComineError: The job failed here or at a peer; `party` names where.
         asyncio.CancelledError: The task was cancelled; the peers have been told.
     """
+    (declared,) = await executor.map(lambda job: statement(job).declared, [spec])  # long where the job has long lists
     terms = Terms(job_id, attempt, spec.digest, spec.job.parties, STANDARD_128.suite)
     session = await Session.establish(
         terms,
@@ -142,7 +143,7 @@ async def run_party(
         random=random,
         executor=executor,
         identity=identity,
-        declared=statement(spec).declared,
+        declared=declared,
         deadline_s=spec.job.deadline_s,
         progress=progress,
         mac_secret=recorder.mac_secret,

@@ -96,7 +96,7 @@ async def run_task(
     if not spec.mines:
         return await _align(session, spec, table_of(spec, data, session.me))
     if spec.is_vertical:
-        table, task = table_of(spec, data, session.me), vertical_mining(spec)
+        table, task = table_of(spec, data, session.me), await session.compute(vertical_mining, spec)
         found = await vertical.mine(session, table, task, least_count, stock, dealings, keeper)
         return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
     transactions = transactions_of(spec, data, session.me)
@@ -110,7 +110,8 @@ async def run_task(
         return await _blend(session, spec, transactions, least_count)
     if spec.privacy.model != "exact":  # a model that is forgotten above must not run without its noise
         raise ConfigurationError(f'[privacy] model = "{spec.privacy.model}" is not available in this version')
-    found = await horizontal.mine(session, transactions, horizontal_mining(spec), least_count, stock, lists)
+    mining = await session.compute(horizontal_mining, spec)
+    found = await horizontal.mine(session, transactions, mining, least_count, stock, lists)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
 
@@ -123,7 +124,7 @@ def _asked_for(spec: JobSpec, found: Itemsets | None) -> Itemsets | None:
 async def _estimate(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:
     from mining.joint.hybrid.mine import mine  # with the mechanisms, which other jobs do without
 
-    task = hybrid_mining(spec)
+    task = await session.compute(hybrid_mining, spec)
     found = await mine(session, transactions, task, least_count)
     if found.estimated is None:
         return Outcome(found.n_rows, None, task.search, spent=found.spent)
@@ -141,16 +142,16 @@ async def _add_noise(session: Session, spec: JobSpec, transactions: Transactions
     from mining.joint.distributed.budget import spent  # with the accounting, which other jobs do without
     from mining.joint.distributed.mine import mine
 
-    task = distributed_mining(spec)
+    task = await session.compute(distributed_mining, spec)
     found = await mine(session, transactions, task, least_count)
-    cost = spent(task, len(session.parties))
+    cost = await session.compute(spent, task, len(session.parties))
     return Outcome(found.n_rows, None, "level-wise", estimated=found.itemsets, estimated_rules=found.rules, spent=cost)
 
 
 async def _blend(session: Session, spec: JobSpec, transactions: Transactions, least_count: int) -> Outcome:
     from mining.joint.blended.mine import mine  # with the mechanisms, which other jobs do without
 
-    found = await mine(session, transactions, blended_mining(spec), least_count)
+    found = await mine(session, transactions, await session.compute(blended_mining, spec), least_count)
     estimated = None if found.estimated is None else found.estimated.itemsets
     return Outcome(found.n_rows, None, "blended", estimated=estimated, spent=found.spent)
 

@@ -71,7 +71,7 @@ class Estimates:
         await asyncio.to_thread(self._count.take, coordinator, self._config.policy.max_plans, me, time.time())
         if len(request.spec) > MAX_SPEC_BYTES:
             raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
-        spec = JobSpec.from_canonical(request.spec)
+        spec = await asyncio.to_thread(JobSpec.from_canonical, request.spec)
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
         approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
         answer = PartyEstimate(

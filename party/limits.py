@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from link.errors import LimitExceeded, PeerError
 
@@ -94,12 +94,17 @@ class Room:
             self._left -= size
             return size
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((size, turn))
+        waiting = size, turn
+        self._waiting.append(waiting)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.give(size)
+            else:  # there may be room for who waits behind
+                with suppress(ValueError):
+                    self._waiting.remove(waiting)
+                self.give(0)
             raise
         return size
 

@@ -11,14 +11,15 @@ from jobs.run import run_party
 from jobs.spec import JobSpec
 from link.core import MAX_BUFFERED_BYTES
 from link.errors import ComineError, InputDataError, PeerError
+from tests.simulation.still_time import InlineExecutor
 from tests.unit.jobs.plans import weekly
 
 
 async def part(spec: JobSpec, **others: Any) -> None:
     """A party's part in a job, with nothing but stubs around it."""
     stub: Any = type("Stub", (), {"name": "north"})()
-    around = dict.fromkeys(("data", "transport", "identity", "random", "executor", "progress"), stub)
-    await run_party(spec, job_id=bytes(32), attempt=1, **around, **others)
+    around = dict.fromkeys(("data", "transport", "identity", "random", "progress"), stub)
+    await run_party(spec, job_id=bytes(32), attempt=1, executor=InlineExecutor(), **around, **others)
 
 
 @pytest.mark.parametrize(
