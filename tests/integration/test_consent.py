@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sqlite3
 import stat
 import time
 from collections.abc import Callable
@@ -26,8 +27,9 @@ from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.store import Store
 from protos.v1 import control_pb2 as control
+from tests.integration.test_guilty import shift
 from tests.unit.party.files import write_federation
-from tests.unit.party.nodes import DATA, Client, crash, hold, refused, running, weekly
+from tests.unit.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
 
 MANUAL = "min_support = 0.1"  # beside approve = "manual", which `manual` puts in
 
@@ -142,13 +144,13 @@ def test_a_decision_that_comes_too_late_is_refused(tmp_path: Path, manual: Any) 
     async def test() -> None:
         async with running(tmp_path, prepare=manual(tmp_path, "north")) as nodes:
             north = nodes.clients["north"]
-            job_id = await north.propose(weekly(), expiry=int(time.time()) + 1)
+            job_id = await north.propose(weekly())
+            expire(nodes.nodes["north"], job_id)
             await until(north, job_id, control.EXPIRED)
             assert await command("approve", str(tmp_path / "north.toml"), job_id.hex()) == 2
-            # where no node was there to see the time pass
-            second = await north.propose(weekly(), os.urandom(16), int(time.time()) + 2)
+            shift(nodes, "north", -600)  # its time passes where no node is there to see it
+            second = await north.propose(weekly(), os.urandom(16), int(time.time()) - 1)
             await nodes.nodes["north"].stop()
-            await asyncio.sleep(2)
             assert await command("approve", str(tmp_path / "north.toml"), second.hex()) == 60
             await nodes.restart("north")
             event = await until(north, second, control.EXPIRED)
@@ -632,7 +634,6 @@ def test_on_a_terminal_a_person_is_asked_once_more(
 
 
 def test_an_altered_record_cannot_be_approved(tmp_path: Path, manual: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    import sqlite3
 
     ids = list[bytes]()
 

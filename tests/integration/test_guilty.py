@@ -235,7 +235,7 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
 def shift(nodes: Nodes, name: str, seconds: float) -> None:
     """Sets the clock by which a node in this process tells the time."""
     node, real = nodes.nodes[name], nodes.nodes[name]._control._now
-    for user in (node._control, node.host, node.host._room.consent):
+    for user in (node._control, node.host, node.host._jobs, node.host._room.consent):
         user._now = lambda: real() + seconds  # type: ignore[union-attr]
 
 

@@ -14,7 +14,7 @@ from coordinator.runner import run_job
 from jobs.findings import Result
 from link.errors import DeadlineExceeded, JobCancelled
 from protos.v1 import control_pb2 as control
-from tests.unit.party.nodes import Nodes, hold, running, weekly
+from tests.unit.party.nodes import Nodes, expire, hold, running, weekly
 
 ONE = "max_running = 1"
 
@@ -76,7 +76,7 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
             while nodes.nodes["east"].host.running < 1:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.02)
             cancelled = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
-            expiring = asyncio.create_task(run_job(weekly(), me, nodes.addresses, expires_s=3))
+            expiring = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
             (before,) = [job.id for job in nodes.nodes["east"].host._jobs if job.state == control.RUNNING]
             while len(list(nodes.nodes["east"].host._jobs)) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
@@ -89,6 +89,10 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
             cancelled.cancel()
             with pytest.raises((asyncio.CancelledError, JobCancelled)):
                 await cancelled
+            while len(list(nodes.nodes["east"].host._jobs)) > 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            (waits,) = [job.id for job in nodes.nodes["east"].host._jobs if job.id != before]
+            expire(nodes.nodes["east"], waits)
             with pytest.raises(DeadlineExceeded, match="expired"):
                 await expiring
             while len(list(nodes.nodes["east"].host._jobs)) > 1:  # noqa: ASYNC110

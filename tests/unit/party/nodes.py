@@ -231,6 +231,11 @@ def hold(node: Node) -> asyncio.Event:
     return release
 
 
+def expire(node: Node, job_id: bytes) -> None:
+    """Lets the time of an open proposal be over at a node."""
+    asyncio.get_running_loop().call_soon(node.host._jobs._expiring[job_id]._callback)  # type: ignore[attr-defined]
+
+
 async def crash(node: Node) -> None:
     """Ends a node as the death of its process would."""
 
