@@ -233,7 +233,10 @@ def _cost(spent: Spent) -> list[tuple[str, str]]:
     facts = [("privacy of a record", f"ε = {spent.epsilon:.4g}{delta} towards whoever sees the result")]
     if spent.local_epsilon is not None and spent.n is not None:
         facts.append(
-            ("of its report alone", f"ε = {spent.local_epsilon:.4g}; hidden among {spent.n:,} others' reports")
+            (
+                "of its report alone",
+                f"ε = {spent.local_epsilon:.4g} at most; hidden among {spent.n:,} others' reports at least",
+            )
         )
     return [*facts, ("holds by", spent.bound)]
 

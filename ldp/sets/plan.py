@@ -140,11 +140,12 @@ class MiningPlan(Checked, ABC):
         domain: The items: a domain, its size, or their texts.
         epsilon: The privacy budget ε of a user for the whole search.
         k: How many are sought.
+        by_phase: What a report may spend by phase, ε at most, where not all phases may spend the same.
 
     Attributes:
         shares: The expected share of users in each phase.
-        phase_epsilon: What a report may spend: ε where users answer in one phase, as disjoint groups compose in
-            parallel.
+        phase_epsilon: What a report may spend at most: ε where users answer in one phase, as disjoint groups compose
+            in parallel.
 
     Raises:
         ConfigurationError: A parameter is out of range.
@@ -156,9 +157,11 @@ class MiningPlan(Checked, ABC):
     shares: tuple[Fraction, ...]
     phase_epsilon: float
 
-    def __init__(self, domain: DomainLike, epsilon: float, k: int) -> None:
+    def __init__(self, domain: DomainLike, epsilon: float, k: int, by_phase: Sequence[float] = ()) -> None:
         self.domain, self.epsilon, self.k = Domain.of(domain), check_epsilon(epsilon), k
-        self.phase_epsilon = self.epsilon
+        self.phase_epsilon, self._by_phase = self.epsilon, tuple(map(check_epsilon, by_phase))
+        if max(self._by_phase, default=self.epsilon) > self.epsilon:
+            raise ConfigurationError(f"no phase may spend more than epsilon = {self.epsilon:g}")
         if not self.least_sought <= k <= self.most_sought:
             raise ConfigurationError(f"k lies between {self.least_sought} and {self.most_sought:,} here, not at {k}")
 
@@ -171,6 +174,10 @@ class MiningPlan(Checked, ABC):
     def most_sought(self) -> int:
         """The largest k: all items."""
         return self.domain.size
+
+    def epsilon_of(self, number: int) -> float:
+        """What a report of a phase may spend."""
+        return self._by_phase[number] if self._by_phase else self.phase_epsilon
 
     @abstractmethod
     def phase(self, estimates: Sequence[Estimate]) -> Phase:

@@ -38,6 +38,7 @@ class ItemMining(MiningPlan):
         epsilon: The privacy budget ε of a user, who reports once.
         k: How many items are sought.
         treatment: How the estimated sizes are taken, one of `ldp.sets.size_histogram.TREATMENTS`.
+        by_phase: As of `MiningPlan`.
 
     Raises:
         ConfigurationError: A parameter is out of range.
@@ -45,22 +46,30 @@ class ItemMining(MiningPlan):
 
     shares = SHARES
 
-    def __init__(self, domain: DomainLike, epsilon: float, k: int, treatment: str = "shrunken") -> None:
-        super().__init__(domain, epsilon, k)
+    def __init__(
+        self,
+        domain: DomainLike,
+        epsilon: float,
+        k: int,
+        treatment: str = "shrunken",
+        by_phase: Sequence[float] = (),
+    ) -> None:
+        super().__init__(domain, epsilon, k, by_phase)
         self.treatment = check_treatment(treatment)
 
     def phase(self, estimates: Sequence[Estimate]) -> Phase:
         """Items, then sizes, then the candidates' frequencies; arguments as of `MiningPlan.phase`."""
         number = len(estimates)
+        epsilon = self.epsilon_of(number)
         mechanism: PaddingAndSampling | SetSizes
         if number == 0:
-            mechanism = PaddingAndSampling(self.domain, self.epsilon, 1)
+            mechanism = PaddingAndSampling(self.domain, epsilon, 1)
         elif number == 1:
-            mechanism = sizes_of(self.domain, self.epsilon, most_frequent(estimates[0], 2 * self.k))
+            mechanism = sizes_of(self.domain, epsilon, most_frequent(estimates[0], 2 * self.k))
         else:
             candidates = most_frequent(estimates[0], 2 * self.k)
             users = estimates[1].n * float(self.shares[2] / self.shares[1])
-            mechanism = padded(self.domain, self.epsilon, candidates, estimates[1], users)
+            mechanism = padded(self.domain, epsilon, candidates, estimates[1], users)
         return Phase(number, self.shares[number], mechanism)
 
     def supports(self, estimates: Sequence[Estimate]) -> Supports:

@@ -24,13 +24,14 @@ from ldp.sets.itemset_candidates import Candidates, best_itemsets, largest_items
 from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.plan import MiningPlan, Phase, Supports
 from ldp.sets.size_histogram import SetSizes
-from ldp.sets.svim import ItemMining, completed, padded, sizes_of
+from ldp.sets.svim import SHARES, ItemMining, completed, padded, sizes_of
 from link.errors import ConfigurationError
 
 SIZES_SHARE: Final = Fraction(1, 5)
 """Of the users who are not asked about items."""
 
 _MOST_SOUGHT: Final = 10_000
+_OF_ITEMS: Final = len(SHARES)
 
 
 class ItemsetMining(MiningPlan):
@@ -44,6 +45,7 @@ class ItemsetMining(MiningPlan):
         treatment: How the estimated sizes are taken, one of `ldp.sets.size_histogram.TREATMENTS`.
         largest: The most items of an itemset that is sought, at least 2; without it as many as one of the k most
             frequent can have.
+        by_phase: As of `MiningPlan`.
 
     Attributes:
         items: The plan of the first three phases.
@@ -60,8 +62,9 @@ class ItemsetMining(MiningPlan):
         item_share: Fraction | float = Fraction(7, 10),
         treatment: str = "shrunken",
         largest: int | None = None,
+        by_phase: Sequence[float] = (),
     ) -> None:
-        super().__init__(domain, epsilon, k)
+        super().__init__(domain, epsilon, k, by_phase)
         if self.domain.size < 3:
             raise ConfigurationError(
                 "two items have one itemset beside themselves; itemsets are mined among three or more"
@@ -73,7 +76,7 @@ class ItemsetMining(MiningPlan):
             raise ConfigurationError(f"itemsets have two items or more, not {largest}; single items are found by SVIM")
         self.item_share, self.treatment = share, treatment
         self.largest = min(largest_itemset(k), k if largest is None else largest)
-        self.items = ItemMining(self.domain, epsilon, min(k, self.domain.size), treatment)
+        self.items = ItemMining(self.domain, epsilon, min(k, self.domain.size), treatment, by_phase[:_OF_ITEMS])
         rest = 1 - share
         self.shares = (*(share * each for each in self.items.shares), rest * SIZES_SHARE, rest * (1 - SIZES_SHARE))
 
@@ -89,23 +92,23 @@ class ItemsetMining(MiningPlan):
 
     def phase(self, estimates: Sequence[Estimate]) -> Phase:
         """Three phases on items, then sizes, then the itemsets' frequencies; arguments as of `MiningPlan.phase`."""
-        number, of_items = len(estimates), len(self.items.shares)
+        number, of_items = len(estimates), _OF_ITEMS
         mechanism: PaddingAndSampling | SetSizes
         if number < of_items:
             return Phase(number, self.shares[number], self.items.phase(estimates).mechanism)
         candidates = self._candidates(self.items.supports(estimates[:of_items]))
         if number == of_items:
-            mechanism = sizes_of(self.domain, self.epsilon, candidates)
+            mechanism = sizes_of(self.domain, self.epsilon_of(number), candidates)
         else:
             users = estimates[of_items].n * float(self.shares[-1] / self.shares[-2])
-            mechanism = padded(self.domain, self.epsilon, candidates, estimates[of_items], users)
+            mechanism = padded(self.domain, self.epsilon_of(number), candidates, estimates[of_items], users)
         return Phase(number, self.shares[number], mechanism)
 
     def supports(self, estimates: Sequence[Estimate]) -> Supports:
         """The k best of items and candidates; arguments as of `MiningPlan.supports`."""
         mechanism = self.phase(estimates[:-1]).mechanism
         assert isinstance(mechanism, PaddingAndSampling)
-        items = self.items.supports(estimates[: len(self.items.shares)])
+        items = self.items.supports(estimates[:_OF_ITEMS])
         itemsets = completed(mechanism, estimates[-2], estimates[-1], self.treatment)
         first = len(items.itemsets)
         compared = min(2 * self.items.k, self.domain.size) + len(itemsets.itemsets)

@@ -11,10 +11,10 @@ class Spent:
 
     Attributes:
         model: Of the job: local, shuffle, distributed or blended.
-        local_epsilon: ε of the record's report towards whoever sees it alone; None where there are no reports.
+        local_epsilon: ε of the record's report towards whoever sees it alone, at most; None where there are no reports.
         epsilon: ε towards whoever sees the result.
         delta: δ of that.
-        n: Reports of parties that collude with nobody, which hide it; None where nothing but noise does.
+        n: Reports of parties that collude with nobody, which hide it, at least; None where nothing but noise does.
         bound: By which theorem, in a few words such as "privacy blanket".
     """
 

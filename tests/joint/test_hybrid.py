@@ -190,8 +190,15 @@ def test_a_count_beyond_all_records_is_refused() -> None:
 class Asks(HybridMining):
     """A task of an analyst whose reports would spend more than agreed."""
 
-    def plan(self, local_epsilon: float) -> ItemMining:
+    def plan(self, local_epsilon: float, by_phase: tuple[float, ...] = ()) -> ItemMining:
         return ItemMining(len(self.catalogue), 2 * local_epsilon, self.k)
+
+
+class Levels(HybridMining):
+    """A task of an analyst whose phases all spend what the largest may."""
+
+    def plan(self, local_epsilon: float, by_phase: tuple[float, ...] = ()) -> ItemMining:
+        return ItemMining(len(self.catalogue), local_epsilon, self.k)
 
 
 def against(task: HybridMining, others: HybridMining, data: Mapping[str, Rows] = DATA) -> None:
@@ -204,8 +211,8 @@ def against(task: HybridMining, others: HybridMining, data: Mapping[str, Rows] =
     run_parties(PARTIES, role, declared=openings(task, PARTIES))
 
 
-def asking(task: HybridMining) -> HybridMining:
-    return Asks(**{name: getattr(task, name) for name in HybridMining.__slots__})
+def asking(task: HybridMining, how: type[HybridMining] = Asks) -> HybridMining:
+    return how(**{name: getattr(task, name) for name in HybridMining.__slots__})
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -213,6 +220,12 @@ def test_an_analyst_that_asks_for_more_than_agreed_gets_nothing(model: str) -> N
     with pytest.raises(ProtocolViolation, match="north asked for reports that are no part of the agreed") as error:
         against(asking(replace(MODELS[model], most_local=3.0)), replace(MODELS[model], most_local=3.0))
     assert error.value.party == "north"
+
+
+def test_a_small_phase_may_not_spend_what_a_large_one_may() -> None:
+    task = shuffled(epsilon=0.5)
+    with pytest.raises(ProtocolViolation, match="north asked for reports that are no part of the agreed"):
+        against(asking(task, Levels), task)
 
 
 def test_a_mechanism_that_costs_more_than_agreed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,22 +2,23 @@
 
 In the local model a report has all of ε. In the shuffle model whoever sees what comes out of the shufflers, or anything
 that follows from it, sees a record behind all others that were asked the same: n reports of local ε₀ have a much
-smaller ε together (`ldp.accounting.shuffling`). Here ε₀ is the largest for which every phase keeps to the central
-(ε, δ). Each record answers in one phase alone, so that the worst phase counts, and not their sum.
+smaller ε together (`ldp.accounting.shuffling`). Each record answers in one phase alone, so that the worst phase counts,
+and not their sum; and each phase has an ε₀ of its own, the largest for which it keeps to the central (ε, δ).
 
 n counts reports behind which a record hides from the worst t + 1 parties: one that looks at the result, perhaps the
 analyst, and t that help it. They know their own reports; so those of the t + 1 parties with most of them count for
 nothing. It follows from numbers of records alone, which are public.
 
-Phases whose mechanism is known beforehand are reckoned by its own privacy blanket, others by what holds for all
-mechanisms. Before it reports, a party reckons again with the mechanism that was announced (`is_kept`).
+Phases are reckoned by the privacy blankets of all mechanisms that they may turn out to have: how many candidates there
+are is known beforehand, and of the lengths to which rows may be padded the dearest counts. Before it reports, a party
+reckons again with the mechanism that was announced (`is_kept`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -57,6 +58,12 @@ class PhaseBudget:
     delta: float
 
 
+def search_plan(task: HybridMining, sizes: Mapping[str, int]) -> MiningPlan:
+    """The search, each phase with the ε₀ that its reports may have; arguments and errors as of `central`."""
+    by_phase = _local_epsilons(task, tuple(sorted(sizes.items())))
+    return task.plan(max(by_phase), by_phase if len(set(by_phase)) > 1 else ())
+
+
 def central(task: HybridMining, sizes: Mapping[str, int]) -> Spent:
     """What the search costs each record.
 
@@ -65,7 +72,7 @@ def central(task: HybridMining, sizes: Mapping[str, int]) -> Spent:
         sizes: Numbers of records by party.
 
     Returns:
-        With the local ε that reports have. ε and δ are at most those of the task.
+        With the local ε that reports have at most, in any phase. ε and δ are at most those of the task.
 
     Raises:
         ConfigurationError: The catalogue has too few items for the search.
@@ -108,20 +115,17 @@ def _split(task: HybridMining, parts: int) -> tuple[float, float]:
 def _central(task: HybridMining, sizes: tuple[tuple[str, int], ...]) -> Spent:
     if task.model == "local":
         return Spent("local", task.epsilon, task.epsilon, 0.0, None, "local randomiser")
-    from ldp.accounting.shuffling import bounds
-
-    phases = phase_budgets(task, dict(sizes))
-    local = _largest_local(task, phases)
-    costs = []
-    for mechanism, phase in zip(_mechanisms(task, local), phases, strict=True):
-        found = bounds(mechanism, phase.n, phase.delta)
-        name = min(found, key=found.__getitem__)
-        costs.append((min(found[name], phase.epsilon), name))  # which it keeps to, whatever rounding says
+    phases, by_phase = phase_budgets(task, dict(sizes)), _local_epsilons(task, sizes)
+    costs = [
+        _cost(_mechanisms(task, local, number), phase)
+        for number, (local, phase) in enumerate(zip(by_phase, phases, strict=True))
+    ]
     worst, name = max(costs)
-    epsilon = worst if task.plan(local).divides_users else sum(each for each, _ in costs)
+    divided = task.plan(max(by_phase)).divides_users
+    epsilon = worst if divided else sum(each for each, _ in costs)
     return Spent(
         "shuffle",
-        local,
+        max(by_phase),
         min(_rounded_up(epsilon), task.epsilon),
         task.delta,
         min(phase.n for phase in phases),
@@ -129,36 +133,70 @@ def _central(task: HybridMining, sizes: tuple[tuple[str, int], ...]) -> Spent:
     )
 
 
-def _largest_local(task: HybridMining, phases: list[PhaseBudget]) -> float:
-    """The largest ε₀ on the grid with which all phases keep to their budgets."""
+def _cost(mechanisms: list[Local], phase: PhaseBudget) -> tuple[float, str]:
+    """What a phase costs, and by which bound, with any of these mechanisms; the first is the dearest as a rule."""
+    from ldp.accounting.shuffling import bounds
 
-    def enough(local: float) -> bool:
-        return all(map(is_kept, _mechanisms(task, local), phases))
+    found = bounds(mechanisms[0], phase.n, phase.delta)
+    name = min(found, key=found.__getitem__)
+    cost = min(_rounded_up(found[name]), phase.epsilon)  # which it keeps to, whatever rounding says
+    kept = all(is_kept(each, replace(phase, epsilon=cost)) for each in mechanisms[1:])
+    return (cost if kept else phase.epsilon), name
+
+
+@lru_cache(maxsize=64)
+def _local_epsilons(task: HybridMining, sizes: tuple[tuple[str, int], ...]) -> tuple[float, ...]:
+    """By phase, ε₀ of its reports; where a record pays in every phase, the same for all."""
+    plan = task.plan(min(task.epsilon, task.most_local))
+    if task.model == "local":
+        return (task.epsilon,) * len(plan.shares)
+    phases = dict(enumerate(phase_budgets(task, dict(sizes))))
+    if plan.divides_users:
+        return tuple(_largest_local(task, {number: phase}) for number, phase in phases.items())
+    return (_largest_local(task, phases),) * len(phases)
+
+
+def _largest_local(task: HybridMining, phases: Mapping[int, PhaseBudget]) -> float:
+    """The largest ε₀ on the grid with which these phases, by their numbers, keep to their budgets."""
+
+    def enough(local: float, tried: int | None = None) -> bool:
+        return all(
+            is_kept(mechanism, phase)
+            for number, phase in phases.items()
+            for mechanism in _mechanisms(task, local, number)[:tried]
+        )
 
     high = task.most_local
-    low = min(task.epsilon, high)  # no report needs others to hide it then
+    low = least = min(task.epsilon, high)  # no report needs others to hide it then
     if low == high or enough(high):
         return high
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    least = min(task.epsilon, task.most_local)
+        low, high = (middle, high) if enough(middle, 1) else (low, middle)
     found = max(math.floor(low * _GRID) / _GRID, least)
-    while found > least and not enough(found):  # a mechanism's other parameters may jump with ε₀
+    while found > least and not enough(found):  # another mechanism may cost more, or its parameters jump with ε₀
         found = max(math.floor(found * _SHRUNK * _GRID) / _GRID, least)
     return found
 
 
-def _mechanisms(task: HybridMining, local: float) -> list[Local]:
-    """By phase the mechanism, where it follows from public parameters; else the ε₀ of one of which no more is known."""
-    plan = task.plan(local)
-    found: list[Local] = [plan.phase_epsilon] * len(plan.shares)
-    found[0] = plan.phase([]).mechanism
-    for number, width in _sizes_asked(plan).items():
-        from ldp.sets.size_histogram import SetSizes, size_classes
+def _mechanisms(task: HybridMining, local: float, number: int) -> list[Local]:
+    """All that a phase may turn out to have, the dearest first as a rule; or the ε₀ of one of which no more is known.
 
-        found[number] = SetSizes(width, plan.epsilon, ends=size_classes(width))
-    return found
+    Which items are asked about makes no difference, and how many is known. Rows are padded to one of a few lengths.
+    """
+    from ldp.sets.padding import PaddingAndSampling
+    from ldp.sets.size_histogram import SetSizes, size_classes
+
+    plan = task.plan(local)
+    widths = _sizes_asked(plan)
+    if number == 0:
+        return [plan.phase([]).mechanism]
+    if number in widths:
+        return [SetSizes(widths[number], local, ends=size_classes(widths[number]))]
+    if number - 1 in widths:
+        width = widths[number - 1]
+        return [PaddingAndSampling(width, local, length) for length in reversed(size_classes(width)[1:])]
+    return [plan.phase_epsilon]
 
 
 def _sizes_asked(plan: MiningPlan) -> dict[int, int]:

@@ -41,7 +41,7 @@ from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tel
 from link.session import Session
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid import groups
-from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets
+from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.findings import findings
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.parameters import HybridItemsets, HybridMining
@@ -143,11 +143,10 @@ async def _begin(session: Session, data: Transactions, task: HybridMining, least
             raise MalformedMessage(f"{peer} told impossible numbers of records: {error}", party=peer) from None
     _check_records(session.me, task, told, sizes, least_count)
     spent = await session.compute(central, task, sizes)
-    assert spent.local_epsilon is not None
     return _Search(
         session,
         task,
-        task.plan(spent.local_epsilon),
+        await session.compute(search_plan, task, sizes),
         await session.compute(_baskets, data, task.catalogue),
         mine,
         told,
@@ -254,6 +253,8 @@ def _checked(search: _Search, number: int, announcement: bytes) -> SetReporter:
         mechanism = search.plan.announced(announcement)
         if len(mechanism.candidates or ()) > 2 * search.plan.k:
             raise InputDataError("more candidates were announced than a search of this kind has")
+        if mechanism.epsilon > search.plan.epsilon_of(number):
+            raise InputDataError("reports of this phase may spend less than was announced")
     except InputDataError:
         raise ProtocolViolation(
             f"{analyst} asked for reports that are no part of the agreed search; nothing was reported to it",

@@ -78,8 +78,12 @@ class HybridMining:
     max_length: int | None = None
     rules: RuleParameters | None = None
 
-    def plan(self, local_epsilon: float) -> MiningPlan:
+    def plan(self, local_epsilon: float, by_phase: tuple[float, ...] = ()) -> MiningPlan:
         """The search, for reports that have this ε.
+
+        Args:
+            local_epsilon: ε of a report at most.
+            by_phase: That of each phase, where users answer in one phase alone and not all phases have the same.
 
         Raises:
             ConfigurationError: The catalogue has too few items for it, or k is out of range.
@@ -89,7 +93,7 @@ class HybridMining:
             case "svim":
                 from ldp.sets.svim import ItemMining
 
-                return ItemMining(size, local_epsilon, min(self.k, size))
+                return ItemMining(size, local_epsilon, min(self.k, size), by_phase=by_phase)
             case "ldp-miner":
                 from ldp.sets.ldp_miner import LDPMiner
 
@@ -101,7 +105,7 @@ class HybridMining:
             case "svsm":
                 from ldp.sets.svsm import ItemsetMining
 
-                return ItemsetMining(size, local_epsilon, self.k, largest=self.max_length)
+                return ItemsetMining(size, local_epsilon, self.k, largest=self.max_length, by_phase=by_phase)
 
 
 @dataclass(frozen=True, slots=True)

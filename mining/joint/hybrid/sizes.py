@@ -16,7 +16,7 @@ import numpy as np
 
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD
 from link.traffic import Traffic, field_bytes, pieces_of
-from mining.joint.hybrid.budget import least_group
+from mining.joint.hybrid.budget import least_group, search_plan
 from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.hybrid.shuffle import CHUNK, LABEL
 from mining.joint.spent import Spent
@@ -87,8 +87,7 @@ def expected(task: HybridMining, sizes: Mapping[str, int], spent: Spent) -> Sear
     from mining.joint.estimated import pack_estimates
     from mining.joint.hybrid.findings import findings
 
-    assert spent.local_epsilon is not None
-    plan, phases = task.plan(spent.local_epsilon), []
+    plan, phases = search_plan(task, sizes), []
     estimates: list[Estimate] = []
     for share in plan.shares:
         phase = plan.phase(estimates)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ from crypto.primitives.randomness import Randomness
 from ldp.accounting.shuffling import amplified_epsilon
 from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.plan import MiningPlan
-from ldp.sets.size_histogram import SetSizes
-from mining.joint.hybrid.budget import central, hidden, is_kept, phase_budgets
+from ldp.sets.size_histogram import SetSizes, size_classes
+from link.errors import ConfigurationError
+from mining.joint.hybrid.budget import central, hidden, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.groups import check_sizes, drawn
 from tests.examples import examples
 from tests.joint.hybrid_world import PARTIES, TASK, shuffled
@@ -35,21 +38,21 @@ def test_a_local_report_has_all_of_epsilon() -> None:
 
 @pytest.mark.parametrize("search", TASKS)
 def test_every_phase_keeps_to_its_budget_whatever_is_announced(search: str) -> None:
-    """By the proved bound of any mechanism of that ε, and of those that a search can announce."""
+    """By the proved bounds of all mechanisms that a search can announce."""
     task = TASKS[search]
     spent = central(task, SIZES)
     assert spent.local_epsilon is not None
     assert task.epsilon < spent.local_epsilon <= task.most_local
     assert 0 < spent.epsilon <= task.epsilon
-    plan, budgets = task.plan(spent.local_epsilon), phase_budgets(task, SIZES)
+    plan, budgets = search_plan(task, SIZES), phase_budgets(task, SIZES)
+    by_phase = [plan.epsilon_of(number) for number in range(len(plan.shares))]
+    assert spent.local_epsilon == max(by_phase) * (1 if plan.divides_users else 2)
     assert is_kept(plan.phase([]).mechanism, budgets[0])
-    if search != "ldp-miner":
-        assert is_kept(
-            SetSizes(6 if search == "svim" else 32, spent.local_epsilon), budgets[1 if search == "svim" else 3]
-        )
-        for length in (1, 2, 3, 6):
-            last = PaddingAndSampling(8, spent.local_epsilon, length)
-            assert is_kept(last, budgets[2])
+    for number, width in {"svim": {1: 6}, "svsm": {1: 8, 3: 32}, "ldp-miner": {}}[search].items():
+        assert is_kept(SetSizes(width, by_phase[number], ends=size_classes(width)), budgets[number])
+        assert by_phase[number] < min(by_phase[0], by_phase[number + 1])  # which have more reports
+        for length in size_classes(width)[1:]:
+            assert is_kept(PaddingAndSampling(width, by_phase[number + 1], length), budgets[number + 1])
     if not plan.divides_users:  # a record pays in every phase
         assert sum(each.delta for each in budgets) <= task.delta
         assert sum(each.epsilon for each in budgets) <= task.epsilon
@@ -78,6 +81,23 @@ def test_twice_the_epsilon_or_the_records_add_some_0_7_to_what_a_report_may_spen
     assert few is not None
     assert more is not None
     assert 0.5 < more - few < 1.0
+
+
+def test_no_phase_spends_more_than_its_plan() -> None:
+    with pytest.raises(ConfigurationError, match="no phase may spend more than epsilon = 2"):
+        TASKS["svim"].plan(2.0, (1.0, 2.5, 1.0))
+
+
+def test_the_page_has_what_reports_may_spend() -> None:
+    page = (Path(__file__).parents[3] / "docs/protocols/hybrid.md").read_text("utf-8")
+    told = []
+    for search, records in product(("svim", "svsm"), (10_000, 100_000)):
+        task = shuffled(
+            epsilon=1.0, search=search, k=64, colluding=1, catalogue=tuple(f"{item:03}" for item in range(169))
+        )
+        plan = search_plan(task, dict.fromkeys(PARTIES, records))
+        told.append(", ".join(f"{plan.epsilon_of(number):.1f}" for number in range(len(plan.shares))))
+    assert f"| 1 | {' | '.join(told)} |" in page
 
 
 def test_a_large_delta_is_enough_alone() -> None:
