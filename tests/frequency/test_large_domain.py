@@ -20,11 +20,11 @@ from tests.frequency.specs import spec_of
 from tests.unit.party.nodes import refused
 
 VALUES = 1_000_000
-LABELS = [f"page-{number}" for number in range(VALUES)]
 
 
 def test_a_million_labels_reach_a_device_and_its_report_is_counted(tmp_path: Path) -> None:
-    lines = labels_of(LABELS)
+    labels = [f"page-{number}" for number in range(VALUES)]
+    lines = labels_of(labels)
     assert len(lines) > 8 << 20
 
     async def test() -> None:
@@ -38,7 +38,7 @@ def test_a_million_labels_reach_a_device_and_its_report_is_counted(tmp_path: Pat
                     FrequencyClient.open(tmp_path / "phone") as device,
                     Connection(phone, "north", world.address) as connection,
                 ):
-                    made = device.report(device.follow(connection, "homepages"), LABELS[-1])
+                    made = device.report(device.follow(connection, "homepages"), labels[-1])
                     assert made.status == Status.REPORTED
                     return device.deliver(connection)
 
@@ -47,7 +47,7 @@ def test_a_million_labels_reach_a_device_and_its_report_is_counted(tmp_path: Pat
             assert (estimates.head.reports, len(estimates.codes)) == (1, 3)
             domain = await analyst.domain(created)
             assert domain is not None
-            assert domain.labels == tuple(LABELS)
+            assert domain.labels == tuple(labels)
             await analyst.close()
 
     asyncio.run(test())
