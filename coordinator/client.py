@@ -15,7 +15,7 @@ from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
 from link.errors import ComineError, LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.grpc_channel import dial
-from link.grpc_errors import explained, silent
+from link.grpc_errors import explained, silent, unreadable
 from link.identity import Identity
 from link.printable import one_line
 from link.version import WIRE_VERSION
@@ -112,7 +112,7 @@ class PartyClient:
         """
         call = self._control.Queue(QueueRequest(job_id=job_id, wait=wait))
         try:
-            while (answer := await call.read()) is not grpc.aio.EOF:
+            while (answer := self.readable(await call.read())) is not grpc.aio.EOF:
                 yield answer.place
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
@@ -195,12 +195,24 @@ class PartyClient:
         """The answer to a call on this connection.
 
         Raises:
+            MalformedMessage: It cannot be read.
             ComineError: There was none; see `explain`.
         """
         try:
-            return await call
+            answer = await call
         except grpc.aio.AioRpcError as error:
             raise self.explain(error) from None
+        return self.readable(answer)
+
+    def readable(self, answer: T) -> T:
+        """An answer, if it is one: in the place of bytes that are none gRPC gives nothing.
+
+        Raises:
+            MalformedMessage: It is none.
+        """
+        if answer is None:
+            raise unreadable(self.party, self.address)
+        return answer
 
     def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
         """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""

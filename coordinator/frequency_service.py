@@ -22,6 +22,7 @@ from protos.v1.frequency_pb2 import (
     CLOSED,
     CloseCollectionRequest,
     Collection,
+    CollectionState,
     CreateCollectionRequest,
     DeleteCollectionRequest,
     DescribeCollectionRequest,
@@ -76,13 +77,12 @@ class FrequencyNode:
     async def collections(self) -> list[Collection]:
         """The collections that the coordinator may read, in the order of their names."""
         found = await self._client.call(self._service.List(ListCollectionsRequest(), timeout=REACH_S))
-        return sorted(found.collections, key=lambda collection: collection.name)
+        return sorted(map(self._known, found.collections), key=lambda collection: collection.name)
 
     async def describe(self, name: str) -> Collection:
         """A collection as it stands."""
         request = DescribeCollectionRequest(collection=name)
-        collection: Collection = await self._client.call(self._service.Describe(request, timeout=REACH_S))
-        return collection
+        return self._known(await self._client.call(self._service.Describe(request, timeout=REACH_S)))
 
     async def domain(self, collection: Collection) -> Domain | None:
         """The values of a collection; None where they are not known.
@@ -176,6 +176,11 @@ class FrequencyNode:
                 yield part
         finally:
             call.cancel()
+
+    def _known(self, collection: Collection) -> Collection:
+        if collection.state not in CollectionState.values():
+            raise self._malformed("a collection in a state that is none")
+        return collection
 
     def _read(self, reading: Callable[[], T]) -> T:
         try:

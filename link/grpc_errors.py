@@ -59,9 +59,7 @@ def _unanswered(status: grpc.StatusCode, details: str, name: str, address: str, 
         case grpc.StatusCode.CANCELLED:  # what a call meets that is under way when the node stops
             return _unreachable("Socket closed", name, address, caller)
         case grpc.StatusCode.INTERNAL if "deserializing response" in details:
-            return MalformedMessage(
-                f"{name} at {address} answered with what cannot be read; check its version", party=name
-            )
+            return unreadable(name, address)
         case grpc.StatusCode.UNKNOWN | grpc.StatusCode.INTERNAL | grpc.StatusCode.DATA_LOSS if not _raised(details):
             return ConnectionBroken(
                 f"the connection to {name} at {address} broke in the midst of a call; check the network between",
@@ -69,6 +67,11 @@ def _unanswered(status: grpc.StatusCode, details: str, name: str, address: str, 
             )
         case _:
             return InternalError(f"{name} at {address} failed with {status.name}; see its log", party=name)
+
+
+def unreadable(name: str, address: str) -> MalformedMessage:
+    """What answers with bytes that are no answer; asyncio's gRPC gives nothing in their place."""
+    return MalformedMessage(f"{name} at {address} answered with what cannot be read; check its version", party=name)
 
 
 def _raised(details: str) -> bool:
