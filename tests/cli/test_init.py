@@ -48,6 +48,15 @@ def test_the_files_load_and_hold_the_cautious_policy(comine: Comine, tmp_path: P
         assert command in ran.err
 
 
+def test_the_page_shows_what_is_written(comine: Comine, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/tasks/run-a-party.md").read_text()
+    shown = page.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "north.dat").write_text(BASKETS)
+    assert comine("init", "north", "--source", "north.dat", "--listen", "0.0.0.0:7101").code == 0
+    written = tomllib.loads((tmp_path / "party.toml").read_text().replace("north.dat", "north.dat.gz"))
+    assert written == tomllib.loads(shown)
+
+
 def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: Path) -> None:
     (tmp_path / "north.dat").write_text(BASKETS)
     assert comine("init", "north", "--source", "north.dat", "--listen", "127.0.0.1:0").code == 0
