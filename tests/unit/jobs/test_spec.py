@@ -143,6 +143,10 @@ def test_rows_are_aligned_without_mining() -> None:
         ({"job": {"partition": "horizontal"}, "trust": {"helper": "coordinator"}}, "[trust] helper needs partition"),
         ({"job": {"partition": "other"}}, "[job] partition: Input should be 'horizontal', 'vertical' or 'hybrid'"),
         ({"privacy": {"model": "exact"}}, 'a [privacy] table needs partition = "hybrid"; leave it out'),
+        (
+            {"privacy": {"model": "distributed", "epsilon": "1", "delta": "1e-6"}},
+            'a [privacy] table needs partition = "hybrid"; leave it out',
+        ),
     ],
 )
 def test_what_means_nothing_is_refused(sections: dict[str, dict[str, Any]], sentence: str) -> None:
