@@ -88,8 +88,8 @@ class Forwarder:
 
     async def _try(self, stub: Any, pool: Pool, peer: str, batch: int) -> None:
         call = stub.Forward(parts(pool, self._store, self._disk, batch))
-        answers: list[ForwardReceipt] = [receipt async for receipt in call]
-        if [answer.batch for answer in answers] != [batch]:
+        answers: list[ForwardReceipt | None] = [receipt async for receipt in call]  # None: bytes that are no receipt
+        if [answer and answer.batch for answer in answers] != [batch]:
             raise ConfigurationError(
                 f"{peer} gave no receipt for a batch; check that it runs the same version of comine"
             )
