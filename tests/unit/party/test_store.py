@@ -405,6 +405,7 @@ CALLS: dict[str, Callable[[Store, Ledger], object]] = {
     "end": lambda store, _: store.move(NEW, RUNNING, FAILED, {"ended": 9e8}),
     "forget": lambda store, _: store.forget_levels(NEW),
     "ended": lambda store, _: store.ended_after(8e8),
+    "failed": lambda store, _: store.failed_here(["baskets", "visits"], "analyst", "north", ("north", "south"), 8e8),
     "prune": lambda store, _: store.prune(2005.0, 2010.0, 9e9, {"baskets": 3}, 4),
     "charge": lambda _, ledger: ledger.record(Entry(NEW, 1, 9e8, "baskets", "weekly", "analyst", COSTS[1])),
     "charged": lambda _, ledger: ledger.of_job(NEW),
