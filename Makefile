@@ -33,7 +33,7 @@ test: check  ## all checks, and all tests but those marked slow
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
-	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=6 -m "slow or costly"
+	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=4 -m "slow or costly"
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
