@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -148,17 +148,13 @@ def _end_with_the_node() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def main() -> None:
-    """Does what the task says."""
-    task = json.loads(sys.stdin.readline())
-    _end_with_the_node()
-    with suppress(OSError, ValueError):  # where the system knows no such limit
-        resource.setrlimit(resource.RLIMIT_DATA, (task["max_memory"], task["max_memory"]))
+def outcome_of(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Does what the task says; what the node is told of it."""
     me, dataset = task["party"], task["dataset"]
     try:
         try:
             spec = AnonymizeSection.model_validate(task["spec"])
-            outcome = release(spec, Path(task["folder"]), dataset, task["persons"], me)
+            return release(spec, Path(task["folder"]), dataset, task["persons"], me)
         except MemoryError:
             what = f"a release of the dataset '{dataset}' of {me} needs more memory than a run may take (max_memory)"
             raise Failed(ResourceError(what), what) from None
@@ -166,13 +162,21 @@ def main() -> None:
             what = f"{me} cannot write the release of '{dataset}'; its operator has to see to the disk"
             raise Failed(ResourceError(what), error.message) from error
     except Failed as failed:
-        outcome = {
+        return {
             "error": failed.error.code,
             "sentence": failed.error.message,
             "reason": failed.reason,
             "of_rows": failed.of_rows,
         }
-    sys.stdout.write(json.dumps(outcome) + "\n")
+
+
+def main() -> None:
+    """Reads the task and tells its outcome."""
+    task = json.loads(sys.stdin.readline())
+    _end_with_the_node()
+    with suppress(OSError, ValueError):  # where the system knows no such limit
+        resource.setrlimit(resource.RLIMIT_DATA, (task["max_memory"], task["max_memory"]))
+    sys.stdout.write(json.dumps(outcome_of(task)) + "\n")
     sys.stdout.flush()
     os._exit(0)  # a thread waits on standard input
 

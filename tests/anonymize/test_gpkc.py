@@ -19,6 +19,7 @@ from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
 from tests.anonymize.clustering_cases import PLACES, adult, illness_levels, occupation_levels, patients
 from tests.anonymize.test_maa_slie import NEAR, TREES, Referee, meets
+from tests.examples import examples
 
 
 def width(referee: Referee, rows: list[int]) -> float:
@@ -28,7 +29,7 @@ def width(referee: Referee, rows: list[int]) -> float:
     return len(rows) * float(spans + sum(tree[of[a]][:, of[a]].max() for a, tree in referee.trees.items()))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(10, 40)
 @given(st.integers(0, 10_000), st.integers(60, 100), st.integers(3, 7), st.integers(1, 3), st.booleans())
 def test_every_step_costs_least(seed: int, n: int, k: int, p: int, generalising: bool) -> None:
     table = patients(n, seed)

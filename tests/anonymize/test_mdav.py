@@ -19,6 +19,7 @@ from anonymize.clustering.remaining import Remaining
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from link.errors import ConfigurationError
+from tests.examples import slowly
 
 Floats = NDArray[np.float64]
 
@@ -174,7 +175,7 @@ def test_what_it_refuses() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("k", "groups", "loss"), [(3, 10_054, 0.006552), (10, 3_016, 0.022584)])
+@pytest.mark.parametrize(("k", "groups", "loss"), slowly([(3, 10_054, 0.006552), (10, 3_016, 0.022584)], now=[1]))
 def test_adult(shared_data: pathlib.Path, k: int, groups: int, loss: float) -> None:
     names = ("age", "education-num", "hours-per-week", "fnlwgt")
     with gzip.open(shared_data / "adult" / "adult_45222.csv.gz") as file:

@@ -18,6 +18,7 @@ import pytest
 
 from mining.reference.pooled import brute_force
 from tests.cli.conftest import ROWS, Comine, write_job
+from tests.examples import slowly
 
 POOLED = [row for rows in ROWS.values() for row in rows]
 
@@ -61,7 +62,7 @@ def test_json_holds_the_account_and_the_rows(comine: Comine, baskets: list[str],
     assert "itemsets" not in json.loads(comine("simulate", "job.toml", *baskets, "--json", "--out", "out").out)
 
 
-@pytest.mark.parametrize("option", [[], ["--json"]])
+@pytest.mark.parametrize("option", slowly([[], ["--json"]], now=[0]))
 def test_a_pipe_gets_utf_8_whatever_the_locale(baskets: list[str], tmp_path: Path, option: list[str]) -> None:
     for name in ROWS:
         (tmp_path / f"{name}.dat").write_text("pão 日本\n", encoding="utf-8")

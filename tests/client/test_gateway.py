@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from client.fleet import Fleet
@@ -26,6 +26,7 @@ from link.errors import ConfigurationError, InputDataError, ResourceError
 from link.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Node, announced, homepages, spec_of
+from tests.examples import examples
 
 SECRET = GatewaySecret(bytes(range(32)))
 IDS = [f"user-{number}" for number in range(500)]
@@ -75,7 +76,7 @@ COLLECTED: list[tuple[Mechanism[Any], Any]] = [
 
 
 @pytest.mark.parametrize(("mechanism", "values"), COLLECTED, ids=[each.name for each, _ in COLLECTED])
-@settings(max_examples=4, deadline=None)
+@examples(2, 4)
 @given(data=st.data())
 def test_a_value_is_reported_by_the_same_bits_in_every_batch(
     mechanism: Mechanism[Any], values: Any, data: st.DataObject

@@ -28,6 +28,7 @@ from link.errors import ConfigurationError, InputDataError
 from protos.v1.frequency_pb2 import COUNTED
 from tests.client.devices import DAY, KEY, Clock, device, grr
 from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node, announced, homepages, spec_of
+from tests.examples import slowly
 
 
 # -- the way of a report ----------------------------------------------------------------------------------------------
@@ -315,7 +316,7 @@ def test_the_ledger_of_continual_release_holds(tmp_path: Path) -> None:
     assert spent == [0, 1, 3, 4]  # the second half of step 1, and step 2, would exceed ε within three steps
 
 
-@pytest.mark.parametrize(("method", "begin"), [("lpa", 7), ("lpu", 1), ("lpu", 0), ("lba", 7)])
+@pytest.mark.parametrize(("method", "begin"), slowly([("lpa", 7), ("lpu", 1), ("lpu", 0), ("lba", 7)], now=[0, 2]))
 def test_who_joins_a_stream_late_waits_before_the_first_report(tmp_path: Path, method: str, begin: int) -> None:
     w = 4
     kept = homepages(grr(0.25))

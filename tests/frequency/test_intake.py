@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp.aggregator import Aggregator
@@ -22,6 +22,7 @@ from party.frequency.intake import Intake
 from party.frequency.records import Counters
 from party.frequency.store import FrequencyStore
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, OVER_QUOTA
+from tests.examples import examples
 from tests.frequency.storing import GRR, opened, pseudonyms, reports, store_in, tally
 
 QUOTAS = {"fleet": 40, "device": 1}
@@ -58,7 +59,7 @@ def expected_of(
 
 @pytest.mark.parametrize("saves", [1, 1 << 22], ids=["always saved", "seldom saved"])
 @given(steps)
-@settings(max_examples=20, deadline=None)
+@examples(10, 20)
 def test_what_is_counted_is_what_a_dictionary_says(saves: int, steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(folding, "_SAVE_BYTES", saves)

@@ -16,6 +16,7 @@ from coordinator.frequency_estimates import Asked, Estimates, rows
 from ldp.domain import Domain
 from link.errors import ComineError
 from party.frequency import folding
+from tests.examples import slowly
 from tests.frequency.nodes import batch, running
 from tests.frequency.specs import spec_of
 
@@ -26,7 +27,7 @@ TRUTH = np.array([0.6, 0.3, 0.1, 0.0])
 MILLION = 1_000_000
 
 
-@pytest.mark.parametrize("method", ["lbu", "lpu"])
+@pytest.mark.parametrize("method", slowly(["lbu", "lpu"], now=[0]))
 def test_releases_of_a_stream_are_off_by_as_much_as_stated(tmp_path: Path, method: str) -> None:
     """Errors in standard deviations of one value at all steps: their squares add up to a chi-square number.
 

@@ -346,7 +346,7 @@ def _role(service: str, name: str) -> Role:
 
 @pytest.mark.parametrize(("service", "name"), REQUESTS)
 @examples(
-    EXAMPLES or 10,
+    EXAMPLES or 6,
     EXAMPLES or 25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

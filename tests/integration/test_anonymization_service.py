@@ -30,6 +30,7 @@ from link.errors import MalformedMessage, PeerError
 from link.grpc_channel import dial
 from link.trust import Trust
 from party.anonymization.service import ReleaseService
+from party.anonymization.worker import outcome_of
 from party.config import PartyConfig
 from party.dataset_check import check_dataset
 from party.logs import open_log
@@ -274,6 +275,33 @@ async def running(folder: Path, dataset: str = DATASET, patients: str = PATIENTS
         await world.stop()
 
 
+class _NoProcess:
+    """In the place of a run's process."""
+
+    returncode = 0
+
+    def kill(self) -> None:
+        """Nothing runs."""
+
+    async def wait(self) -> int:
+        return self.returncode
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are in the test's process, for tests of what releases tell: each spares the start of an interpreter."""
+
+    async def started(*_: Any, **__: Any) -> _NoProcess:
+        return _NoProcess()
+
+    async def outcome(_: _NoProcess, task: Any) -> bytes:
+        made = await asyncio.to_thread(outcome_of, json.loads(json.dumps(task)))
+        return json.dumps(made).encode()
+
+    monkeypatch.setattr("party.anonymization.runs.asyncio.create_subprocess_exec", started)
+    monkeypatch.setattr("party.anonymization.runs._outcome", outcome)
+
+
 async def ended(call: Any) -> list[pb.ReleasePart]:
     return [part async for part in call]
 
@@ -289,6 +317,7 @@ async def until(found: Callable[[], Any]) -> Any:
     return value
 
 
+@pytest.mark.usefixtures("here")
 def test_who_may_not_ask_is_told_so_and_nothing_else(tmp_path: Path) -> None:
     async def test() -> None:
         only = DATASET.replace("min_k", 'coordinators = ["analyst"]\nmin_k')
@@ -323,6 +352,7 @@ def test_a_node_without_the_table_releases_nothing_and_keeps_nothing(tmp_path: P
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_the_report_leaves_where_the_policy_says_so(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, DATASET.replace("min_k", "report = true\nmin_k")) as world:
@@ -334,6 +364,7 @@ def test_the_report_leaves_where_the_policy_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "ppir"])
+@pytest.mark.usefixtures("here")
 def test_the_order_of_the_table_does_not_leave(tmp_path: Path, algorithm: str) -> None:
     """Neither by place nor by two releases side by side can a row be told from others that show the same."""
 
@@ -356,6 +387,7 @@ def test_the_order_of_the_table_does_not_leave(tmp_path: Path, algorithm: str) -
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, DATASET.replace("max_releases = 3", "max_releases = 2")) as world:
@@ -381,6 +413,7 @@ def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_requests_that_come_to_nothing_are_counted(tmp_path: Path) -> None:
     """Else who asks for ever smaller k would learn the greatest that the rows allow."""
 
@@ -420,6 +453,7 @@ def test_who_hangs_up_on_a_run_has_used_it_up(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_a_run_that_succeeds_is_no_failure(tmp_path: Path) -> None:
     async def test() -> None:
         dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 1")
@@ -432,6 +466,7 @@ def test_a_run_that_succeeds_is_no_failure(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_requests_at_once_do_not_fail_more_often_than_they_may(tmp_path: Path) -> None:
     async def test() -> None:
         dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 1")
@@ -443,6 +478,7 @@ def test_requests_at_once_do_not_fail_more_often_than_they_may(tmp_path: Path) -
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_who_asks_may_describe_columns_where_the_policy_lets_him(tmp_path: Path) -> None:
     async def test() -> None:
         theirs = DATASET.replace("min_k", 'describe = "request"\nmin_k')
@@ -506,6 +542,7 @@ def test_what_a_stranger_writes_is_not_believed(shared: Organisations, more: dic
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_wrong_data_are_told_without_their_values(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as world:
@@ -595,6 +632,7 @@ def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
     ],
     ids=["a name for each row", "two rows of one id"],
 )
+@pytest.mark.usefixtures("here")
 def test_no_release_leaves_that_tells_persons_apart_whatever_k_is(
     tmp_path: Path, patients: str, more: dict[str, Any]
 ) -> None:
@@ -861,6 +899,7 @@ def _claims(old: bytes, new: bytes) -> Callable[[list[pb.ReleasePart]], list[pb.
         (lambda parts: [*parts, pb.ReleasePart(file=9, data=b"x")], "files in an order of its own"),  # type: ignore[arg-type]
     ],
 )
+@pytest.mark.usefixtures("here")
 def test_a_node_that_sends_something_else_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[..., list[pb.ReleasePart]], words: str
 ) -> None:
@@ -893,6 +932,7 @@ def test_rules_that_cannot_be_read_name_the_node(tmp_path: Path, monkeypatch: py
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_a_weaker_release_than_asked_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ReleaseService.anonymize
 
@@ -911,6 +951,7 @@ def test_a_weaker_release_than_asked_for_is_refused(tmp_path: Path, monkeypatch:
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("here")
 def test_a_connection_that_breaks_midway_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ReleaseService.anonymize
 

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from contextlib import AsyncExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,8 +60,11 @@ def _breaking(
 
 
 @pytest.mark.parametrize("parties", slowly([["north"], ["south"], ["north", "south", "east"]], now=[2]), ids="-".join)
-@pytest.mark.parametrize("answered", [False, True], ids=["unheard", "unanswered"])
-@pytest.mark.parametrize("method", ["propose", "start", "result"])
+@pytest.mark.parametrize(
+    ("method", "answered"),
+    slowly(product(["propose", "start", "result"], [False, True]), now=[1, 2, 5]),
+    ids=lambda value: {False: "unheard", True: "unanswered"}.get(value, value),
+)
 def test_a_call_that_breaks_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answered: bool, parties: tuple[str, ...]
 ) -> None:
@@ -78,7 +82,7 @@ def test_a_call_that_breaks_is_made_again(
 
 
 @pytest.mark.parametrize("seconds", [LONGER_S, pytest.param(40.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("how", ["cut", "swallow"])
+@pytest.mark.parametrize("how", slowly(["cut", "swallow"], now=[1]))
 @pytest.mark.parametrize("parties", slowly([["south"], ["north", "south", "east"]], now=[1]), ids="-".join)
 def test_a_gap_while_the_job_runs(
     tmp_path: Path, parties: tuple[str, ...], how: How, seconds: float, capsys: pytest.CaptureFixture[str]
@@ -145,7 +149,7 @@ def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("late", ["north", "east"], ids=["who accepts streams", "who dials"])
+@pytest.mark.parametrize("late", slowly(["north", "east"], now=[1]), ids=["who accepts streams", "who dials"])
 def test_a_peer_that_is_started_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str) -> None:
     """The coordinator reaches two parties, and the third only when their patience has passed."""
     monkeypatch.setattr(grpc_transport, "GRACE_S", 0.2)

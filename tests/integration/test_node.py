@@ -50,11 +50,12 @@ from party.logs import open_log
 from party.server import Node
 from party.store import Store
 from protos.v1 import control_pb2 as control
+from tests.examples import slowly
 from tests.unit.party.files import free_ports, party_toml, write_federation
 from tests.unit.party.nodes import DATA, Client, hold, refused, running, weekly
 
 
-@pytest.mark.parametrize("recipients", [["coordinator"], ["all"], ["south"]])
+@pytest.mark.parametrize("recipients", slowly([["coordinator"], ["all"], ["south"]], now=[1, 2]))
 def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, recipients: list[str]) -> None:
     spec = weekly(recipients=recipients)
     expected = brute_force((row for rows in DATA.values() for row in rows), 36)
@@ -698,7 +699,7 @@ def until_ready(process: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"the node did not become ready: {lines}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", slowly([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], now=[0, 1]))
 def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
     write_federation(tmp_path, DATA)
     address = Federation.load(tmp_path / "federation.toml").addresses["north"]

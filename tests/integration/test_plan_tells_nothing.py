@@ -23,12 +23,12 @@ from link.errors import ConfigurationError
 from link.executor import Executor
 from protos.v1.control_pb2 import DescribeRequest, Description
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
-from tests.examples import slowly
+from tests.examples import ALL, slowly
 from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
 from tests.unit.party.nodes import Client, Nodes, random_rows, running, weekly
 
 PARTIES: Final = ("north", "south", "east")
-JOBS: Final = 60  # of each seed
+JOBS: Final = 60 if ALL else 30  # of each seed
 PUBLISH: Final = '[dataset.publish]\nrows = 500\nitems = 100\n[dataset.publish.frequent]\n"0.1" = [100]\n'
 TASKS: Final = '"itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"'
 POLICIES: Final = {

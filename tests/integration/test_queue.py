@@ -14,6 +14,7 @@ from coordinator.runner import run_job
 from jobs.findings import Result
 from link.errors import DeadlineExceeded, JobCancelled
 from protos.v1 import control_pb2 as control
+from tests.examples import slowly
 from tests.unit.party.nodes import Nodes, expire, hold, running, weekly
 
 ONE = "max_running = 1"
@@ -48,7 +49,8 @@ def test_more_jobs_than_may_run_at_once_all_succeed_and_are_told_their_places(tm
     asyncio.run(test())
 
 
-def test_jobs_whose_parties_cross_never_wait_for_each_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", slowly([1, 2], now=[0]))
+def test_jobs_whose_parties_cross_never_wait_for_each_other(tmp_path: Path, times: int) -> None:
     pairs = [["north", "south"], ["south", "east"], ["east", "north"], ["south", "north"], ["north", "south", "east"]]
 
     async def test() -> None:
@@ -59,7 +61,7 @@ def test_jobs_whose_parties_cross_never_wait_for_each_other(tmp_path: Path) -> N
                     hub(nodes, f"hub{i % 3}"),
                     {name: nodes.addresses[name] for name in parties},
                 )
-                for i, parties in enumerate(pairs * 2)
+                for i, parties in enumerate(pairs * times)
             ]
             assert all(isinstance(found, Result) for found in await asyncio.gather(*runs))
 

@@ -34,6 +34,7 @@ from mining.joint.distributed.budget import (
 )
 from mining.joint.distributed.parameters import LONGEST, DistributedMining, NoiseLaw
 from mining.joint.distributed.row_sizes import MOST_CLASSES
+from tests.examples import examples
 
 TASK = DistributedMining(Decimal(2), Decimal("1e-6"), Decimal("0.01"), ("a", "b"), catalogue=("x", "y"))
 
@@ -86,7 +87,7 @@ def test_noise_is_made_for_the_histograms_of_sizes_where_these_have_more_sums_th
     assert _dimensions(replace(TASK, max_candidates=1)) == 2 * MOST_CLASSES
 
 
-@settings(max_examples=30)
+@examples(10, 30)
 @given(tasks("discrete-gaussian"), st.data())
 def test_gaussian_releases_keep_the_budget(case: tuple[DistributedMining, int], data: st.DataObject) -> None:
     task, parties = case

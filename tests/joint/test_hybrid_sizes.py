@@ -17,6 +17,7 @@ from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
 from protos.v1.plan_pb2 import Speed
+from tests.examples import slowly
 from tests.joint.oracle import Rows
 from tests.simulation.whole_job import identities, run_job
 
@@ -67,14 +68,17 @@ def answers(left: Amounts | None = None, *, hidden: tuple[str, ...] = ()) -> dic
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        job("local"),
-        job("local", max_length=1, analyst="east", recipients=("coordinator", "south")),
-        job("local", max_length=1, search="ldp-miner", recipients=("coordinator",)),
-        job("shuffle", max_length=1),
-        job("shuffle", shufflers=["south", "west"]),
-        job("shuffle", shufflers=["west", "south", "east"], max_length=1, min_support="0.2"),
-    ],
+    slowly(
+        [
+            job("local"),
+            job("local", max_length=1, analyst="east", recipients=("coordinator", "south")),
+            job("local", max_length=1, search="ldp-miner", recipients=("coordinator",)),
+            job("shuffle", max_length=1),
+            job("shuffle", shufflers=["south", "west"]),
+            job("shuffle", shufflers=["west", "south", "east"], max_length=1, min_support="0.2"),
+        ],
+        now=[0, 1, 2, 5],
+    ),
     ids=lambda spec: f"{spec.privacy.model}-{len(spec.shufflers)}-{spec.itemsets.max_length}",
 )
 def test_a_plan_predicts_the_bytes_and_rounds_of_a_run(spec: JobSpec) -> None:

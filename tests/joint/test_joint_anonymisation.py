@@ -41,7 +41,7 @@ from mining.joint.anonymisation.models import offered
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from mining.joint.hybrid import shuffle
 from protos.v1.link_pb2 import Frame, Opening
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.joint.anonymisation_world import (
     ILLS,
     PARTIES,
@@ -145,7 +145,7 @@ def test_rules_on_the_parties_parts_of_a_class(split: Split, share: str, insider
     check_least_loss(split, task(split[2], k=3, **changes))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slowly(MODELS, now=[0, 4, 6]))
 @given(divided(12), SHARES)
 @examples(1, 2)
 def test_models_of_sensitive_values(name: str, split: Split, share: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdent
 from mining.joint.anonymisation.public_losses import Losses, open_losses
 from mining.joint.anonymisation.rows import CodedRows, Counter
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.anonymisation_jobs_world import job
 from tests.joint.anonymisation_world import (
     PARTIES,
@@ -57,7 +58,7 @@ def losses_of(split: Split, wanted: JointAnonymisation, frames: list[Frame] | No
 
 # -- against the pooled rows -------------------------------------------------------------------------------------------
 @given(divided(), st.integers(1, 6), st.integers(1, 3), st.none() | st.integers(2, 3))
-@settings(max_examples=12)
+@examples(6, 12)
 def test_levels_that_pass_and_shares_of_the_others(split: Split, k: int, insider_k: int, k_site: int | None) -> None:
     cells, owners, parties = split
     insiders = min(2, len(parties) - 1)

@@ -32,7 +32,7 @@ THREE = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=T
             (3, {"max_suppression": "0.1", "algorithm": "samarati"}),
             (3, {"model": {"k": 3, "p": 2, "t": {"value": "0.4", "column": "ill"}}, "max_suppression": "0.1"}),
         ],
-        now=[1, 3],
+        now=[1],
     ),
     ids=["two", "suppression", "samarati", "models"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.disclosure import openings
 from mining.joint.vertical.mine import pair_up
 from protos.v1.link_pb2 import Frame
+from tests.examples import slowly
 from tests.joint.anonymisation_world import AGES, PARTIES, SEXES, TOWNS, Cells, people, task
 from tests.joint.models.models_world import assert_declared, opened, run, shapes
 from tests.joint.vertical_anonymisation_world import COLUMNS, columns_of, joint
@@ -62,8 +64,7 @@ def test_tables_are_the_counts_of_the_joined_rows(seed: int, parties: int, n_row
 
 
 # -- what is opened ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("share", ["0", "0.15"])
-@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize(("parties", "share"), slowly(product([2, 3], ["0", "0.15"]), now=[1, 2]))
 def test_only_what_is_declared_is_opened_and_verdicts_are_bits(parties: int, share: str) -> None:
     names, frames = PARTIES[:parties], list[Frame]()
     wanted = task(names, k=3, max_suppression=Decimal(share))
@@ -95,7 +96,7 @@ def towns(first: int, second: int) -> Cells:
     return {**columns, "ill": ["flu"] * rows, "note": [""] * rows}
 
 
-@pytest.mark.parametrize("share", ["0", "0.2"])
+@pytest.mark.parametrize("share", slowly(["0", "0.2"], now=[1]))
 def test_a_party_that_gets_no_release_sees_the_same_whatever_the_counts_are(share: str) -> None:
     """The verdicts agree, so that everything south gets has the same shape, and what is opened to it is the same."""
     wanted = task(TWO, k=3, learners=("north",), max_suppression=Decimal(share))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer  # type: ignore[import-untyped]
 
@@ -25,6 +25,7 @@ from anonymize.verifier import verify
 from jobs.anonymized import Anonymized
 from jobs.spec import JobSpec
 from link.errors import InputDataError
+from tests.examples import examples
 from tests.joint.anonymisation_world import PARTIES, table
 
 Columns = Mapping[str, Sequence[float]]
@@ -91,7 +92,7 @@ def people(draw: st.DrawFn) -> tuple[Columns, list[str], list[int]]:
 
 
 @given(people(), st.integers(2, 4))
-@settings(max_examples=4)
+@examples(2, 4)
 def test_regions_are_those_of_the_middles_of_the_pooled_bins(data: Any, k: int) -> None:
     columns, ill, owners = data
     found = joint(job(ENTRIES, PARTIES[:3], k, algorithm="mondrian"), columns, ill, owners).release()
@@ -117,7 +118,7 @@ def test_regions_are_those_of_the_middles_of_the_pooled_bins(data: Any, k: int) 
 
 
 @given(people(), st.sampled_from(["0", "0.2"]))
-@settings(max_examples=4)
+@examples(2, 4)
 def test_levels_are_those_of_the_pooled_bins(data: Any, max_suppression: str) -> None:
     columns, ill, owners = data
     spec = job(ENTRIES, PARTIES[:3], 2, max_suppression=max_suppression)

@@ -22,7 +22,7 @@ from mining.joint.anonymisation.axes import PublicAxis, axes_of
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from protos.v1.link_pb2 import Frame
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.joint.anonymisation_world import (
     ILLS,
     PARTIES,
@@ -115,7 +115,7 @@ def check(split: Split, wanted: JointAnonymisation) -> None:
 
 
 @given(divided(), st.integers(2, 5))
-@examples(2, 5)
+@examples(1, 5)
 def test_the_regions_are_those_of_the_pooled_rows(split: Split, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, algorithm="mondrian")
@@ -141,7 +141,7 @@ def test_rules_on_the_parties_parts_of_a_region(split: Split, insider_k: int, k_
     check(split, task(split[2], k=3, algorithm="mondrian", insider_k=insider_k, k_site=k_site))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slowly(MODELS, now=[2]))
 @given(divided(12, 40))
 @examples(1, 2)
 def test_models_of_sensitive_values(name: str, split: Split) -> None:

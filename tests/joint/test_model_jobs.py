@@ -26,6 +26,7 @@ from mining.models.attributes import coded_columns
 from mining.models.kmeans import Clusters, stacked
 from mining.models.naive_bayes import NaiveBayes
 from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples, slowly
 from tests.joint.model_jobs_world import (
     COLUMNS,
     PARTIES,
@@ -58,14 +59,15 @@ def same(result: Result, rows: Rows) -> None:
 # -- equal to the pooled ones -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("task", TASKS)
 @given(splits())
-@settings(max_examples=15)
+@examples(6, 15)
 def test_rows_at_several_parties(task: Task, split: tuple[Rows, list[int], tuple[str, ...]]) -> None:
     rows, bounds, parties = split
     same(comine.simulate(job(task, parties), parted(rows, bounds, parties)), rows)
 
 
 @pytest.mark.parametrize(
-    ("task", "mode"), [(each, "intersection") for each in TASKS] + [(TASKS[0], "union"), (TASKS[1], "union")]
+    ("task", "mode"),
+    slowly([(each, "intersection") for each in TASKS] + [(TASKS[0], "union"), (TASKS[1], "union")], now=[0, 1, 2, 4]),
 )
 @given(st.data())
 @settings(max_examples=3)

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +173,7 @@ MODES: dict[str, dict[str, Any]] = {
 RECIPIENTS = [("north",), ("east", "south"), ("coordinator",)]  # all parties learn it where nothing is said
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("strategy", WAYS)
+@pytest.mark.parametrize(("strategy", "mode"), slowly(product(WAYS, MODES), now=range(0, 30, 3)))
 def test_every_strategy(strategy: str, mode: str) -> None:
     compare(DATA, None, **WAYS[strategy], **MODES[mode])
 
@@ -183,8 +183,7 @@ def test_a_public_bound(strategy: str) -> None:
     compare(DATA, 8, **WAYS[strategy])
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("recipients", RECIPIENTS)
+@pytest.mark.parametrize(("recipients", "mode"), slowly(product(RECIPIENTS, MODES), now=range(0, 15, 4)))
 def test_whoever_learns_the_result(recipients: tuple[str, ...], mode: str) -> None:
     compare(DATA, None, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
 

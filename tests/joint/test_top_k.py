@@ -6,13 +6,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 import comine as api
 from jobs.run import PartyRun
 from jobs.statement import statement
 from tests.cli.test_simulate_tables import JOB, PEOPLE, expected
+from tests.examples import examples
 from tests.joint.oracle import Rows, pooled_supports
 from tests.simulation.still_time import InlineExecutor, run_still
 from tests.simulation.whole_job import STRATEGIES, job, run_job
@@ -27,7 +28,7 @@ def first(supports: dict[frozenset[str], int], k: int) -> dict[tuple[str, ...], 
     return {items: named[items] for items in order[:k]}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(5, 10, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.tuples(rows, rows, rows).filter(any), st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3), st.integers(1, 12)
 )

@@ -22,7 +22,7 @@ from mining.joint.vertical.disclosure import openings
 from mining.joint.vertical.mine import mine_aligned
 from mining.joint.vertical.parameters import Mode, VerticalMining, is_dealt
 from protos.v1.link_pb2 import Frame, Opening
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.joint.test_vertical import columns_of, tables
 from tests.joint.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
@@ -115,13 +115,16 @@ def test_an_attempt_from_any_level_gives_what_one_without_a_failure_gives(
 
 @pytest.mark.parametrize(
     ("mode", "disclose", "k"),
-    [
-        ("intersection", "supports", 1),
-        ("intersection", "frequent", 2),
-        ("intersection", "candidates", 3),
-        ("union", "supports", 3),
-        ("union", "candidates", 1),
-    ],
+    slowly(
+        [
+            ("intersection", "supports", 1),
+            ("intersection", "frequent", 2),
+            ("intersection", "candidates", 3),
+            ("union", "supports", 3),
+            ("union", "candidates", 1),
+        ],
+        now=[1, 2, 4],
+    ),
 )
 def test_another_attempt_sends_nothing_of_the_levels_that_were_kept(mode: Mode, disclose: Any, k: int) -> None:
     data, task = people(mode == "intersection"), task_of(mode, disclose=disclose)

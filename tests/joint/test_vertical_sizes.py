@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives.bit_matrix import pack_bits
@@ -27,6 +27,7 @@ from mining.joint.vertical.sizes import (
     pairs_of_items,
 )
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.vertical_world import dealings_of, helper_of, quick_keys
 from tests.world import run_parties
 
@@ -80,7 +81,7 @@ def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dic
 @pytest.mark.usefixtures("quick_keys")
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data(), st.integers(2, 4), st.sampled_from([1, 8, 100, 515]))
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(3, 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_bytes_are_those_of_a_run(engine: str, data: st.DataObject, n_parties: int, rows: int) -> None:
     parties, columns = tuple("abcd"[:n_parties]), 4
     itemset = st.lists(st.sampled_from(parties), min_size=2, unique=True).flatmap(

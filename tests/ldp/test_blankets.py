@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
@@ -29,6 +29,7 @@ from ldp.numeric.square_wave import SquareWave
 from ldp.numeric.vectors import SampledVector
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
+from tests.examples import examples
 
 Grouped = dict[tuple[Fraction, Fraction], Fraction]
 """Probabilities under a blanket of the outputs with the same two ratios."""
@@ -262,7 +263,7 @@ def sum_of_products(weights: list[Fraction], k: int) -> Fraction:
     return sums[k]
 
 
-@settings(max_examples=20)
+@examples(10, 20)
 @given(st.data())
 def test_atoms_put_on_few_points_bound_what_they_were(data: st.DataObject) -> None:
     number = _MOST_ATOMS + 1

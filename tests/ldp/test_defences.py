@@ -27,6 +27,7 @@ from ldp.oracles.local_hashing import LocalHashing
 from ldp.registry import oracle
 from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError
+from tests.examples import slowly
 from tests.ldp.contract import ERROR
 from tests.ldp.test_poisoning import pure
 
@@ -168,7 +169,7 @@ def test_fake_users_of_local_hashing() -> None:
     assert abs(gains[1]) < 0.4 * gains[0]
 
 
-@pytest.mark.parametrize("loss", [0.002, 0.05])
+@pytest.mark.parametrize("loss", slowly([0.002, 0.05], now=[0]))
 def test_no_more_genuine_hashed_reports_are_lost_than_asked(loss: float) -> None:
     attacked, n, m = pure("olh", 256, 1.0), 19_000, 1_000
     for targets in ([7, 100, 201, 250], list(range(9))):

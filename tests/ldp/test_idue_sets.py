@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -18,6 +18,7 @@ from ldp.certify import satisfies, spent_epsilon
 from ldp.context.idue_sets import InputDiscriminativeSets
 from ldp.context.programs import PROGRAMS
 from link.errors import ConfigurationError, InputDataError
+from tests.examples import examples
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 
 
@@ -26,7 +27,7 @@ def members(number: int) -> list[int]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@settings(max_examples=12)
+@examples(6, 12)
 @given(st.lists(st.sampled_from([0.1, 0.5, 1.0, 3.0]), min_size=2, max_size=4), st.integers(1, 4))
 def test_every_two_sets_keep_the_smaller_budget(program: str, budgets: list[float], length: int) -> None:
     found = InputDiscriminativeSets(len(budgets), budgets, length, program)

@@ -49,7 +49,7 @@ def test_the_sampler_draws_from_the_channel(name: str) -> None:
         check_sampler(oracle(name, d, epsilon), d, Randomness.from_seed(d))
 
 
-@pytest.mark.parametrize("epsilon", slowly([0.5, 2.0, 5.0], now=[0, 1]))
+@pytest.mark.parametrize("epsilon", slowly([0.5, 2.0, 5.0], now=[0]))
 def test_estimates_are_unbiased_with_the_stated_variance(name: str, epsilon: float) -> None:
     counts = np.array([700, 0, 150, 90, 30, 20, 10, 0, 5, 1])
     found = oracle(name, len(counts), epsilon, **FEWER.get(name, {}))

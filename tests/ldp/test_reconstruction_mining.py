@@ -22,6 +22,7 @@ from ldp.reconstruction.density import intervals
 from ldp.reconstruction.naive_bayes import NaiveBayes
 from ldp.reconstruction.noise import AdditiveNoise, GaussianNoise, UniformNoise
 from link.errors import ConfigurationError, InputDataError
+from tests.examples import slowly
 from tests.ldp.agrawal import RANGES, groups, people
 
 Floats = NDArray[np.float64]
@@ -82,7 +83,7 @@ def accuracies(function: int, kind: type[AdditiveNoise]) -> dict[str, float]:
 
 # Seeds are fixed, so the results are. Over five other seeds every margin was exceeded: the gain of by-class was 9 to 23
 # points (function 1, Gaussian), 41 to 49 (uniform); on average over the functions 3 to 8 and 16 to 17.
-@pytest.mark.parametrize(("kind", "margin"), [(GaussianNoise, 0.05), (UniformNoise, 0.3)])
+@pytest.mark.parametrize(("kind", "margin"), slowly([(GaussianNoise, 0.05), (UniformNoise, 0.3)], now=[0]))
 def test_by_class_beats_what_ignores_the_noise(kind: type[AdditiveNoise], margin: float) -> None:
     found = accuracies(1, kind)
     assert found["by-class"] > found["noisy"] + margin
@@ -90,7 +91,7 @@ def test_by_class_beats_what_ignores_the_noise(kind: type[AdditiveNoise], margin
     assert accuracies(3, kind)["by-class"] > accuracies(3, kind)["noisy"]
 
 
-@pytest.mark.parametrize(("kind", "margin"), [(GaussianNoise, 0.02), (UniformNoise, 0.1)])
+@pytest.mark.parametrize(("kind", "margin"), slowly([(GaussianNoise, 0.02), (UniformNoise, 0.1)], now=[1]))
 def test_on_all_functions_together(kind: type[AdditiveNoise], margin: float) -> None:
     runs = [accuracies(function, kind) for function in range(1, 6)]
     mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}

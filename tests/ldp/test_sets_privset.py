@@ -21,6 +21,7 @@ from ldp.sets.exact_choice import ExactChoice
 from ldp.sets.privset import PrivSet
 from ldp.sets.set_oracle import total_variance
 from link.errors import ConfigurationError, InputDataError
+from tests.examples import slowly
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 from tests.ldp.sets_contract import check_set_estimates, check_set_sampler
 from tests.ldp.test_blankets import bound, check_sums, shuffled
@@ -106,7 +107,9 @@ def test_a_domain_for_which_binomial_coefficients_overflow() -> None:
     assert len(found.read(reports.to_bytes())) == 100
 
 
-@pytest.mark.parametrize(("d", "m", "epsilon"), [(4, 2, 1.0), (3, 1, 0.5), (5, 3, 0.2), (5, 2, 0.1)])
+@pytest.mark.parametrize(
+    ("d", "m", "epsilon"), slowly([(4, 2, 1.0), (3, 1, 0.5), (5, 3, 0.2), (5, 2, 0.1)], now=[0, 1, 2])
+)
 @pytest.mark.parametrize("listed", [True, False])
 def test_the_sampler_draws_from_the_channel(d: int, m: int, epsilon: float, listed: bool) -> None:
     found = PrivSet(d, epsilon, m)
@@ -134,7 +137,7 @@ def test_the_sampler_of_rows_in_a_larger_domain() -> None:
 SETS = [[0, 1], [0], [], [2, 0, 1], [5], [0, 9, 3]] * 150
 
 
-@pytest.mark.parametrize(("m", "epsilon"), [(3, 1.0), (4, 3.0), (3, 0.3)])
+@pytest.mark.parametrize(("m", "epsilon"), slowly([(3, 1.0), (4, 3.0), (3, 0.3)], now=[0, 1]))
 def test_estimates_of_items_and_sizes(m: int, epsilon: float) -> None:
     check_set_estimates(PrivSet(12, epsilon, m), SETS, Randomness.from_seed(m))
 

@@ -15,6 +15,7 @@ from link.faulty import Crashed, EmulatedLink, FaultyTransport, Schedule
 from link.memory import Hub
 from link.session import Session
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.link.kits import ABC, Wire, greet, run
 from tests.link.messages import Chunk, Note
 from tests.world import terms, transports
@@ -105,13 +106,13 @@ def test_benign_faults_change_nothing_over_grpc(schedules):
     assert run(_outcomes("grpc", schedules, 20)) == dict.fromkeys(ABC, RIGHT)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(10, 20)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful)))
 def test_harmful_faults_in_memory(schedules):
     _judge(run(_outcomes("memory", schedules, 0.4)))
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3, 6)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful)))
 def test_harmful_faults_over_grpc(schedules):
     _judge(run(_outcomes("grpc", schedules, 0.8, patience_s=0.3)))

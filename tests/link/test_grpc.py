@@ -24,6 +24,7 @@ from link.grpc_transport import NodeLink
 from link.serving import Serving
 from link.trust import Trust
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
+from tests.examples import slowly
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Chunk, Note
 from tests.world import nodes, terms
@@ -213,7 +214,7 @@ def test_a_peer_that_never_dials_is_named():
     run(main())
 
 
-@pytest.mark.parametrize("waiting", AB)
+@pytest.mark.parametrize("waiting", slowly(AB, now=[0]))
 def test_a_node_that_answers_and_has_no_job_yet_is_waited_for(waiting, monkeypatch):
     """Who has to start the job there may be late; so the wait ends by the job's deadline and not by patience."""
     monkeypatch.setattr(grpc_transport, "GRACE_S", 0.2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives import ring_matrix
@@ -18,6 +18,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.products_pb2 import DealtProducts, MaskedColumns
+from tests.examples import examples
 from tests.protocols.products_world import assert_views_alike, packed, pair_counts, payloads, table
 from tests.protocols.two_party_world import HOLDERS, A, B, assert_uniform
 from tests.world import run_parties
@@ -61,7 +62,7 @@ def counted(*args: Any, **options: Any) -> list[int]:
     return reconstruct([out[A], out[B]]).tolist()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(8, 20)
 @given(data=st.data(), rows=st.integers(0, 500), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     numbers = [data.draw(st.integers(1, 20)) for _ in HOLDERS]

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.params import STANDARD_128
@@ -34,6 +34,7 @@ from link.traffic import Traffic, greeting
 from protos.v1 import joint_prf_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples, slowly
 from tests.protocols.set_union_world import NAMES, FaultyHub, Rewrite
 from tests.world import SUITE, run_parties, terms
 
@@ -91,7 +92,7 @@ def parties_and_elements(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: draw(some) for name in NAMES[: draw(st.integers(2, 5))]}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(12, 40, suppress_health_check=[HealthCheck.too_slow])
 @given(
     held=parties_and_elements(), bound=st.sampled_from([None, 14, 25]), fewer=st.integers(1, 2), seed=st.integers(0, 99)
 )
@@ -276,7 +277,7 @@ def test_a_view_of_points_is_distributed_alike_whatever_the_others_hold():
     assert np.abs(frequencies[0] - frequencies[1]).max() < 7 * np.sqrt(2 * 0.25 / count)
 
 
-@pytest.mark.parametrize(("n", "colluders"), [(2, 1), (3, 2), (3, 1), (4, 3), (4, 2)])
+@pytest.mark.parametrize(("n", "colluders"), slowly([(2, 1), (3, 2), (3, 1), (4, 3), (4, 2)], now=[0, 1, 2, 3]))
 def test_ones_own_elements_are_not_recognised_in_the_others_lists(keys, n, colluders):
     """All hold the same; nothing that a party can compute of its elements occurs in any list of another's.
 
@@ -388,7 +389,7 @@ def test_rounds_do_not_depend_on_the_number_of_pieces(monkeypatch):
         assert set(run_parties(NAMES[:n], role, declared=declared).values()) == {1 + 1 + colluders + 1}
 
 
-@settings(max_examples=20)
+@examples(10, 20)
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=5), st.sampled_from([None, 40, 53]), st.integers(1, 2))
 def test_traffic_is_exact(numbers, bound, fewer):
     held = {name: sample("x", number) for name, number in zip(NAMES, numbers, strict=False)}

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives import blocks, embedding
@@ -16,6 +16,7 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols import list_stock
 from crypto.protocols.list_stock import ListStock, PreparedList
 from crypto.protocols.union_lists import ListSizes, common_fakes, padded, room_for_common_fakes
+from tests.examples import examples
 from tests.protocols.set_union_world import NAMES, in_union, message_of, options_with, points_of, run_union, sets_of
 
 ITEMS = [b"bread", b"butter", b"milk", b"rolls"]
@@ -187,7 +188,7 @@ def test_with_a_prepared_list_as_much_is_left_to_do_whatever_the_set() -> None:
             assert (own.fakes[:common] == blocks.fake(stream, common, 2)).all()
 
 
-@settings(max_examples=12, deadline=None)
+@examples(5, 12)
 @given(
     st.lists(st.sets(st.text(max_size=20), max_size=12), min_size=2, max_size=4),
     st.lists(st.booleans(), min_size=4, max_size=4),

@@ -17,6 +17,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from tests.examples import examples
 from tests.protocols.two_party_world import HOLDERS, A, B, assert_alike, assert_uniform, run_two, shares_of
 
 WORDS = st.lists(st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), min_size=0, max_size=20)
@@ -26,7 +27,7 @@ def total(out: dict[str, Any]) -> list[int]:
     return reconstruct([out[A], out[B]]).tolist()
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(x=WORDS, data=st.data(), seed=st.integers(0, 2**32))
 def test_products_of_shared_numbers(x: list[int], data: st.DataObject, seed: int) -> None:
     y = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=len(x), max_size=len(x)))

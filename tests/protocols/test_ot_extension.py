@@ -29,6 +29,7 @@ from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows, TreeSums
+from tests.examples import examples
 from tests.world import run_parties
 
 SENDER, RECEIVER = "s", "r"
@@ -144,7 +145,7 @@ def test_correlated_transfers_share_choice_times_correlation(
     assert (b - a == x * choices.astype(word)).all()
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(length=st.integers(1, 16), number=st.integers(0, 300), seed=st.integers(0, 2**32))
 def test_chosen_messages(length: int, number: int, seed: int) -> None:
     zero, one = np.random.default_rng(seed).integers(0, 256, (2, number, length), np.uint8)

@@ -32,6 +32,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.ot_stock_pb2 import LeaseBid
 from protos.v1.shares_pb2 import BatchesTaken
+from tests.examples import examples, slowly
 from tests.protocols.stock_world import ENDS, RECEIVER, SENDER, Crash, Leased, MemoryStock, World
 from tests.protocols.two_party_world import HOLDERS, A, B, shares_of
 from tests.world import run_parties
@@ -53,7 +54,7 @@ def assert_once(world: World, *leased: Leased) -> None:
 
 
 # -- one session after another -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("k", FIELD_BITS)
+@pytest.mark.parametrize("k", slowly(FIELD_BITS, now=[0, 1, 2, 3]))
 def test_sessions_lease_one_number_after_the_other_from_one_stock(k: int) -> None:
     world = World(field_bits=k)
     frames: list[list[Frame]] = [[] for _ in range(4)]
@@ -177,7 +178,7 @@ crashes = st.one_of(
 
 
 @given(plan=st.lists(crashes, min_size=1, max_size=5))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(10, 25, suppress_health_check=[HealthCheck.too_slow])
 def test_whoever_crashes_wherever_no_number_is_leased_twice(plan: list[Any]) -> None:
     """After it the ends agree on the next number or renew the stock, and the session after that needs no renewal."""
     world, leased = World(), []

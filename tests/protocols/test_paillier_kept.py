@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gmpy2 import mpz
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.bit_matrix import pack_bits
@@ -26,6 +26,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
+from tests.examples import examples
 from tests.paillier_world import empty_pool, small_key
 from tests.protocols.test_paillier_dot import (
     BITS,
@@ -89,7 +90,7 @@ def of_call(frames: Sequence[Frame], number: int) -> list[Frame]:
     return [frame for frame in frames if frame.lane == f"/dot{number}"]
 
 
-@settings(max_examples=10)
+@examples(5, 10)
 @given(
     rows=st.sampled_from([0, 1, 8, 9, 200]) | st.integers(0, 300),
     width=st.integers(1, 40),

@@ -21,6 +21,7 @@ from link.session import Session
 from link.traffic import Traffic, greeting
 from protos.v1.link_pb2 import Frame
 from protos.v1.set_union_pb2 import MergedSize
+from tests.examples import examples
 from tests.protocols.set_union_world import FEW, NAMES, run_union
 from tests.world import SUITE, run_parties
 
@@ -62,7 +63,7 @@ def union_sizes(sets: dict[str, set[bytes]], bound: int | None, merged: int) -> 
     return UnionSizes(ListSizes(len(sets), width, capacity, room), merged, len(set().union(*sets.values())))
 
 
-@settings(max_examples=25)
+@examples(10, 25)
 @given(st.data())
 def test_unions(data: st.DataObject) -> None:
     names = NAMES[: data.draw(st.integers(2, 4))]

@@ -30,6 +30,7 @@ from link.core import FRAME_OVERHEAD_BYTES
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.world import run_parties
 
 PARTIES = ("a", "b", "c", "d")
@@ -87,7 +88,7 @@ def size(frame: Frame) -> int:
     return len(frame.body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(rows=ROWS, columns=st.tuples(st.integers(0, 20), st.integers(0, 20)), k=K)
 def test_pairs_by_transfers(rows: int, columns: tuple[int, int], k: int) -> None:
     pairs, own = all_pairs(*columns), np.zeros((20, 700), np.uint8)
@@ -123,7 +124,7 @@ def itemsets_of(data: st.DataObject, parties: tuple[str, ...]) -> list[dict[str,
     return data.draw(st.lists(itemset, max_size=8))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(data=st.data(), rows=ROWS, k=K)
 def test_itemsets_by_replicated_shares(data: st.DataObject, rows: int, k: int) -> None:
     itemsets = itemsets_of(data, PARTIES)
@@ -145,7 +146,7 @@ def test_itemsets_by_replicated_shares(data: st.DataObject, rows: int, k: int) -
     )
 
 
-@settings(max_examples=15, deadline=None)
+@examples(6, 15)
 @given(data=st.data(), rows=ROWS, k=K)
 def test_itemsets_by_transfers(data: st.DataObject, rows: int, k: int) -> None:
     parties = PARTIES[: data.draw(st.integers(2, 4))]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives import ring_matrix
@@ -20,6 +20,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.products_pb2 import Component, ComponentSeed
+from tests.examples import examples
 from tests.protocols.products_world import assert_views_alike, itemset_counts, packed, table
 from tests.protocols.two_party_world import assert_uniform
 from tests.world import run_parties
@@ -56,7 +57,7 @@ def counts(
     return run_parties(tuple(columns), role, observe=observe, **options)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(8, 20)
 @given(data=st.data(), rows=st.integers(0, 400), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     parties = PARTIES[: data.draw(st.integers(3, 5))]

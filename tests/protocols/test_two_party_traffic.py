@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from link.costs import Costs
 from link.disclosure import Declared
 from link.session import Session
 from link.traffic import Traffic, greeting
+from tests.examples import examples, slowly
 from tests.protocols.test_plan_traffic import WORDS, compare
 from tests.world import SUITE, run_parties
 
@@ -117,7 +119,7 @@ def expected(number: int, width: int, order: bool, field_bits: int) -> Traffic:
     return traffic
 
 
-@settings(max_examples=25, deadline=None)
+@examples(10, 25)
 @example(number=300, width=64, order=True, field_bits=3)
 @example(number=300, width=7, order=True, field_bits=3)
 @example(number=300, width=6, order=False, field_bits=3)
@@ -127,8 +129,7 @@ def test_comparisons(number: int, width: int, order: bool, field_bits: int) -> N
     compare(expected(number, width, order, field_bits), compared(number, width, order, field_bits))
 
 
-@pytest.mark.parametrize("width", [6, 9, 14, 18, 40])
-@pytest.mark.parametrize("order", [True, False])
+@pytest.mark.parametrize(("order", "width"), slowly(product([True, False], [6, 9, 14, 18, 40]), now=range(0, 10, 3)))
 def test_comparisons_in_many_pieces(width: int, order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "BLOCK", 512)
     monkeypatch.setattr(comparison, "BOTH_WAYS", 512)

@@ -27,6 +27,7 @@ from party.queries.language import parse
 from party.queries.log import QueryLog
 from party.queries.policy import QueriesSection, check_query
 from party.shared_sources import check_sources
+from tests.examples import examples
 
 POLICY: dict[str, Any] = {
     "public": ("age", "city"),
@@ -142,7 +143,7 @@ def text_of(function: str, chosen: set[int]) -> str:
     return f"{function}(salary) where age in ({', '.join(map(str, sorted(chosen)))})"
 
 
-@settings(max_examples=25, deadline=None)
+@examples(10, 25)
 @given(VALUES, VALUES, SETS, st.sampled_from(["sum", "max", "min"]), st.booleans())
 def test_denials_tell_nothing(
     tmp_path_factory: pytest.TempPathFactory,

@@ -16,6 +16,7 @@ from ldp.shuffling.batch import shuffled
 from link.errors import ConfigurationError, ResourceError
 from party.shuffler.store import FILE, PART_BYTES, Segment, ShufflerStore, StoredRoute
 from protos.v1 import shuffle_pb2 as pb
+from tests.examples import slowly
 from tests.ldp.contract import ERROR
 from tests.shuffler.nodes import SIZE, World, numbers, route_for, running
 from tests.unit.party.nodes import refused
@@ -173,7 +174,7 @@ def test_on_a_full_disk_nothing_is_taken_and_nothing_is_lost(tmp_path: Path) -> 
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("honest", [0, 1])
+@pytest.mark.parametrize("honest", slowly([0, 1], now=[0]))
 def test_one_honest_shuffler_suffices(tmp_path: Path, honest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which reports arrive says nothing of that in which they were sent, whoever else leaves them as is.
 

@@ -16,7 +16,7 @@ from jobs.run import PartyRun
 from link.core import HELLO_LANE, Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded
 from protos.v1.link_pb2 import Abort, Frame
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.simulation.still_time import InlineExecutor, run_still
 from tests.simulation.whole_job import DATA, STRATEGIES, job, run_job
 
@@ -91,7 +91,7 @@ def ends(strategy: str, sender: str, peer: str, at: int, change: Callable[[Frame
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@examples(12, 40)
+@examples(6, 40)
 @given(st.permutations(PARTIES), st.floats(0, 1, exclude_max=True), CHANGES)
 def test_a_header_that_was_changed_names_the_sender_at_once(
     strategy: str, parties: list[str], where: float, change: Callable[[Frame], None]
@@ -99,7 +99,7 @@ def test_a_header_that_was_changed_names_the_sender_at_once(
     ends(strategy, parties[0], parties[1], int(where * 40), change)
 
 
-@pytest.mark.parametrize("sender", PARTIES)
+@pytest.mark.parametrize("sender", slowly(PARTIES, now=[1]))
 def test_on_a_strange_lane_from_the_first_frame_to_the_last(sender: str) -> None:
     peer = PARTIES[(PARTIES.index(sender) + 1) % len(PARTIES)]
     for change in (put("lane", "/task/elsewhere"), other_end):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from link.errors import ComineError, DeadlineExceeded, PeerError
 from link.executor import ThreadExecutor
 from link.faulty import Crashed, FaultyTransport, Schedule
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples, slowly
 from tests.joint.oracle import pooled_supports
 from tests.simulation.still_time import Hang, InlineExecutor, run_still
 from tests.simulation.whole_job import DATA, STRATEGIES, job, run_job, supports
@@ -141,14 +143,14 @@ schedules_of_harmful = st.fixed_dictionaries({}, optional=dict.fromkeys(PARTIES,
 
 
 # -- faults that the link repairs ------------------------------------------------------------------------------------
-@settings(SEEDED, max_examples=15)
+@examples(8, 15, derandomize=True)
 @given(st.sampled_from(sorted(STRATEGIES)), schedules_of_benign)
 def test_benign_faults_change_nothing(strategy: str, schedules: dict[str, Schedule]) -> None:
     ends = in_memory(strategy, schedules)
     assert all(map(right, ends.values())), ends
 
 
-@settings(SEEDED, max_examples=3)
+@examples(2, 3, derandomize=True)
 @given(st.sampled_from(BOTH), schedules_of_benign)
 def test_benign_faults_change_nothing_over_grpc(strategy: str, schedules: dict[str, Schedule]) -> None:
     ends = over_grpc(strategy, schedules)
@@ -156,8 +158,7 @@ def test_benign_faults_change_nothing_over_grpc(strategy: str, schedules: dict[s
 
 
 # -- a party that dies -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("strategy", BOTH)
-@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize(("party", "strategy"), slowly(product(PARTIES, BOTH), now=[0, 3, 4]))
 def test_a_crash_at_any_frame_is_laid_at_the_right_door(strategy: str, party: str) -> None:
     """At every fifth frame, beginning elsewhere at each party, and at the last one."""
     number = len(frames_by_sender(strategy)[party])
@@ -174,7 +175,9 @@ def test_a_crash_at_any_frame_is_laid_at_the_right_door(strategy: str, party: st
                 assert crash_at >= number - len(PARTIES) + 1, (crash_at, ends)  # only receipts were left
 
 
-@pytest.mark.parametrize(("strategy", "party", "share"), [("one-shot", "north", 0.5), ("level-wise", "south", 0.9)])
+@pytest.mark.parametrize(
+    ("strategy", "party", "share"), slowly([("one-shot", "north", 0.5), ("level-wise", "south", 0.9)], now=[1])
+)
 def test_a_crash_is_laid_at_the_right_door_over_grpc(strategy: str, party: str, share: float) -> None:
     crash_at = int(share * (len(frames_by_sender(strategy)[party]) - 2))
     ends = over_grpc(strategy, {party: Schedule(crash_at=crash_at)}, patience_s=2)
@@ -186,8 +189,7 @@ def test_a_crash_is_laid_at_the_right_door_over_grpc(strategy: str, party: str, 
 
 
 # -- a frame that is lost for good -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("strategy", BOTH)
-@pytest.mark.parametrize("sender", PARTIES)
+@pytest.mark.parametrize(("sender", "strategy"), slowly(product(PARTIES, BOTH), now=[1, 2, 5]))
 def test_a_lost_frame_ends_at_the_deadline(strategy: str, sender: str) -> None:
     """The receiver names the sender; whoever waits for somebody else waits for one that waits for the receiver."""
     receivers = frames_by_sender(strategy)[sender]
@@ -218,7 +220,7 @@ def _blamed(name: str, ends: Ends) -> set[str]:
 
 
 # -- everything at once ----------------------------------------------------------------------------------------------
-@settings(SEEDED, max_examples=20)
+@examples(10, 20, derandomize=True)
 @given(st.sampled_from(sorted(STRATEGIES)), schedules_of_harmful)
 def test_harmful_faults(strategy: str, schedules: dict[str, Schedule]) -> None:
     assert_right_or_clear(in_memory(strategy, schedules))

@@ -18,6 +18,7 @@ from mining.joint.models.decision_tree import JointTree, learn_horizontal, learn
 from mining.models.attributes import Categorical, Discrete, LabelledRows
 from mining.models.decision_tree import DecisionTree, Node, TreeParameters, learn
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.models.models_world import (
     PARTIES,
     aligned,
@@ -169,7 +170,7 @@ def test_rows_at_several_parties(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=12)
+@examples(6, 12)
 def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> None:
     task = data.draw(tasks())
     rows = data.draw(rows_of(task))

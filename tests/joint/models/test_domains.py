@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.pairwise import agree
@@ -16,6 +16,7 @@ from mining.joint.models.domains import learned, openings, told, united
 from mining.joint.vertical.names import open_names
 from mining.models.attributes import Categorical
 from mining.tables import Table
+from tests.examples import examples
 from tests.joint.models.models_world import PARTIES, run
 
 NAMES = ("colour", "size")
@@ -37,7 +38,7 @@ async def unite(session: Session, own: Table) -> tuple[Categorical, ...]:
 
 
 @given(st.data())
-@settings(max_examples=8)
+@examples(4, 8)
 def test_values_at_any_party(data: st.DataObject) -> None:
     parties = PARTIES[: data.draw(st.integers(2, 4))]
     cells = {party: rows(data.draw, data.draw(st.integers(0, 4))) for party in parties}

@@ -21,6 +21,7 @@ from mining.joint.models.kmeans import JointClusters, cluster_horizontal, cluste
 from mining.models.attributes import Numeric, coded_columns
 from mining.models.kmeans import KMeansParameters, drawn_centroids, lloyd
 from protos.v1.link_pb2 import Frame
+from tests.examples import examples
 from tests.joint.models.models_world import PARTIES, assert_declared, bounds, opened, run, shapes
 from tests.joint.models.real_tables import table
 
@@ -103,7 +104,7 @@ def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
 
 
 @given(st.data(), st.integers(0, 2**32))
-@settings(max_examples=15)
+@examples(6, 15)
 def test_columns_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
     points = points_of(task, data.draw(st.integers(task.k, 40)), seed)

@@ -21,6 +21,7 @@ from link.errors import InputDataError
 from mining import csv_text, loading, table_readers, table_sources, text_sources
 from mining.loading import load_table, load_transactions
 from mining.transactions import Transactions
+from tests.examples import examples
 
 WORD = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Zs"], exclude_characters="\ufeff"), min_size=1, max_size=5
@@ -90,7 +91,7 @@ def test_text(tmp_path: Path, rows: list[list[str]], size: int, end: str, mark: 
     assert [values[code] for code in table.columns[0].codes] == [item for _, item in pairs]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@examples(8, 25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, size=SIZES)
 def test_parquet_and_databases(tmp_path: Path, rows: list[list[str]], size: int) -> None:
     pairs = [(n, item) for n, row in enumerate(rows) for item in (row or [None])]

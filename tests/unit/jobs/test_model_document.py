@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import comine
@@ -18,6 +18,7 @@ from jobs.model_document import model_document, pack_model, read_model, unpack_m
 from jobs.schema import generate
 from jobs.trained import Model
 from link.errors import InputDataError
+from tests.examples import examples
 from tests.joint.model_jobs_world import TASKS, Task, job, people, pooled, table
 
 SCHEMA = json.loads(generate("model"))
@@ -29,7 +30,7 @@ def made(task: Task, rows: int = 40, seed: int = 2) -> Model:
 
 @pytest.mark.parametrize("task", TASKS)
 @given(st.integers(3, 80), st.integers(0, 1 << 16))
-@settings(max_examples=20)
+@examples(8, 20)
 def test_what_is_packed_is_unpacked(task: Task, n_rows: int, seed: int) -> None:
     model, rows = made(task, n_rows, seed), table(people(30, seed + 1))
     packed = pack_model(model)

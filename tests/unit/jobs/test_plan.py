@@ -19,6 +19,7 @@ from jobs.schema import generate
 from jobs.statement import statement
 from link.costs import Costs
 from link.errors import InputDataError
+from tests.examples import slowly
 from tests.unit.jobs.plans import PARTIES, answer, answers, slower, weekly
 
 LATENCY_S = 0.002
@@ -86,17 +87,20 @@ def test_where_all_hide_the_plan_is_what_the_job_costs_at_least() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"bound": 40},
-        {"thin": True, "strategy": "level-wise"},
-        {"strategy": "one-shot"},
-        {"disclose": "candidates"},
-        {"disclose": "frequent", "rules": {"min_confidence": "0.5"}},
-        {"universe": "hidden"},
-        {"universe": "hidden", "bound": 40},
-        {"universe": "all-items"},
-    ],
+    slowly(
+        [
+            {},
+            {"bound": 40},
+            {"thin": True, "strategy": "level-wise"},
+            {"strategy": "one-shot"},
+            {"disclose": "candidates"},
+            {"disclose": "frequent", "rules": {"min_confidence": "0.5"}},
+            {"universe": "hidden"},
+            {"universe": "hidden", "bound": 40},
+            {"universe": "all-items"},
+        ],
+        now=[1, 3, 5, 7],
+    ),
 )
 def test_limits_are_above_any_expectation(options: dict[str, object]) -> None:
     told = {name: answer(name, 1000, candidates=(40, 780, 4000, 2000), items=40) for name in PARTIES}
