@@ -85,7 +85,7 @@ def test_a_rule_may_become_uncertain(comine: Comine, tmp_path: Path, method: str
 
 @pytest.mark.usefixtures("baskets")
 def test_the_exact_search_may_be_stopped(comine: Comine, tmp_path: Path) -> None:
-    lines = [" ".join(f"i{(row * step) % 23}" for step in range(1, 9)) for row in range(1, 160)]
+    lines = [" ".join(f"i{(row * step) % 23}" for step in range(1, 7)) for row in range(1, 160)]
     (tmp_path / "baskets.dat").write_text("\n".join(lines) + "\n")
     (tmp_path / "rules.txt").write_text("i1, i2\ni3, i6\ni4, i8\n")
     ran = comine(*COMMAND, "--method", "exact", "--time-limit", "0.01", "--json")

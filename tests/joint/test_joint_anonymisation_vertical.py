@@ -23,7 +23,7 @@ from tests.examples import examples, slowly
 from tests.joint.anonymisation_world import PARTIES, Cells, exhaustive, hierarchies, people, task, whole
 from tests.joint.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
 
-QUICK = examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
+QUICK = examples(1, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:

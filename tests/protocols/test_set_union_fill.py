@@ -54,7 +54,7 @@ def sizes_of(sets: dict[str, set[bytes]], bound: int | None, fill: str) -> Union
 
 letters = st.text("abcdefghij", max_size=10)
 cases = st.lists(letters, min_size=2, max_size=5).map(lambda drawn: random_looking(*drawn))
-quick = examples(8, 20, suppress_health_check=[HealthCheck.too_slow])
+quick = examples(4, 20, suppress_health_check=[HealthCheck.too_slow])
 
 
 @quick
