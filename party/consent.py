@@ -43,6 +43,7 @@ from protos.v1.control_pb2 import (
 )
 
 POLICY: Final = "policy"  # who decides where no person does
+MAX_REASON: Final = 1000  # characters that are kept of a sentence, which may name what a proposal is full of
 
 
 def proposal_of(record: Record) -> Proposal:
@@ -95,6 +96,7 @@ class Consent:
         Raises:
             ComineError: The proposal cannot be read, has expired or was received before; or it was refused, which is
                 recorded too.
+            LimitExceeded: It is too long, or the audit log takes no more of the coordinator today; nothing is written.
         """
         proposal = read_proposal(signed, self._identity.trust, coordinator)
         if len(proposal.spec) > MAX_SPEC_BYTES:
@@ -126,9 +128,10 @@ class Consent:
         try:
             how = await asyncio.to_thread(self.judge.decide, spec, coordinator, expiry=proposal.expiry)
         except ComineError as error:
-            await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=error.message))
+            reason = error.message[:MAX_REASON]
+            await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=reason))
             told = placeless(error, self._me)
-            await self._add(replace(record, state=DENIED, **_denial(told, POLICY, now), reason=error.message))
+            await self._add(replace(record, state=DENIED, **_denial(told, POLICY, now), reason=reason))
             await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
             raise
         if how == "auto":
@@ -235,6 +238,6 @@ def _denial(told: ComineError, by: str, now: float) -> dict[str, Any]:
         "decided_by": by,
         "ended": now,
         "error_code": told.code,
-        "error_message": told.message,
+        "error_message": told.message[:MAX_REASON],
         "error_party": told.party,
     }

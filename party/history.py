@@ -10,6 +10,7 @@ what cannot be so, or cannot be made whole again, keeps the node from starting.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
 from party import companions
+from party.audit_count import Sizes, first_hour
 from party.consent import POLICY, proposal_of
 from party.heads import follow
 from party.job import ENDS
@@ -155,7 +157,9 @@ def reconcile(
         lives: dict[bytes, _Life] = {}
         others: list[Event] = []
         asked: list[tuple[str, float]] = []
+        sizes = Sizes()
         for told in entries_after(audit.path, known):
+            sizes.add(told.event, told.entry.time.timestamp())
             if not isinstance(told.event, JobEvent):
                 others.append(told.event)
                 if isinstance(told.event, PlanAsked):
@@ -179,7 +183,11 @@ def reconcile(
     starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
     if not ledger.has_all_unions:
         ledger.recount_unions(_merges(entries_after(audit.path, None)))
-    store.reach(Reached(party, *audit.mark()))
+    with store.alone():
+        if known is None:
+            store.drop_bins()
+        store.add_bins(sizes.bins(store.coordinator_of), first_hour(time.time()))
+        store.reach(Reached(party, *audit.mark()))
     store.fold()
     return Restored(jobs, starts)
 
@@ -189,9 +197,13 @@ def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
     reached = store.reached()
     known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
     told = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
-    events = [each.event for each in told]  # before the database is held, since it may take a while
+    events, sizes = list[Event](), Sizes()
+    for each in told:  # before the database is held, since it may take a while
+        events.append(each.event)
+        sizes.add(each.event, each.entry.time.timestamp())
     with store.alone():
         follow(store, events)
+        store.add_bins(sizes.bins(store.coordinator_of), first_hour(time.time()))
         store.reach(Reached(party, *mark))
     store.fold()
 

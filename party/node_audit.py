@@ -11,6 +11,7 @@ from jobs.audit.events import Event, Transcript, ValuesOpened
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark
 from link.errors import ComineError, ResourceError, tellable
+from party.audit_count import OUTCOMES, AuditCount
 from party.logs import Log
 from party.uninterrupted import uninterrupted
 
@@ -23,6 +24,7 @@ class NodeAudit(AuditLog):
     Attributes:
         party: Whose it is.
         log: The node's log.
+        count: What coordinators have made it write lately.
         closed: Whether the node has stopped; nothing is written any more.
     """
 
@@ -32,6 +34,7 @@ class NodeAudit(AuditLog):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.count = AuditCount((), lambda job_id: None)
         self._late: list[Event] = []  # what could not be written, and is before anything else is
         self._writing = asyncio.Lock()
 
@@ -39,21 +42,33 @@ class NodeAudit(AuditLog):
         """Writes entries, off the event loop; they are on disk when this returns.
 
         Raises:
+            LimitExceeded: A coordinator has made the node write as much as it may; nothing is written.
             ResourceError: They cannot be written, so what they tell must not happen. How a session ended is kept, and
                 written with the next entries.
         """
         await uninterrupted(self._record(events))
 
     async def _record(self, events: tuple[Event, ...]) -> None:
+        counted = await asyncio.to_thread(self.count.bins, events)
         async with self._writing:
             kept = len(self._late)
+            self.count.take(counted, self.party, refuses=not any(isinstance(event, OUTCOMES) for event in events))
             try:
                 with self._hushed():
                     await super().record(*self._late, *events)
             except ResourceError:
+                self.count.give_back(counted)
                 self._late += (event for event in events if isinstance(event, _OF_THE_PAST))
                 raise
             del self._late[:kept]
+
+    def check(self, outcome: type[Event], coordinator: str) -> None:
+        """Refuses what would end in an event that has then happened.
+
+        Raises:
+            LimitExceeded: The coordinator has made the node write as much as it may.
+        """
+        self.count.check(outcome, coordinator, self.party)
 
     def mark(self) -> Mark:
         """The last entry.

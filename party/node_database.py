@@ -10,6 +10,7 @@
     reached   whose the file is, and up to which entry of the audit log it knows what that tells
     heads     how far the databases beside this one had come, by what the audit log tells
     plans     when each coordinator has asked for plans lately
+    asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
 which stands for all that is in the state folder.
@@ -132,11 +133,20 @@ CREATE TABLE unions (dataset TEXT PRIMARY KEY, starts INTEGER NOT NULL) WITHOUT 
 _NINTH: Final = """
 CREATE TABLE recounted (what TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+_TENTH: Final = """
+CREATE TABLE asked (
+    service TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (service, coordinator, hour)
+) WITHOUT ROWID;
+"""
 _KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
-    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH),
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH),
 )
 translated: Final = _KIND.told
 

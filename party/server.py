@@ -32,6 +32,7 @@ from party.alignments import FOLDER as ALIGNMENTS
 from party.alignments import Alignments
 from party.anonymization.releases import FILE as RELEASES
 from party.anonymization.releases import Releases
+from party.audit_count import AuditCount
 from party.case import noise_protects
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.connections import Connections, most_connections
@@ -143,6 +144,7 @@ class Node:
         if any(restored):
             self._audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
             log.warning("history restored", jobs=restored.jobs, starts=restored.starts)
+        self._audit.count = AuditCount(self._store.bins(), self._store.coordinator_of)
         members = tuple(federation.addresses)
         self._releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self._releases.close)

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from jobs.audit.events import Ended
+from jobs.audit.events import Ended, Started
 from jobs.audit.tail import Mark
 from jobs.parameters import coordinator_deals
 from jobs.run import PartyRun
@@ -239,8 +239,7 @@ class SessionHost:
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
             )
-        record = await asyncio.to_thread(self._room.store.get, job.id)
-        if record is None or record.expiry <= self._now():
+        if (record := await asyncio.to_thread(self._room.store.get, job.id)) is None or record.expiry <= self._now():
             self._keep(self._expire(job))
             raise self._expired()
         if attempt > 1:
@@ -251,6 +250,7 @@ class SessionHost:
         """Charges a start and writes it down."""
         room, now = self._room, self._now()
         judge = room.consent.judge
+        room.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
         if coordinator_deals(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)

@@ -8,13 +8,14 @@ decide at once one is refused, and a job begins once in the life of the database
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from link.errors import InputDataError, OverLimit
+from party.audit_count import Bin
 from party.case import Earlier
 from party.heads import Head
 from party.job import MOVES
@@ -118,6 +119,11 @@ class Store(NodeTables):
         """One job."""
         found = self._select("WHERE job_id = ?", job_id)
         return found[0] if found else None
+
+    def coordinator_of(self, job_id: bytes) -> str | None:
+        """Who proposed a job."""
+        found = self._execute("SELECT coordinator FROM jobs WHERE job_id = ?", job_id).fetchone()
+        return None if found is None else str(found[0])
 
     def find(self, prefix: str) -> list[Record]:
         """The jobs whose id in hex begins with `prefix`."""
@@ -388,6 +394,22 @@ class Store(NodeTables):
     def drop_head(self, service: str, subject: str) -> None:
         """Forgets what one had of a collection or route."""
         self._execute("DELETE FROM heads WHERE service = ? AND subject = ?", service, subject)
+
+    def bins(self) -> list[Bin]:
+        """What coordinators have brought about of the audit log, up to where the database knows it."""
+        return [Bin(*row) for row in self._execute("SELECT service, coordinator, hour, size FROM asked")]
+
+    def add_bins(self, bins: Iterable[Bin], since: int) -> None:
+        """Adds to that, and forgets what was before an hour."""
+        for each in bins:
+            self._execute(
+                "INSERT INTO asked VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET size = size + excluded.size", *each
+            )
+        self._execute("DELETE FROM asked WHERE hour < ?", since)
+
+    def drop_bins(self) -> None:
+        """Forgets all of it."""
+        self._execute("DELETE FROM asked")
 
     def fold(self) -> None:
         """Brings what was written into the database's own file, so that nothing hangs on the one beside it."""

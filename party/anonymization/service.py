@@ -85,6 +85,7 @@ class ReleaseService:
         """
         try:
             (found, runs), releases = self._found(request.dataset, coordinator), self._releases
+            self._audit.check(TableReleased, coordinator)
             spec = spec_of(request, found.section, found.rules, coordinator, self._me)
             files = files_of(request)
             asked = digest_of(spec, files)

@@ -169,6 +169,7 @@ class AnonymizationService(AnonymizationServicer):
             raise
         if self._stopping:
             raise PeerError(f"{self._me} is stopping; ask again when it is back", party=self._me)
+        self._audit.check(QueryDecided, coordinator)
         with self._asking.one(coordinator):
             # Who hangs up must not leave a decision half made.
             deciding = asyncio.create_task(self._decide(found, query, request, coordinator))

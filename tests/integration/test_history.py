@@ -144,9 +144,11 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
 
 
 def uncounted(state: Path) -> None:
-    """As a version has left it that did not count unions."""
+    """As a version has left it that did not count unions, nor what was asked."""
     with contextlib.closing(sqlite3.connect(state / "node.db")) as connection:
-        connection.executescript("DROP TABLE recounted; DELETE FROM unions; UPDATE charges SET unites = 0;")
+        connection.executescript(
+            "DROP TABLE recounted; DROP TABLE asked; DELETE FROM unions; UPDATE charges SET unites = 0;"
+        )
         connection.execute("PRAGMA user_version = 8")
 
 

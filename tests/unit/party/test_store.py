@@ -277,7 +277,7 @@ def damaged(path: Path) -> None:
         (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
         (damaged, ConfigurationError, "is damaged"),
         (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 9"),
+        (newer, ConfigurationError, "its schema is 99, this version has 10"),
         (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
     ],
 )
@@ -317,7 +317,7 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
     old = sqlite3.connect(path)
     old.executescript(
         "DROP TABLE plans; DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE companions;"
-        "DROP TABLE levels; DROP TABLE heads; DROP TABLE unions; DROP TABLE recounted;"
+        "DROP TABLE levels; DROP TABLE heads; DROP TABLE unions; DROP TABLE recounted; DROP TABLE asked;"
         "DROP INDEX jobs_by_refusal; DROP INDEX jobs_by_count; DROP INDEX jobs_by_approval; DROP INDEX jobs_by_end;"
         "DROP INDEX jobs_never_started; ALTER TABLE jobs DROP COLUMN attempt"
     )
