@@ -6,7 +6,7 @@ import asyncio
 import csv
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,18 @@ def counted(nodes: Nodes) -> list[Counted]:
     return [node._releases.counted("people") for node in nodes.nodes.values()]
 
 
+def fails_once_all_have_begun(error: ComineError) -> Callable[[SessionRecorder, bytes], Awaitable[None]]:
+    """In the place of `SessionRecorder.began`; a party that is told of the end before it has begun counts nothing."""
+    began, barrier = SessionRecorder.began, asyncio.Barrier(len(NAMES))
+
+    async def fails(recorder: SessionRecorder, session: bytes) -> None:
+        await began(recorder, session)
+        await barrier.wait()
+        raise error
+
+    return fails
+
+
 def test_a_release_of_which_nothing_left_is_not_counted(tmp_path: Path) -> None:
     """The coordinator gives up before the parties have met; the same job once more is no second release."""
 
@@ -75,14 +87,8 @@ def test_a_release_that_the_rows_do_not_allow_leaves_room_for_another(
 
     async def test() -> None:
         async with running(tmp_path, data={name: [["a"]] for name in NAMES}, prepare=prepared(tmp_path)) as nodes:
-            began = SessionRecorder.began
-
-            async def breaks(recorder: SessionRecorder, session: bytes) -> None:
-                await began(recorder, session)
-                raise tellable(error("the rows of some party allow none"))
-
             with monkeypatch.context() as patch:
-                patch.setattr(SessionRecorder, "began", breaks)
+                patch.setattr(SessionRecorder, "began", fails_once_all_have_begun(tellable(error("rows allow none"))))
                 _, ends = await nodes.run(SPEC)
             assert {event.error_code for event in ends.values()} == {error.code}
             assert counted(nodes) == [Counted(0, 1)] * 3
@@ -100,14 +106,8 @@ def test_a_release_that_broke_once_its_session_had_begun_counts(
             states = {name: tmp_path / "state" / name for name in NAMES}
             for name, state in states.items():
                 shutil.copytree(state, tmp_path / "early" / name)
-            began = SessionRecorder.began
-
-            async def breaks(recorder: SessionRecorder, session: bytes) -> None:
-                await began(recorder, session)
-                raise PeerError("the network broke")
-
             with monkeypatch.context() as patch:
-                patch.setattr(SessionRecorder, "began", breaks)
+                patch.setattr(SessionRecorder, "began", fails_once_all_have_begun(PeerError("the network broke")))
                 _, ends = await nodes.run(SPEC)
             assert {event.state for event in ends.values()} == {FAILED}
             assert counted(nodes) == [Counted(1, 0)] * 3

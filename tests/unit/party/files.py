@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import fcntl
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import cycle
 from pathlib import Path
+from typing import Final
 
-from coordinator.loopback import free_addresses
 from link.authority import Authority, write_identity
 
 PARTIES = ("north", "south", "east")
 
+# Neither those that systems give to outgoing connections nor those of `comine demo`.
+_PORTS: Final = range(10_000, 20_000)
+_OWN: Final = 200
+
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on."""
-    return [int(address.rpartition(":")[2]) for address in free_addresses(number)]
+    """Ports that nobody listens on, and that no other process of tests will take before a node does."""
+    found: list[int] = []
+    while len(found) < number:
+        port = next(_own_ports())
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+@cache
+def _own_ports() -> Iterator[int]:
+    """Ports of this process, one after the other: it holds the lock of a file that stands for them until it ends."""
+    folder = Path(tempfile.gettempdir()) / "comine-test-ports"
+    folder.mkdir(exist_ok=True)
+    for first in _PORTS[::_OWN]:
+        lock = (folder / str(first)).open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        _LOCKS.append(lock)
+        return cycle(range(first, first + _OWN))
+    raise RuntimeError(f"all ports of tests are taken; see who holds the files in {folder}")
+
+
+_LOCKS: Final[list[object]] = []
 
 
 def party_toml(name: str, port: int = 7101, *, policy: str = "", dataset: str = "", party: str = "") -> str:
