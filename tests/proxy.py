@@ -68,16 +68,21 @@ class Proxy:
         except OSError:
             writer.transport.abort()
             return
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
         self._writers |= {writer, back}
         pumps = [asyncio.create_task(self._pump(*ends)) for ends in ((reader, back), (onward, writer))]
         self._tasks |= set(pumps)
-        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        for each in (writer, back):
-            each.transport.abort()
-            self._writers.discard(each)
-        for pump in pumps:
-            pump.cancel()
-            self._tasks.discard(pump)
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in (writer, back):
+                each.transport.abort()
+                self._writers.discard(each)
+            for pump in pumps:
+                pump.cancel()
+                self._tasks.discard(pump)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Passes on each piece when its time has come, however many are under way."""

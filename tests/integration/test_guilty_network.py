@@ -54,19 +54,17 @@ class Wire:
         self._server.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = [writer]  # all of them are let go of, also where the loop ends while the far one is dialled
         try:
             far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
-        except OSError:
-            writer.transport.abort()
-            return
-        try:
+            ends.append(far_writer)
             ways = (self._pump(reader, far_writer, "up"), self._pump(far_reader, writer, "down"))
             await asyncio.gather(*ways)
         except OSError:
             pass
         finally:
-            writer.transport.abort()
-            far_writer.transport.abort()
+            for end in ends:
+                end.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way) -> None:
         while data := await reader.read(1 << 16):
