@@ -81,6 +81,13 @@ def blurred_merges(spec: JobSpec) -> int:
     return 2 if spec.mines and not spec.is_vertical and _hides_names(spec) else 1
 
 
+def without_unions(spec: JobSpec) -> str:
+    """What a job can take so that `blurred_merges` counts nothing."""
+    if spec.is_vertical:
+        return "two parties alone"
+    return 'keys = "none"' if spec.anonymizes else "a catalogue"
+
+
 def takes_unions(spec: JobSpec) -> bool:
     """Whether the job may take a secure set union."""
     if spec.is_vertical:

@@ -19,7 +19,7 @@ from crypto.protocols import union_disclosure
 from jobs.parameters import engine_of, helper_of
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
-from jobs.union_limit import ListBound, blurred_merges, takes_unions
+from jobs.union_limit import ListBound, blurred_merges, takes_unions, without_unions
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.hybrid.parameters import DEFAULT_K
 from party.case import Case, Earlier, Verdict, listed
@@ -365,16 +365,9 @@ def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
         refusal = (
             f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
             f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
-            f"common averages out; take {_without_unions(case.spec)}, or let the owner raise the rule"
+            f"common averages out; take {without_unions(case.spec)}, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
-
-
-def _without_unions(spec: JobSpec) -> str:
-    """What a job can take for which no union counts."""
-    if spec.is_vertical:
-        return "two parties alone"
-    return 'keys = "none"' if spec.anonymizes else "a catalogue"
 
 
 def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
