@@ -104,15 +104,21 @@ def _north(stack: Stack) -> tuple[Any, str, str]:
     return stack.callers["coordinator"], "north", stack.nodes.addresses["north"]
 
 
-def _control(use: Callable[[PartyClient, Stack], Any]) -> Callable[[Stack], None]:
+def _by(kind: Callable[..., Any], use: Callable[[Any, Stack], Any]) -> Callable[[Stack], None]:
+    """Uses a client of this kind, and closes it."""
+
     async def used(stack: Stack) -> None:
-        client = PartyClient(*_north(stack))
+        client = kind(*_north(stack))
         try:
             await use(client, stack)
         finally:
             await client.close()
 
     return lambda stack: stack.run(used(stack))
+
+
+def _control(use: Callable[[PartyClient, Stack], Any]) -> Callable[[Stack], None]:
+    return _by(PartyClient, use)
 
 
 async def _ask(client: PartyClient, stack: Stack) -> None:
@@ -162,14 +168,7 @@ async def _plan(_: PartyClient, stack: Stack) -> None:
 
 
 def _frequency(use: Callable[[FrequencyNode, Stack], Any]) -> Callable[[Stack], None]:
-    async def used(stack: Stack) -> None:
-        node = FrequencyNode(*_north(stack))
-        try:
-            await use(node, stack)
-        finally:
-            await node.close()
-
-    return lambda stack: stack.run(used(stack))
+    return _by(FrequencyNode, use)
 
 
 async def _collections(node: FrequencyNode, _: Stack) -> None:
