@@ -44,27 +44,39 @@ class Wire:
         self.passed: dict[Way, int] = {"up": 0, "down": 0}
         self.fault: tuple[Way, int, str] | None = None
         self.spoilt = False
+        self._lines: set[asyncio.Task[None]] = set()  # a half-closed line is held by nobody else: it would be collected
 
     async def open(self, port: int = 0) -> str:
         """Begins to listen; where."""
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", port)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Ends all lines too."""
         self._server.close()
+        for line in self._lines:
+            line.cancel()
+        await asyncio.gather(*self._lines, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = asyncio.create_task(self._carry(reader, writer))
+        self._lines.add(line)
+        line.add_done_callback(self._lines.discard)
+        line.add_done_callback(lambda _: writer.transport.abort())  # also of a line that was ended before it began
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ends = [writer]  # all of them are let go of, also where the loop ends while the far one is dialled
         try:
             far_reader, far_writer = await asyncio.open_connection(self._host, self._port)
-            ends.append(far_writer)
-            ways = (self._pump(reader, far_writer, "up"), self._pump(far_reader, writer, "down"))
-            await asyncio.gather(*ways)
         except OSError:
+            return
+        try:
+            async with asyncio.TaskGroup() as ways:
+                ways.create_task(self._pump(reader, far_writer, "up"))
+                ways.create_task(self._pump(far_reader, writer, "down"))
+        except* OSError:
             pass
         finally:
-            for end in ends:
-                end.transport.abort()
+            far_writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way) -> None:
         while data := await reader.read(1 << 16):
@@ -104,7 +116,7 @@ def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(tmp_pat
             for each in release:
                 each.set()
             assert isinstance(await job, Result)
-            wire.close()
+            await wire.close()
 
     asyncio.run(test())
 
@@ -126,7 +138,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
                 except ComineError as error:
                     return error, wire
                 finally:
-                    wire.close()
+                    await wire.close()
 
             found, wire = await job(None)
             assert isinstance(found, Result)
@@ -179,6 +191,6 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
                             assert found.found is not None
                             assert expected.found is not None
                             assert sorted(found.found, key=str) == sorted(expected.found, key=str)
-            wire.close()
+            await wire.close()
 
     asyncio.run(test())

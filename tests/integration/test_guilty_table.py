@@ -113,7 +113,7 @@ def spoilt(kind: str) -> Injected:
         yield {**world.nodes.addresses, VICTIM: await wire.open()}
         await spoiling
         assert wire.spoilt
-        wire.close()
+        await wire.close()
 
     return inject
 
