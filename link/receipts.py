@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from link.errors import ProtocolViolation
+from link.errors import LimitExceeded, ProtocolViolation
 from link.identity import Identity, verify
 from link.session import Session
 from link.transcript import Direction, folded
@@ -21,6 +21,7 @@ from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 
 LANE: Final = "receipts"
+SLACK_BYTES: Final = 64 << 10  # by which a receipt may be longer than the one that answers it: certificates differ
 _PURPOSE: Final = b"comine receipt 1\0"
 
 
@@ -56,6 +57,7 @@ class Receipts:
 
         Raises:
             ProtocolViolation: A peer's account differs from this party's.
+            LimitExceeded: It is much longer.
             IdentityError: A receipt is not signed by the peer.
         """
         lane = self._session.lane(LANE)
@@ -63,7 +65,11 @@ class Receipts:
         for peer, signed in self._mine.items():
             await lane.send(peer, signed)
         for peer in lane.others:
-            self._theirs[peer] = await lane.recv(peer, SignedReceipt)
+            signed = await lane.recv(peer, SignedReceipt)
+            most = self._mine[peer].ByteSize() + SLACK_BYTES
+            if signed.ByteSize() > most:  # the audit log would keep it for ever
+                raise LimitExceeded(f"{peer} sent a receipt of more than {most} bytes", party=peer)
+            self._theirs[peer] = signed
         for peer, signed in self._theirs.items():
             check_receipt(signed, peer, Receipt.FromString(self._mine[peer].receipt), self._identity.trust)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from link import transcript
 from link.authority import Authority
-from link.errors import IdentityError, ProtocolViolation, outward
-from link.receipts import Receipts, check_receipt, differences
+from link.errors import IdentityError, LimitExceeded, ProtocolViolation, outward
+from link.receipts import LANE, Receipts, check_receipt, differences
 from link.transcript import folded
 from link.trust import Trust
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
@@ -198,5 +198,28 @@ def test_a_frame_that_only_one_end_has_recorded_is_found():
                 *(Receipts(world[p], AUTHORITY.issue(p)).exchange() for p in AB), return_exceptions=True
             )
             assert [o.party for o in outcomes if isinstance(o, ProtocolViolation)] == ["b", "a"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("pad", ["certificate", "unknown field"])
+def test_a_receipt_with_ballast_is_refused_and_not_kept(pad):
+    """The audit log would keep it for ever."""
+    ballast = bytes(100_000)
+
+    async def main():
+        async with sessions("memory", AB) as world:
+            honest, other = (Receipts(world[name], AUTHORITY.issue(name)) for name in AB)
+            other._mine = other._signed()
+            signed = other._mine["a"]
+            if pad == "certificate":
+                signed.certificate = b"\n" * len(ballast) + signed.certificate
+            else:
+                signed.MergeFromString(b"\xc2\x3e\xa0\x8d\x06" + ballast)  # field 1000
+            await world["b"].lane(LANE).send("a", signed)
+            with pytest.raises(LimitExceeded, match="b sent a receipt of more than") as found:
+                await honest.exchange()
+            assert found.value.party == "b"
+            assert honest.accounts()["b"].theirs is None
 
     run(main())
