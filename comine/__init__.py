@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from comine.planned import Plan
     from jobs.anonymization.api import anonymize
     from jobs.findings import Result
-    from jobs.trained import Model
+    from jobs.kinds.models.model import Model
     from link.errors import ComineError
 
 __all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
@@ -34,7 +34,7 @@ _HOMES = {
     "ComineError": "link.errors",
     "Federation": "comine.api",
     "JobHandle": "comine.handle",
-    "Model": "jobs.trained",
+    "Model": "jobs.kinds.models.model",
     "Plan": "comine.planned",
     "Result": "jobs.findings",
     "anonymize": "jobs.anonymization.api",

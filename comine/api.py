@@ -14,11 +14,11 @@ from coordinator.interrupt import run_interruptibly
 from coordinator.member import load_federation
 from coordinator.simulate import check_parties, load_data, simulate_job
 from jobs.data import Data
+from jobs.data_kinds import default_ids, needed_kind
 from jobs.federation import Federation as FederationFile
 from jobs.findings import Result
-from jobs.kinds import default_ids, needed_kind
+from jobs.kinds.models.model import ArrowTable, Model
 from jobs.spec import JobSpec
-from jobs.trained import ArrowTable, Model
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
 from link.printable import is_text, one_line, why_not_read
@@ -83,7 +83,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises:
         InputDataError: It cannot be read, or is no model of this version of comine.
     """
-    from jobs.model_document import MODEL_FILE, read_model
+    from jobs.kinds.models.document import MODEL_FILE, read_model
 
     file = Path(path)
     file = file / MODEL_FILE if os.path.isdir(file) else file  # which no name makes fail

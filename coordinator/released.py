@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.store import Record
 from jobs.findings import Receipt, Result
-from jobs.hybrid_parameters import is_estimated
+from jobs.kinds.packed_itemsets import digest, unpack
+from jobs.kinds.reported.parameters import is_estimated
 from jobs.release import rows_of, verify
-from jobs.result import digest, unpack
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
@@ -21,8 +21,8 @@ from mining.rules import Rules
 from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
-    from jobs.anonymized import Anonymized
-    from jobs.trained import Model
+    from jobs.kinds.models.model import Model
+    from jobs.kinds.release.release import Anonymized
     from link.identity import Identity
     from mining.joint.estimated import Estimated
 
@@ -71,11 +71,11 @@ def assemble(
             )
         try:
             if spec.trains:
-                from jobs.model_document import unpack_model
+                from jobs.kinds.models.document import unpack_model
 
                 trained = unpack_model(packed)
             elif spec.anonymizes:
-                from jobs.anonymized import Anonymized
+                from jobs.kinds.release.release import Anonymized
 
                 anonymized = Anonymized.unpack(packed)
             elif is_estimated(spec):
@@ -161,14 +161,14 @@ def _is_asked_for(
 ) -> bool:
     """Whether a result is of the kind that the job asks for."""
     if anonymized is not None:
-        from jobs.anonymize_parameters import joint_anonymisation
+        from jobs.kinds.release.parameters import joint_anonymisation
 
         return anonymized.fits(joint_anonymisation(spec))
     if estimated is not None:
         rules = estimated.rules is not None
         return estimated.spent.model == spec.privacy.model and rules == (spec.rules is not None)
     if trained is not None:
-        from jobs.model_parameters import model_parameters
+        from jobs.kinds.models.parameters import model_parameters
 
         return trained.task == model_parameters(spec)
     uncounted = spec.itemsets.disclose == "frequent"

@@ -15,12 +15,12 @@ from coordinator.released import assemble
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.outside_dealer import Dealer, Dealings
 from jobs.data import Data, kind_of
+from jobs.data_kinds import Kind, check_kind
 from jobs.findings import Result
-from jobs.kinds import Kind, check_kind
-from jobs.model_task import check_tables
+from jobs.kinds.models.learning import check_tables
+from jobs.kinds.packed_itemsets import digest
 from jobs.parameters import coordinator_deals, itemisation
 from jobs.release import pack_outcome, release_of, sign
-from jobs.result import digest
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority

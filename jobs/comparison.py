@@ -56,15 +56,15 @@ def _meaningless(model: PrivacyModel) -> Mapping[str, Sequence[str]]:
 
             return EXACT
         case "distributed":
-            from jobs.distributed_parameters import MEANINGLESS as NOISY
+            from jobs.kinds.noisy.parameters import MEANINGLESS as NOISY
 
             return NOISY
         case "blended":
-            from jobs.blended_parameters import MEANINGLESS as BLENDED
+            from jobs.kinds.blended.parameters import MEANINGLESS as BLENDED
 
             return BLENDED
         case _:
-            from jobs.hybrid_parameters import MEANINGLESS as REPORTED
+            from jobs.kinds.reported.parameters import MEANINGLESS as REPORTED
 
             return REPORTED[model]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from jobs.distributed_parameters import distributed_mining, is_noisy
+from jobs.kinds.noisy.parameters import distributed_mining, is_noisy
 from mining.joint.hybrid.parameters import SET_LENGTH
 
 if TYPE_CHECKING:

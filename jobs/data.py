@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.kinds import Kind, check_kind
+from jobs.data_kinds import Kind, check_kind
 from jobs.spec import JobSpec
 from mining.tables import Table
 from mining.transactions import Transactions

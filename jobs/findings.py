@@ -15,9 +15,9 @@ from link.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jobs.anonymized import Anonymized
+    from jobs.kinds.models.model import Model
+    from jobs.kinds.release.release import Anonymized
     from jobs.plan import Plan
-    from jobs.trained import Model
     from link.identity import Identity
     from mining.itemsets import Itemsets
     from mining.joint.estimated import Estimated

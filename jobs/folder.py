@@ -78,11 +78,11 @@ def _fill(draft: Path, result: Result) -> None:
             place.parent.mkdir(parents=True)
             writers.append(pool.submit(_write_parquet, place, table))
         if result.trained is not None:
-            from jobs.model_document import MODEL_FILE, model_document
+            from jobs.kinds.models.document import MODEL_FILE, model_document
 
             write_json(draft / MODEL_FILE, model_document(result.trained))
         if result.anonymized is not None:
-            from jobs.anonymized import publish
+            from jobs.kinds.release.release import publish
 
             publish(draft, result.anonymized, result.spec)
         if result.estimated is not None:

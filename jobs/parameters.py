@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jobs.hybrid_parameters import check_given
+from jobs.kinds.reported.parameters import check_given
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.joint.parameters import HorizontalMining, RuleParameters, Universe

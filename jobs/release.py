@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
-from jobs.result import pack
+from jobs.kinds.packed_itemsets import pack
 from link.errors import MalformedMessage, ProtocolViolation
 from link.identity import Identity
 from link.identity import verify as verify_signature
@@ -24,7 +24,7 @@ _PURPOSE: Final = b"comine.release/1\0"
 def pack_outcome(outcome: Outcome) -> bytes:
     """What a party has learnt in its canonical bytes; empty where it has learnt nothing but numbers of rows."""
     if outcome.model is not None:
-        from jobs.model_document import pack_model
+        from jobs.kinds.models.document import pack_model
 
         return pack_model(outcome.model)
     if outcome.anonymized is not None:
@@ -44,8 +44,8 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
         run: The party's run.
         job_id: The job.
         party: The party's name.
-        result_digest: `jobs.result.digest` of the packed result; empty where the party does not learn them,
-            or whoever gets the release may not.
+        result_digest: Of the packed result; empty where the party does not learn it, or whoever gets the release may
+            not.
     """
     return Release(
         job_id=job_id,

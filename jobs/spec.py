@@ -10,10 +10,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from jobs.anonymize_spec import JointAnonymizeSection, with_hierarchies
 from jobs.federation import Name
 from jobs.itemsets_spec import ItemsetsSection, RulesSection
-from jobs.model_spec import (
+from jobs.kinds.models.tables import (
     MODEL_TABLES,
     ColumnSection,
     DecisionTreeSection,
@@ -22,6 +21,7 @@ from jobs.model_spec import (
     NaiveBayesSection,
     check_columns,
 )
+from jobs.kinds.release.table import JointAnonymizeSection, with_hierarchies
 from jobs.plan_spec import PlanSection
 from jobs.privacy_spec import PrivacySection
 from jobs.spec_values import ColumnName, Section
@@ -191,7 +191,7 @@ class JobSpec(Section):
         if getattr(self, name) is None:
             raise ValueError(f'task = "{task}" needs a [{name}] table; the table is missing')
         check_columns(name, self.model, self.columns)
-        from jobs.model_parameters import model_parameters  # most jobs need none of the arithmetic behind it
+        from jobs.kinds.models.parameters import model_parameters  # most jobs need none of the arithmetic behind it
 
         try:
             model_parameters(self)
@@ -212,7 +212,7 @@ class JobSpec(Section):
             raise ValueError('task = "anonymize" needs partition = "horizontal" or "vertical"')
         if self.privacy_ is not None:
             raise ValueError('a [privacy] table means nothing with task = "anonymize"; leave it out')
-        from jobs.anonymize_parameters import check_partition, joint_anonymisation
+        from jobs.kinds.release.parameters import check_partition, joint_anonymisation
 
         try:
             check_partition(self)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs import fitness
-from jobs.blended_parameters import blended_mining, is_blended
-from jobs.distributed_parameters import distributed_mining, is_noisy
-from jobs.hybrid_parameters import hybrid_mining, is_reported
+from jobs.kinds.blended.parameters import blended_mining, is_blended
+from jobs.kinds.noisy.parameters import distributed_mining, is_noisy
+from jobs.kinds.reported.parameters import hybrid_mining, is_reported
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
 from jobs.union_limit import takes_unions
@@ -75,11 +75,11 @@ def statement(spec: JobSpec) -> Statement:
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, parties)))
     released = Learned(receivers, "result", _result(spec))
     if spec.trains:
-        from jobs import model_task
+        from jobs.kinds.models import learning as model_task
 
         declared, lines, collusion = model_task.openings(spec), model_task.learned(spec), model_task.collusion(spec)
     elif spec.anonymizes:
-        from jobs import anonymize_task
+        from jobs.kinds.release import anonymising as anonymize_task
 
         declared, lines = anonymize_task.openings(spec), anonymize_task.learned(spec)
         collusion = anonymize_task.collusion(spec)

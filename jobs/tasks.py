@@ -10,14 +10,14 @@ import pyarrow as pa
 from crypto.protocols.list_stock import ListStock
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
-from jobs.blended_parameters import blended_mining, is_blended
 from jobs.data import Data, table_of, transactions_of
-from jobs.distributed_parameters import distributed_mining, is_noisy
-from jobs.hybrid_parameters import hybrid_mining, is_reported
-from jobs.model_task import how, learn_model
+from jobs.kinds.blended.parameters import blended_mining, is_blended
+from jobs.kinds.models.learning import how, learn_model
+from jobs.kinds.models.model import Model
+from jobs.kinds.noisy.parameters import distributed_mining, is_noisy
+from jobs.kinds.reported.parameters import hybrid_mining, is_reported
 from jobs.parameters import horizontal_mining, row_alignment, vertical_mining
 from jobs.spec import JobSpec
-from jobs.trained import Model
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.estimated_rules import EstimatedRules
@@ -33,7 +33,7 @@ from mining.tables import Table
 from mining.transactions import Transactions
 
 if TYPE_CHECKING:
-    from jobs.anonymized import Anonymized
+    from jobs.kinds.release.release import Anonymized
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ async def run_task(
         ComineError: The task failed, as its own module says.
     """
     if spec.anonymizes:
-        from jobs.anonymize_task import anonymise_rows  # with what other jobs do without
+        from jobs.kinds.release.anonymising import anonymise_rows  # with what other jobs do without
 
         n_rows, anonymized = await anonymise_rows(session, spec, table_of(spec, data, session.me), stock)
         return Outcome(n_rows, None, spec.anonymization.algorithm, anonymized=anonymized)

@@ -74,7 +74,7 @@ def blurred_merges(spec: JobSpec) -> int:
     if len(spec.job.parties) == 2 or not (spec.is_vertical or takes_unions(spec)):
         return 0
     if spec.anonymizes and not spec.is_vertical:
-        from jobs.anonymize_parameters import joint_anonymisation
+        from jobs.kinds.release.parameters import joint_anonymisation
         from mining.joint.anonymisation.disclosure import nodes_with_unions
 
         return nodes_with_unions(joint_anonymisation(spec))

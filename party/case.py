@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jobs.hybrid_parameters import is_estimated
+from jobs.kinds.reported.parameters import is_estimated
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from party.anonymization.releases import NOTHING, Counted

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from jobs.data_kinds import Kind
 from jobs.federation import Credentials, Federation, Name, check_address
-from jobs.kinds import Kind
 from jobs.spec import Task
 from jobs.spec_values import DataName, Duration
 from jobs.toml import TomlTable, read_toml, validate

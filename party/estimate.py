@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs.audit.events import PlanAsked
 from jobs.data import kind_of
-from jobs.kinds import check_kind
+from jobs.data_kinds import check_kind
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, told_speed
 from jobs.plan.forecast import forecast

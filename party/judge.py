@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from jobs.kinds import check_kind
+from jobs.data_kinds import check_kind
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds

@@ -12,8 +12,8 @@ from jobs.audit.events import Ended, Event
 from jobs.audit.events import Released as ReleasedEvent
 from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
+from jobs.kinds.packed_itemsets import digest
 from jobs.release import pack_outcome, release_of, sign
-from jobs.result import digest
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
 from mining.joint.estimated import unpack_estimates

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from jobs.anonymize_spec import INSIDER_K
-from jobs.model_spec import MODEL_TABLES
+from jobs.kinds.models.tables import MODEL_TABLES
+from jobs.kinds.release.table import INSIDER_K
 from mining.transactions import matching
 from party.anonymization.releases import too_many
 from party.case import Case, Verdict, listed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from jobs.kinds import Kind
+from jobs.data_kinds import Kind
 from link.errors import InputDataError
 from mining.csv_text import improper
 from mining.loading import existing

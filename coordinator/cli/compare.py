@@ -142,8 +142,8 @@ def _in_process(
     from coordinator.cli.live import live_progress
     from coordinator.cli.simulate import sources_of
     from coordinator.simulate import check_parties, load_data, simulate_job
+    from jobs.data_kinds import default_ids, needed_kind
     from jobs.findings import Result
-    from jobs.kinds import default_ids, needed_kind
 
     sources = sources_of(party)
     check_parties(spec, sources)

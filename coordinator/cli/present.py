@@ -39,7 +39,7 @@ def present(result: Result, out: Path | None, *, as_json: bool) -> None:
 
 def _as_json(result: Result, *, with_rows: bool) -> dict[str, Any]:
     from jobs.document import document, json_rows
-    from jobs.model_document import model_document
+    from jobs.kinds.models.document import model_document
 
     contents = document(result)
     if with_rows:
@@ -58,7 +58,7 @@ def _write_csv(result: Result) -> None:
     if table is not None:
         write_bytes(csv_chunks(table))
     elif result.trained is not None:
-        from jobs.model_document import model_document
+        from jobs.kinds.models.document import model_document
 
         write_json(model_document(result.trained))
     elif result.anonymized is not None:

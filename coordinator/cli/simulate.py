@@ -42,7 +42,7 @@ def simulate(
     from coordinator.cli.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.simulate import check_parties, load_data, simulate_job
-    from jobs.kinds import default_ids, needed_kind
+    from jobs.data_kinds import default_ids, needed_kind
     from jobs.spec import JobSpec
     from jobs.target import check_result_folder
     from link.errors import UsageError

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from jobs.audit.signed_result import SignedResult
 from jobs.document import ResultDocument, document
 from jobs.findings import Result
-from jobs.hybrid_parameters import is_estimated
-from jobs.model_document import MODEL_FILE
+from jobs.kinds.models.document import MODEL_FILE
+from jobs.kinds.reported.parameters import is_estimated
 from jobs.spec import JobSpec
 from jobs.tables import csv_chunks
 from jobs.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET

@@ -80,7 +80,7 @@ def result_mac(key: bytes, digest: bytes) -> bytes:
 
     Args:
         key: Of the session, as `link.disclosure.session_key` makes it.
-        digest: Of the packed result, as `jobs.result.digest` gives it.
+        digest: Of the packed result, as `jobs.kinds.packed_itemsets.digest` gives it.
     """
     return hmac.digest(key, _RESULT + digest, "sha256")
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.audit.tables import packed_tables
-from jobs.hybrid_parameters import is_estimated
-from jobs.model_document import MODEL_FILE, model_document, pack_model, read_model
-from jobs.result import Mined, digest, unpack
+from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, read_model
+from jobs.kinds.packed_itemsets import Mined, digest, unpack
+from jobs.kinds.reported.parameters import is_estimated
 from jobs.spec import JobSpec
 from jobs.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
 from link.json_text import read_json
@@ -74,7 +74,7 @@ class SignedResult:
 
     def _joint_release(self, release: Release) -> Iterator[str]:
         from anonymize.verifier import verify as verify_release  # with what other results do without
-        from jobs.anonymized import Anonymized
+        from jobs.kinds.release.release import Anonymized
 
         try:
             packed = (self.folder / JOINT_RELEASE).read_bytes()

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.parquet as pq
 
-from jobs.result import pack
+from jobs.kinds.packed_itemsets import pack
 from link.json_text import read_json
 from mining.itemsets import Itemsets
 from mining.rule_growth import Family, Splits
@@ -24,7 +24,7 @@ Reader = Callable[[Path, tuple[str, ...]], Rows]
 
 
 def packed_tables(folder: Path, ending: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
-    """What `jobs.result.pack` gives for the result in the tables.
+    """What `jobs.kinds.packed_itemsets.pack` gives for the result in the tables.
 
     Args:
         folder: The result folder.

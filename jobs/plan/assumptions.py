@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from jobs.kinds.rows.plan_sizes import Expected
 from jobs.plan.answer import Answer
-from jobs.plan.expected import Expected
 from jobs.spec import JobSpec
 
 

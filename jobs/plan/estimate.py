@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobs.blended_parameters import is_blended
-from jobs.distributed_parameters import is_noisy
-from jobs.hybrid_parameters import is_reported
+from jobs.kinds.blended.parameters import is_blended
+from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.models.plan import estimate_model
+from jobs.kinds.noisy.parameters import is_noisy
+from jobs.kinds.reported.parameters import is_reported
+from jobs.kinds.rows.plan_alternatives import alternatives
+from jobs.kinds.rows.plan_figures import Figures, session_traffic
+from jobs.kinds.rows.plan_sizes import allowed
 from jobs.parameters import horizontal_mining
-from jobs.plan.alternatives import alternatives
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import advice, assumptions, of_unions
-from jobs.plan.expected import allowed
-from jobs.plan.figures import Figures, session_traffic
-from jobs.plan.models import estimate_model
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory, unions_machine_s
-from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
@@ -36,7 +36,7 @@ def estimate(
         compare: Whether other ways to do the job are looked at too.
     """
     if spec.anonymizes:
-        from jobs.plan.anonymization import estimate_anonymization  # with what other jobs do without
+        from jobs.kinds.release.plan import estimate_anonymization  # with what other jobs do without
 
         return estimate_anonymization(spec, answers, latency_s, *others)
     if spec.trains:
@@ -44,15 +44,15 @@ def estimate(
     if spec.is_vertical:
         return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
     if is_reported(spec):
-        from jobs.plan.hybrid import estimate_reported  # with what other jobs do without
+        from jobs.kinds.reported.plan import estimate_reported  # with what other jobs do without
 
         return estimate_reported(spec, answers, latency_s, *others)
     if is_noisy(spec):
-        from jobs.plan.distributed import estimate_noisy
+        from jobs.kinds.noisy.plan import estimate_noisy
 
         return estimate_noisy(spec, answers, latency_s, *others)
     if is_blended(spec):
-        from jobs.plan.blended import estimate_blended
+        from jobs.kinds.blended.plan import estimate_blended
 
         return estimate_blended(spec, answers, latency_s, *others)
     task, parties = horizontal_mining(spec), spec.job.parties

@@ -21,7 +21,7 @@ from typing import Final, Literal
 
 from crypto.params import STANDARD_128
 from crypto.protocols.union_lists import length_class
-from jobs.distributed_parameters import is_noisy
+from jobs.kinds.noisy.parameters import is_noisy
 from jobs.parameters import horizontal_mining
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
@@ -125,7 +125,7 @@ def _mined_as(spec: JobSpec) -> HorizontalMining:
     """A job under noise as if it had none."""
     if not is_noisy(spec):
         return horizontal_mining(spec)
-    from jobs.plan.distributed import exact_counterpart
+    from jobs.kinds.noisy.plan import exact_counterpart
 
     task = exact_counterpart(spec)
     assert task is not None  # it has a least support

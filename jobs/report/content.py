@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from jobs.anonymize_spec import INSIDER_K
 from jobs.cut_rows import cut_rows
-from jobs.kinds import needed_kind
+from jobs.data_kinds import needed_kind
+from jobs.kinds.release.table import INSIDER_K
 from jobs.report import text
 from jobs.report.job_file import job_file
 from jobs.report.parameters import parameters
@@ -52,7 +52,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
     """All sections of the page; see `templates/report.html.j2` for what becomes of them."""
     spec, model = result.spec, None
     if result.trained is not None:
-        from jobs.report.model import model_section
+        from jobs.kinds.models.report import model_section
 
         model = model_section(result.trained)
     return {

@@ -16,7 +16,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "job": ("jobs.spec", "JobSpec"),
     "collection": ("jobs.collection", "CollectionSpec"),
     "result": ("jobs.document", "ResultDocument"),
-    "model": ("jobs.model_document", "ModelDocument"),
+    "model": ("jobs.kinds.models.document", "ModelDocument"),
     "plan": ("jobs.plan.plan", "Plan"),
     "job-status": ("jobs.standing", "JobDocument"),
     "jobs": ("jobs.standing", "JobList"),

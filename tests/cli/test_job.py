@@ -21,7 +21,7 @@ import jsonschema
 import pytest
 
 from coordinator.store import JobFolder
-from jobs.result import digest, pack
+from jobs.kinds.packed_itemsets import digest, pack
 from jobs.schema import generate
 from link.authority import write_identity
 from link.errors import PolicyDenied

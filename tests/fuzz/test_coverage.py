@@ -182,7 +182,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files level": ("mining.joint.progress:KeptLevel.unpack",),
     "files json": ("link.json_text:read_json",),
     "records model": ("comine.api:load_model",),
-    "records release": ("jobs.anonymized:Anonymized.unpack",),
+    "records release": ("jobs.kinds.release.release:Anonymized.unpack",),
     "records noisy": ("mining.joint.estimated:unpack_estimates",),
     "records test_a_log_made_wrong": (
         "jobs.audit.entry:_object",

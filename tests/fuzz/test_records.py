@@ -24,15 +24,15 @@ from hypothesis import strategies as st
 
 from anonymize.reading import read_parquet as read_rows
 from anonymize.verifier import verify as verify_release
-from jobs.anonymized import Anonymized
 from jobs.audit.log import head_path
 from jobs.audit.reading import shown
 from jobs.audit.results import check_result
 from jobs.audit.verification import verification
 from jobs.folder import write_result_folder
+from jobs.kinds.models.document import MODEL_FILE, pack_model, read_model, unpack_model
+from jobs.kinds.packed_itemsets import unpack
+from jobs.kinds.release.release import Anonymized
 from jobs.manifest import seal
-from jobs.model_document import MODEL_FILE, pack_model, read_model, unpack_model
-from jobs.result import unpack
 from jobs.target import ESTIMATES_FILE, JOINT_RELEASE
 from ldp.shuffling.route import Route, route_of
 from link.errors import ComineError

@@ -10,7 +10,7 @@ import pytest
 
 from anonymize.fulldomain.optimal import optimal
 from anonymize.verifier import verify
-from jobs.anonymize_parameters import joint_anonymisation
+from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
 from tests.joint.anonymisation_jobs_world import RELEASED

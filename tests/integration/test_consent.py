@@ -20,8 +20,8 @@ import party.inbox_cli
 import party.tables
 from comine.command import run
 from jobs.consent import approve, read_approval
+from jobs.kinds.packed_itemsets import digest, unpack
 from jobs.release import verify
-from jobs.result import digest, unpack
 from jobs.spec import JobSpec
 from link.trust import Trust
 from mining.reference.pooled import brute_force

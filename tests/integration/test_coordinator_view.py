@@ -17,7 +17,7 @@ import pytest
 from google.protobuf.message import Message
 
 from coordinator.runner import run_job
-from jobs.result import unpack
+from jobs.kinds.packed_itemsets import unpack
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.grpc_channel import dial

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jobs.result import unpack
+from jobs.kinds.packed_itemsets import unpack
 from jobs.spec import JobSpec
 from protos.v1 import control_pb2 as control
 from tests.unit.party.nodes import DATA, running

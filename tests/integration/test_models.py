@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import comine as api
-from jobs.model_document import pack_model
+from jobs.kinds.models.document import pack_model
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
 from tests.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people, pooled

@@ -34,8 +34,8 @@ from jobs.audit.log import AuditLog
 from jobs.consent import propose
 from jobs.description import read
 from jobs.federation import Federation
+from jobs.kinds.packed_itemsets import digest, unpack
 from jobs.release import verify
-from jobs.result import digest, unpack
 from jobs.run import PartyRun
 from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from jobs.model_parameters import ModelParameters, model_parameters
+from jobs.kinds.models.model import Model
+from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.spec import JobSpec
-from jobs.trained import Model
 from mining.models import decision_tree, naive_bayes
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters

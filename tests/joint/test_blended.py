@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crypto.primitives.randomness import Randomness
-from jobs.blended_parameters import blended_mining
+from jobs.kinds.blended.parameters import blended_mining
 from jobs.plan.estimate import estimate
 from jobs.privacy_account import charge
 from jobs.run import PartyRun

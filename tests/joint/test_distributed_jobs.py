@@ -15,8 +15,8 @@ import pytest
 from coordinator.simulate import simulate_job
 from jobs.cut_rows import cut_rows
 from jobs.data import Data
-from jobs.distributed_parameters import distributed_mining
 from jobs.findings import Result
+from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.release import pack_outcome
 from jobs.run import PartyRun
 from jobs.spec import JobSpec

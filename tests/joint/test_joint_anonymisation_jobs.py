@@ -16,9 +16,9 @@ import comine
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
-from jobs import anonymize_task
-from jobs.anonymize_parameters import joint_anonymisation
-from jobs.anonymized import Anonymized
+from jobs.kinds.release import anonymising as anonymize_task
+from jobs.kinds.release.parameters import joint_anonymisation
+from jobs.kinds.release.release import Anonymized
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError, InputDataError

@@ -9,7 +9,7 @@ import pytest
 
 import comine
 from coordinator.cli.plan import in_all
-from jobs.plan.anonymization import estimate_anonymization
+from jobs.kinds.release.plan import estimate_anonymization
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.spec import JobSpec

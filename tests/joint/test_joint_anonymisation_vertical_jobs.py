@@ -11,7 +11,7 @@ import pytest
 import comine
 from anonymize.fulldomain.optimal import optimal
 from anonymize.verifier import verify
-from jobs.anonymize_parameters import joint_anonymisation
+from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.statement import statement
 from link.errors import ConfigurationError
 from tests.examples import slowly

@@ -22,7 +22,7 @@ from anonymize.mondrian.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.verifier import verify
-from jobs.anonymized import Anonymized
+from jobs.kinds.release.release import Anonymized
 from jobs.spec import JobSpec
 from link.errors import InputDataError
 from tests.examples import examples

@@ -20,8 +20,8 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, Model, TCloseness
 from anonymize.verifier import verify
 from crypto.primitives.sharing import AdditiveShare
-from jobs.anonymize_parameters import joint_anonymisation
-from jobs.plan.anonymization import estimate_anonymization
+from jobs.kinds.release.parameters import joint_anonymisation
+from jobs.kinds.release.plan import estimate_anonymization
 from jobs.plan.answer import Answer
 from jobs.statement import statement
 from link.errors import ConfigurationError, MalformedMessage

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 import comine
 from jobs.findings import Result
-from jobs.model_document import pack_model
+from jobs.kinds.models.document import pack_model
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from jobs.statement import statement

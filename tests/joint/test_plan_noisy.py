@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.distributed_parameters import distributed_mining
+from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Plan

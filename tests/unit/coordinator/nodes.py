@@ -18,8 +18,8 @@ from grpc_health.v1.health import aio as health
 from crypto.params import STANDARD_128
 from jobs.consent import approve, read_proposal
 from jobs.description import sign as sign_description
+from jobs.kinds.packed_itemsets import digest, pack
 from jobs.release import sign
-from jobs.result import digest, pack
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ComineError, PolicyDenied, UnexpectedMessage

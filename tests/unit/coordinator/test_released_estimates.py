@@ -12,8 +12,8 @@ import pytest
 import coordinator.simulate as module
 from coordinator.simulate import simulate_job
 from jobs.findings import Result
+from jobs.kinds.packed_itemsets import pack
 from jobs.release import pack_outcome
-from jobs.result import pack
 from jobs.tasks import Outcome
 from link.errors import MalformedMessage, ProtocolViolation
 from mining.itemsets import Itemsets

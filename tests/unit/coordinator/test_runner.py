@@ -12,7 +12,7 @@ import pytest
 from coordinator import lifecycle
 from coordinator.runner import run_job
 from jobs.findings import Result
-from jobs.result import digest, pack
+from jobs.kinds.packed_itemsets import digest, pack
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import (

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.comparison import accuracy, under
-from jobs.distributed_parameters import distributed_mining
-from jobs.hybrid_parameters import hybrid_mining
+from jobs.kinds.noisy.parameters import distributed_mining
+from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.itemsets import Itemsets

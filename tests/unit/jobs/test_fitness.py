@@ -26,10 +26,14 @@ PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             *("crypto.primitives.paillier.interchange", "crypto.primitives.sodium", "crypto.protocols.ring_sum"),
-            *("crypto.protocols.set_union", "crypto.protocols.union_lists common_fakes", "jobs.anonymize_parameters"),
             *(
-                "jobs.kinds",
-                "jobs.model_parameters",
+                "crypto.protocols.set_union",
+                "crypto.protocols.union_lists common_fakes",
+                "jobs.kinds.release.parameters",
+            ),
+            *(
+                "jobs.data_kinds",
+                "jobs.kinds.models.parameters",
                 "jobs.parameters",
                 "jobs.tasks",
                 "mining.joint.anonymisation.axes",
@@ -47,7 +51,13 @@ PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             *("mining.csv_text", "mining.databases", "mining.loading", "mining.table_readers", "mining.table_sources"),
-            *("mining.tables", "mining.text_sources", "mining.transactions", "party.sources", "jobs.model_task"),
+            *(
+                "mining.tables",
+                "mining.text_sources",
+                "mining.transactions",
+                "party.sources",
+                "jobs.kinds.models.learning",
+            ),
             *(
                 "mining.models.attributes column_of",
                 "mining.joint.anonymisation.rows of",
@@ -65,8 +75,8 @@ PLACES: Final[dict[str, str]] = {
     "mining.joint.anonymisation.rows _leaves": "leaves",
     "mining.joint.anonymisation.rows _codes": "values",
     "mining.joint.anonymisation.rows _check_lengths": "values",
-    "jobs.anonymize_task check_persons": "persons",
-    "jobs.anonymize_task check_insensitive": "unique",
+    "jobs.kinds.release.anonymising check_persons": "persons",
+    "jobs.kinds.release.anonymising check_insensitive": "unique",
     "mining.models.attributes _coded": "domains",
     "mining.joint.hybrid.mine": OTHERS,
 }
@@ -74,7 +84,8 @@ NODE: Final = (
     "charging case judge part policy privacy_budget privacy_rules progress release release_rules session_host sources"
 )
 OF_JOBS: Final = (
-    "anonymize_parameters anonymize_task anonymized data kinds model_parameters model_task parameters run tasks trained"
+    "data data_kinds parameters run tasks kinds/models/learning kinds/models/model kinds/models/parameters "
+    "kinds/release/anonymising kinds/release/parameters kinds/release/release"
 )
 
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.plan import show_plan
+from jobs.kinds.columns.plan import _alignments
+from jobs.kinds.columns.plan_engines import engine_variants
+from jobs.kinds.rows.plan_alternatives import variants
 from jobs.plan import Plan
-from jobs.plan.alternatives import variants
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import frequent_at, joined, predicted
-from jobs.plan.vertical import _alignments
-from jobs.plan.vertical_engines import engine_variants
 from jobs.schema import generate
 from jobs.spec import JobSpec
 from mining.public_sizes import LONGEST, MOST, NOTHING, SUPPORTS, PublicSizes

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import comine
-from jobs.model_document import model_document, pack_model, read_model, unpack_model
+from jobs.kinds.models.document import model_document, pack_model, read_model, unpack_model
+from jobs.kinds.models.model import Model
 from jobs.schema import generate
-from jobs.trained import Model
 from link.errors import InputDataError
 from tests.examples import examples
 from tests.joint.model_jobs_world import TASKS, Task, job, people, pooled, table

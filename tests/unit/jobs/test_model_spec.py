@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.model_parameters import model_parameters
+from jobs.kinds.models.parameters import model_parameters
 from jobs.report.job_file import job_file
 from jobs.spec import JobSpec
 from jobs.toml import read_toml

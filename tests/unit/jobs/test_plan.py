@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.kinds.rows.plan_sizes import expected, total_rows
 from jobs.parameters import horizontal_mining
 from jobs.plan import Plan
 from jobs.plan.estimate import estimate
-from jobs.plan.expected import expected, total_rows
 from jobs.schema import generate
 from jobs.statement import statement
 from link.costs import Costs

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from coordinator.cli.plan import show_plan
+from jobs.kinds.rows.plan_alternatives import variants
 from jobs.parameters import horizontal_mining
-from jobs.plan.alternatives import variants
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Alternative, Plan

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.simulate import simulate_job
+from jobs.kinds.columns.plan_sizes import MOST_ITEMSETS, MOST_ROWS, ExpectedColumns
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
-from jobs.plan.expected_columns import MOST_ITEMSETS, MOST_ROWS, ExpectedColumns
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.table_readers import table_from_arrow

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.result import digest, pack, unpack
+from jobs.kinds.packed_itemsets import digest, pack, unpack
 from mining.itemsets import Itemsets
 from mining.miner import frequent_itemsets
 from mining.rules import Rules, association_rules

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.hybrid_parameters import hybrid_mining, is_estimated, is_reported
+from jobs.kinds.reported.parameters import hybrid_mining, is_estimated, is_reported
 from jobs.parameters import horizontal_mining
 from jobs.report.job_file import job_file
 from jobs.spec import JobSpec

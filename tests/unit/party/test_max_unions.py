@@ -19,7 +19,7 @@ from anonymize.hierarchies.files import rows_of
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.union_disclosure import deviation, leakage
 from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes
-from jobs.anonymize_parameters import joint_anonymisation
+from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement

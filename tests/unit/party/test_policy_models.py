@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.model_spec import MODEL_TABLES
+from jobs.kinds.models.tables import MODEL_TABLES
 from jobs.spec import JobSpec
 from link.errors import PolicyDenied
 from party.case import Case

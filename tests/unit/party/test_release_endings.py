@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.anonymize_parameters import joint_anonymisation
+from jobs.kinds.release.parameters import joint_anonymisation
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE, openings
 from party.endings import End, Endings
 from protos.v1.control_pb2 import JobState

@@ -20,8 +20,8 @@ from jobs.audit.verify import CheckedLog, check_log
 from jobs.consent import approve, propose
 from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
+from jobs.kinds.packed_itemsets import digest, pack
 from jobs.release import release_of, sign
-from jobs.result import digest, pack
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority

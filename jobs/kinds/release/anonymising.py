@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from crypto.protocols.ot_stock import StockStore
-from jobs.anonymize_parameters import joint_anonymisation
-from jobs.anonymized import Anonymized
+from jobs.kinds.release.parameters import joint_anonymisation
+from jobs.kinds.release.release import Anonymized
 from jobs.parameters import row_alignment
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned

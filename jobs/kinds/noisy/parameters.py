@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.hybrid_parameters import check_given
+from jobs.kinds.reported.parameters import check_given
 from jobs.spec import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
 from mining.joint.distributed.parameters import DEFAULT_LENGTH, LONGEST, DistributedMining

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from crypto.params import STANDARD_128
-from jobs.blended_parameters import blended_mining
+from jobs.kinds.blended.parameters import blended_mining
+from jobs.kinds.reported.plan import likely_rows
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
-from jobs.plan.hybrid import likely_rows
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, moving_s
 from jobs.plan.privacy import Privacy

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import assert_never
 
 from crypto.protocols.ot_stock import StockStore
-from jobs.model_parameters import columns_of, model_parameters
+from jobs.kinds.models.model import Model
+from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.parameters import row_alignment
 from jobs.spec import JobSpec
-from jobs.trained import Model
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.model_parameters import ModelParameters
+from jobs.kinds.models.parameters import ModelParameters
 from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree
 from mining.models.kmeans import Clusters, KMeansParameters, assign, stacked

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.anonymize_parameters import joint_anonymisation
-from jobs.plan.anonymization_range import Setting, cost_range
+from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.release.parameters import joint_anonymisation
+from jobs.kinds.release.plan_range import Setting, cost_range
 from jobs.plan.answer import Answer
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES
-from jobs.plan.vertical import estimate_vertical
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation

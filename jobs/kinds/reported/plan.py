@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crypto.params import STANDARD_128
-from jobs.hybrid_parameters import hybrid_mining
+from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crypto.params import STANDARD_128
+from jobs.kinds.rows.plan_sizes import Expected, expected
 from jobs.plan.answer import Answer
-from jobs.plan.expected import Expected, expected
 from jobs.plan.prices import seconds
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.parameters import HorizontalMining

@@ -19,7 +19,7 @@ from mining.joint.anonymisation.models import offered
 from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdentifier
 
 if TYPE_CHECKING:
-    from jobs.anonymized import Anonymized
+    from jobs.kinds.release.release import Anonymized
 
 
 def class_sizes(release: Anonymized, task: JointAnonymisation) -> NDArray[np.int64]:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.kinds.rows.plan_figures import Figures
 from jobs.parameters import horizontal_mining
 from jobs.plan.answer import Answer
-from jobs.plan.figures import Figures
 from jobs.plan.plan import Alternative
 from jobs.spec import JobSpec
 from jobs.statement import Statement, statement

@@ -124,7 +124,7 @@ def publish(folder: Path, release: Anonymized, spec: JobSpec) -> Certificate:
         spec: The job.
     """
     from anonymize.certifying import write_release
-    from jobs.anonymize_parameters import joint_anonymisation
+    from jobs.kinds.release.parameters import joint_anonymisation
 
     (folder / JOINT_RELEASE).write_bytes(release.pack())
     certificate = certify(release, joint_anonymisation(spec), write_release(folder, release.table), spec.digest.hex())
@@ -146,7 +146,7 @@ def certify(
     from anonymize.certificate import SCHEMA as CERTIFICATE_SCHEMA
     from anonymize.certificate import Certificate, CertifiedColumn, Hashes, Software
     from anonymize.claims import claims_of
-    from jobs.anonymized_figures import class_sizes, metrics, scales, sensitive_counts, sensitive_domain
+    from jobs.kinds.release.figures import class_sizes, metrics, scales, sensitive_counts, sensitive_domain
     from link.version import software_version
 
     claims = claims_of(task.requirements, sensitive_domain(release, task))

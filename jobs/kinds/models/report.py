@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from jobs.kinds.models.model import Model
 from jobs.report import text
-from jobs.trained import Model
 from mining.models.attributes import Numeric
 from mining.models.decision_tree import Condition, DecisionTree, Node, condition_text
 from mining.models.kmeans import Clusters, KMeansParameters

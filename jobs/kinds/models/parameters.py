@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.model_spec import DEFAULT_STEPS, DecisionTreeSection, KMeansSection, NaiveBayesSection
+from jobs.kinds.models.tables import DEFAULT_STEPS, DecisionTreeSection, KMeansSection, NaiveBayesSection
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.models.attributes import Attribute, Categorical, Intervals, Numeric

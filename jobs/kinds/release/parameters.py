@@ -10,7 +10,7 @@ import numpy as np
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
 from jobs.anonymization.inputs import requirements_of
-from jobs.anonymize_spec import INSIDER_K, JointAnonymizeSection, JointColumnSection
+from jobs.kinds.release.table import INSIDER_K, JointAnonymizeSection, JointColumnSection
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.joint.anonymisation.models import SensitiveTests, offered

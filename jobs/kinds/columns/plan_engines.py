@@ -13,7 +13,7 @@ from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_e
 from mining.joint.vertical.sizes import ENGINES
 
 if TYPE_CHECKING:
-    from jobs.plan.vertical import VerticalFigures
+    from jobs.kinds.columns.plan import VerticalFigures
 
 _NOTABLY: Final = 0.8  # of the seconds of the engine that is taken: less is worth a word
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.hybrid_parameters import check_given
+from jobs.kinds.reported.parameters import check_given
 from jobs.spec import JobSpec
 from ldp.budget import check_epsilon
 from link.errors import ConfigurationError

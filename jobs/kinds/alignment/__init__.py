@@ -1,0 +1,1 @@
+"""The rows that several parties have in common, and nothing else."""

@@ -1,0 +1,1 @@
+"""Items from noisy counts of trusted parties and perturbed records of the others."""

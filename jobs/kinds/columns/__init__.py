@@ -1,0 +1,1 @@
+"""Itemsets and rules over columns of the same rows at several parties."""

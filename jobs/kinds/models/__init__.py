@@ -1,0 +1,1 @@
+"""Models: naive Bayes, decision trees and k-means, over rows or columns."""

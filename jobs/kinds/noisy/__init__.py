@@ -1,0 +1,1 @@
+"""Itemsets from sums to which the parties add noise."""

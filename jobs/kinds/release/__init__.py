@@ -1,0 +1,1 @@
+"""One anonymised release of the rows, or columns, of several parties."""

@@ -1,0 +1,1 @@
+"""Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""

@@ -1,0 +1,1 @@
+"""Itemsets and rules over rows that parties hold for themselves."""
