@@ -238,6 +238,13 @@ def test_the_index_links_every_page() -> None:
     assert [page for page in pages if f"({page})" not in index] == []
 
 
+def test_the_glossary_points_to_code_that_is_there() -> None:
+    rows = [line for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if line.startswith("| ")]
+    places = [place for row in rows for place in re.findall(r"`([\w/]+/[\w/.]*)`", row)]
+    assert len(places) > 80
+    assert [place for place in places if not (ROOT / place).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(prose(page)):
