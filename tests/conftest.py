@@ -18,9 +18,12 @@ from tests.remembered import remember_groups_work
 hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=USUAL)
 hypothesis.settings.load_profile("comine")
 
-# A run in a shell's background ignores Ctrl-C; the commands that tests start and interrupt must not inherit that.
+# A run in a shell's background ignores Ctrl-C, and one under nohup ignores SIGHUP, which the commands that tests start
+# must not inherit: what is handled here, if only by doing nothing, has its usual meaning for them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 # Files of fifteen seconds and more, the longest first. `make test` and `make test-slow` give whole files to their
 # workers, in order: one of these that began late would keep one worker busy when the others are done.

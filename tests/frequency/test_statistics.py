@@ -117,7 +117,9 @@ def test_what_is_told_again_is_told_in_counts_of_its_publication(tmp_path: Path,
                     for row in rows(shown, Domain(4), Asked()):
                         assert row.low <= max(row.estimate, 0.0)
                         assert row.high >= min(row.estimate, published)
-                        assert row.high > 0
+                        # Shares of a tenth and more are nine deviations above zero. Of what nobody has one estimate in
+                        # forty is so far below it that its interval is [0, 0].
+                        assert row.high > 0 or not TRUTH[int(row.value)]
             assert again, rounds
 
     asyncio.run(run())

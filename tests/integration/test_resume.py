@@ -186,7 +186,7 @@ def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path) -
             store = Store(tmp_path / "jobs")
             running_ = asyncio.create_task(run_job(spec_of(), analyst(nodes), nodes.addresses, store=store))
             await reached.wait()
-            await crash(nodes.nodes["east"])
+            await nodes.crash("east")
             with pytest.raises(PeerError):
                 await running_
             await nodes.restart("east")

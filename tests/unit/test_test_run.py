@@ -30,8 +30,10 @@ def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
         (tmp_path / f"test_{number}.py").write_text(source)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *recipe.replace("\\\n", " ").split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1
-    assert re.search(r"crashed while running 'test_1\.py::test_two'", done.stdout)
+    # pytest-xdist says which test ran, unless it learns of the death by giving the dead worker another file.
+    told = {1: r"crashed while running 'test_1\.py::test_two'", 3: r"cannot send \(already closed\?\)"}
+    assert done.returncode in told
+    assert re.search(told[done.returncode], done.stdout)
 
 
 @pytest.mark.parametrize(("every", "taken"), [({"COMINE_ALL_EXAMPLES": "1"}, 100), ({}, FEW)], ids=["slow", "quick"])
