@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 
 from benchmarks.bound import SESSION_S, items_union_s, primitives
@@ -19,7 +18,6 @@ from mining.miner import frequent_itemsets
 from mining.thresholds import local_threshold, minimum_count
 
 PEER = "mlxtend fpgrowth"
-REST_S = 1.5  # between jobs, as nodes have it in real life
 
 
 def run(settings: Settings) -> list[Table]:
@@ -30,7 +28,6 @@ def run(settings: Settings) -> list[Table]:
             "data",
             "sums opened",
             "comine",
-            "back to back",
             "by candidates'",
             "above them",
             PEER,
@@ -47,8 +44,6 @@ def run(settings: Settings) -> list[Table]:
             f"bound = slowest party's local mining alone + group operations of the union of items + {SESSION_S} s, "
             "for a job that opens the sums of all candidates; job and bound are measured in turns, since the speed of "
             "a machine drifts, and of each the best counts",
-            "comine: after a rest, in which nodes encrypt the lists of coming unions (the bound counts this work all "
-            "the same); back to back: right after another job, without a rest",
             "supports: sums stay shared until they are compared, and those of frequent itemsets alone are opened; this "
             "should take at most 1.3 times as long, or 0.4 s more",
         ],
@@ -59,40 +54,34 @@ def run(settings: Settings) -> list[Table]:
     for case in cases:
         with federation(case) as bench:
             settings.tell(f"joint job on {case.name}")
-            opened, at_once, opened_costs, (mining, union), least = _opened_job(bench, settings)
+            opened, opened_costs, (mining, union), least = _opened_job(bench, settings)
             hidden, hidden_costs = _job(bench, "supports", settings)
         peer = measure(PEER, case, least, settings).get("whole_s")
         bound = mining + union + SESSION_S
         ratios = [None if peer is None else peer / seconds for seconds in (opened, hidden)]
         parts = (bound, opened / bound, mining, union)
-        table.add(case.name, "candidates", opened, at_once, None, None, peer, ratios[0], *parts, *opened_costs)
+        table.add(case.name, "candidates", opened, None, None, peer, ratios[0], *parts, *opened_costs)
         above = (hidden / opened, hidden - opened)
-        table.add(case.name, "supports", hidden, None, *above, peer, ratios[1], *(None for _ in parts), *hidden_costs)
+        table.add(case.name, "supports", hidden, *above, peer, ratios[1], *(None for _ in parts), *hidden_costs)
     return [table]
 
 
 def _job(bench: Bench, disclose: Disclose, settings: Settings) -> tuple[float, tuple[float, int]]:
-    """Seconds of the quickest run on warm and rested nodes, and its costs."""
+    """Seconds of the quickest run on warm nodes, and its costs."""
     bench.run(disclose)  # warm: data loaded, connections open
-    seconds = []
-    for _ in range(settings.repeats):
-        time.sleep(REST_S)
-        seconds.append(bench.run(disclose).seconds)
-    return min(seconds), _costs(bench)
+    return min(bench.run(disclose).seconds for _ in range(settings.repeats)), _costs(bench)
 
 
-def _opened_job(bench: Bench, settings: Settings) -> tuple[float, float, tuple[float, int], tuple[float, float], int]:
-    """Seconds of the quickest run on rested nodes, and on others; costs, the parts of the bound, the least count."""
+def _opened_job(bench: Bench, settings: Settings) -> tuple[float, tuple[float, int], tuple[float, float], int]:
+    """Seconds of the quickest run on warm nodes; its costs, the parts of the bound, the least count."""
     bench.run("candidates")  # warm: data loaded, connections open
-    rested, at_once, parts, least = [], [], [], 0
+    seconds, parts, least = [], [], 0
     for _ in range(settings.repeats):
-        time.sleep(REST_S)
         primitives.cache_clear()
         mining, union, least = _parts(bench, settings)
         parts.append((mining, union))
-        rested.append(bench.run("candidates").seconds)
-        at_once.append(bench.run("candidates").seconds)
-    return min(rested), min(at_once), _costs(bench), min(parts, key=sum), least
+        seconds.append(bench.run("candidates").seconds)
+    return min(seconds), _costs(bench), min(parts, key=sum), least
 
 
 def _parts(bench: Bench, settings: Settings) -> tuple[float, float, int]:

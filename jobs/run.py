@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from crypto.params import STANDARD_128
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.ot_stock import StockStore, abandon
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data
@@ -107,7 +106,6 @@ async def run_party(
     least_count: int = 1,
     recorder: Recorder = UNRECORDED,
     stock: StockStore | None = None,
-    lists: ListStock | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> PartyRun:
@@ -126,7 +124,6 @@ async def run_party(
         least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
         recorder: Told of the session once it has an id, and of its end, also where the job fails.
         stock: Extension seeds that this party keeps with its peers; either all parties of a job keep them or none.
-        lists: Of unions, that this party has made beforehand.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
         keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
@@ -157,7 +154,7 @@ async def run_party(
     try:
         await recorder.began(session.id)
         outcome = await run_task(
-            session.lane("task"), spec, data, least_count, stock=stock, lists=lists, dealings=dealings, keeper=keeper
+            session.lane("task"), spec, data, least_count, stock=stock, dealings=dealings, keeper=keeper
         )
         await receipts.exchange()
         await record_end(complete=True)

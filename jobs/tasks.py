@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, table_of, transactions_of
@@ -75,7 +74,6 @@ async def run_task(
     least_count: int = 1,
     *,
     stock: StockStore | None = None,
-    lists: ListStock | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Outcome:
@@ -111,7 +109,7 @@ async def run_task(
     if spec.privacy.model != "exact":  # a model that is forgotten above must not run without its noise
         raise ConfigurationError(f'[privacy] model = "{spec.privacy.model}" is not available in this version')
     mining = await session.compute(horizontal_mining, spec)
-    found = await horizontal.mine(session, transactions, mining, least_count, stock, lists)
+    found = await horizontal.mine(session, transactions, mining, least_count, stock)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
 

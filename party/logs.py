@@ -76,7 +76,6 @@ EVENTS: Final = frozenset(
         "alignment written",
         "stock made",
         "stock dropped",
-        "lists not made",
         "round not ended",
         "collection left out",
         "collection lost",

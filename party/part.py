@@ -62,7 +62,6 @@ async def take_part(
         least_count=policy.min_count or 1,
         recorder=recorder,
         stock=room.stock,
-        lists=room.lists,
         dealings=job.dealings,
         keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
     )

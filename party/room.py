@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from crypto.protocols.list_stock import ListStock
 from jobs.audit.key import AuditKey
 from link.executor import Executor
 from link.grpc_transport import NodeLink
@@ -38,7 +37,6 @@ class Room:
         sources: Its data.
         link: Its streams to peers.
         stock: Extension seeds that it keeps with them.
-        lists: That it has made for unions to come.
         executor: Where heavy work runs.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
@@ -59,7 +57,6 @@ class Room:
     sources: Sources
     link: NodeLink
     stock: StockFile
-    lists: ListStock
     executor: Executor
     results: Path
     tables: ReleasedTables

@@ -15,7 +15,6 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from crypto.protocols.list_stock import ListStock
 from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
@@ -161,7 +160,6 @@ class Node:
                 sources=self._sources,
                 link=self._link,
                 stock=self._stock,
-                lists=ListStock(),
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),

@@ -33,7 +33,6 @@ from party.open_jobs import OpenJobs, call_at
 from party.part import take_part
 from party.progress import check_goes_on, forget_stale
 from party.release import Released, fetched, release
-from party.restocking import Restocking
 from party.room import Room
 from party.store import Record
 from party.turns import Turns
@@ -78,7 +77,6 @@ class SessionHost:
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._restocking = Restocking(room.lists, lambda: not (self.running or self._closing), room.log)
         self._endings = Endings(room)
         self._turns = Turns(room.max_running, self._me)
         self._closing = False
@@ -316,7 +314,6 @@ class SessionHost:
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._endings.close()
-        await self._restocking.close()
 
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
@@ -379,7 +376,6 @@ class SessionHost:
         if self._hosting.get(job_id) is task:
             del self._hosting[job_id]
             self._turns.end(job_id)
-        self._restocking.resume()
 
     async def _forget_stale(self) -> None:
         """Forgets the levels of jobs that cannot go on any more."""

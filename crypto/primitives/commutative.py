@@ -64,12 +64,11 @@ class CommutativeKey:
         """Remove this key's layer, wherever it lies; shapes and errors as for `encrypt`."""
         return multiply(points, self._inverse)
 
-    def encrypt_blocks(self, blocks: Blocks, *, come_again: bool = True) -> Points:
+    def encrypt_blocks(self, blocks: Blocks) -> Points:
         """`encrypt` of the embedded blocks.
 
         Args:
             blocks: Shape (n, 30).
-            come_again: Whether blocks may be embedded once more some day; nothing is remembered of random ones.
 
         Returns:
             Shape (n, 32).
@@ -77,7 +76,7 @@ class CommutativeKey:
         Raises:
             ValueError: Wrong shape or type.
         """
-        return embed_multiplied(blocks, self._scalar, come_again=come_again)
+        return embed_multiplied(blocks, self._scalar)
 
     def decrypt_blocks(self, points: Points) -> Blocks:
         """The blocks under this key's layer, the last one; whether they are any is for their tags to show.

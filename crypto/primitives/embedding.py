@@ -13,14 +13,13 @@ element in about 2^12, so the decisional Diffie-Hellman assumption carries over 
 over halves of 15 bytes with BLAKE2s as round function. It has 8 rounds, the number for which a network of public random
 functions is proven indifferentiable from a random permutation (Dai and Steinberger, CRYPTO 2016); below 6 it is not.
 
-The number of tries depends on the block: the time of a local computation, which is not seen on the wire. Blocks that
-come again, as the items of a data set do from job to job, are not searched for a second time.
+The number of tries depends on the block: the time of a local computation, which is not seen on the wire.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -43,9 +42,6 @@ _PREFIXES: Final = tuple(
 Blocks = NDArray[np.uint8]
 """Shape (n, 30)."""
 
-_MOST_KNOWN: Final = 1 << 16  # about 15 MB
-_known: dict[bytes, bytes] = {}  # by block, its accepted candidate
-
 _Attempt = Callable[[Points], tuple[Points, NDArray[np.bool_]]]
 """What comes of candidates, and which of them are encodings of elements other than the identity."""
 
@@ -57,29 +53,28 @@ def embed(blocks: Blocks) -> Points:
         blocks: Shape (n, 30).
 
     Returns:
-        Points of shape (n, 32), none of them the identity. About 18 µs a block, 4 µs one that is known.
+        Points of shape (n, 32), none of them the identity. About 18 µs a block.
 
     Raises:
         ValueError: Wrong shape or type.
     """
-    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)), come_again=True)
+    return _first_accepted(blocks, lambda candidates: (candidates, _are_elements(candidates)))
 
 
-def embed_multiplied(blocks: Blocks, scalar: bytes, *, come_again: bool = True) -> Points:
+def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
     """`ristretto255.multiply(embed(blocks), scalar)`; the points that are found are not decoded a second time.
 
     Args:
         blocks: Shape (n, 30).
         scalar: 32 bytes, non-zero and below the group order.
-        come_again: Whether blocks may be embedded once more some day; nothing is remembered of random ones.
 
     Returns:
-        Shape (n, 32). About 51 µs a block, 37 µs one that is known.
+        Shape (n, 32). About 51 µs a block.
 
     Raises:
         ValueError: Wrong shape or type, or no such scalar.
     """
-    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar), come_again)
+    return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar))
 
 
 def extract(points: Points) -> Blocks:
@@ -137,45 +132,22 @@ def _are_elements(points: Points) -> NDArray[np.bool_]:
     return valid
 
 
-def _first_accepted(blocks: Blocks, attempt: _Attempt, come_again: bool) -> Points:
+def _first_accepted(blocks: Blocks, attempt: _Attempt) -> Points:
     """What comes of each block's candidate with the least counter that is accepted; the identity where none is."""
     _check(blocks, BLOCK_BYTES)
     found = np.zeros((len(blocks), POINT_BYTES), dtype=np.uint8)
-    names = _rows_of(blocks)
-    candidates = _known_candidates(names)
+    candidates = found.copy()
+    candidates[:, 1:31] = permute(blocks)
     pending = np.arange(len(blocks))
-    new: NDArray[np.bool_] = np.logical_not(candidates.any(axis=1))
-    candidates[new, 1:31] = permute(blocks[new])
     for counter in range(_COUNTERS):
         if not pending.size:
             break
-        candidates[new, 0] = (counter & 0x7F) << 1
-        candidates[new, 31] = counter >> 7
+        candidates[:, 0] = (counter & 0x7F) << 1
+        candidates[:, 31] = counter >> 7
         values, accepted = attempt(candidates)
         found[pending[accepted]] = values[accepted]
-        if come_again:
-            learnt = accepted & new
-            _remember([names[place] for place in pending[learnt].tolist()], candidates[learnt])
-        pending, candidates, new = pending[~accepted], candidates[~accepted], new[~accepted]
+        pending, candidates = pending[~accepted], candidates[~accepted]
     return found
-
-
-def _known_candidates(names: Sequence[bytes]) -> Points:
-    """The candidates that were accepted earlier, zeros where there is none."""
-    unknown = bytes(POINT_BYTES)
-    joined = bytearray().join(_known.get(name, unknown) for name in names)
-    return np.frombuffer(joined, dtype=np.uint8).reshape(-1, POINT_BYTES)
-
-
-def _remember(names: Sequence[bytes], candidates: Points) -> None:
-    if len(_known) + len(names) > _MOST_KNOWN:
-        _known.clear()
-    _known.update(zip(names, _rows_of(candidates), strict=True))
-
-
-def _rows_of(array: NDArray[np.uint8]) -> list[bytes]:
-    joined, width = array.tobytes(), array.shape[1]
-    return [joined[start : start + width] for start in range(0, len(joined), width)]
 
 
 def _round(prefix: bytes, half: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -60,7 +60,6 @@ from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
 from crypto.protocols.layers import apply, apply_received, pieces, shuffled
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.union_lists import (
@@ -107,7 +106,6 @@ async def set_union(
     epsilon_dup: Decimal | float = EPSILON_COMMON,
     to: Collection[str] | None = None,
     fill: Fill = "lists",
-    stock: ListStock | None = None,
     key: str = KEY,
 ) -> list[bytes]:
     """Learns the union of all parties' sets.
@@ -129,7 +127,6 @@ async def set_union(
             learns how many tuples differ; or also the `union` and the sets, with random elements. The latter asks for
             elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
             pseudonyms of 16 bytes.
-        stock: Lists that this party has made beforehand; not for sets that never come again.
         key: The job's key that sets the bound, for people.
 
     Returns:
@@ -158,8 +155,7 @@ async def set_union(
     context = secrets.context(lane, "common fakes")
     shared = [secrets.stream(peer, context) for peer in lane.others]
     private = lane.randomness("list")
-    lists = None if fill == "union" else stock  # a set that is filled up never comes again
-    listed = await lane.compute(lambda: padded(own, sizes, fakes, shared, private, lists))
+    listed = await lane.compute(lambda: padded(own, sizes, fakes, shared, private))
 
     if lane.me == merger:
         union = await _merger(lane, ring, sizes, listed, longest, fill)
@@ -190,7 +186,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = hops[owner]
         if before is None:
-            encrypted = await _first_layer(hop, own)
+            encrypted = await apply(hop, key.encrypt_blocks, own.tuples)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape)  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
@@ -213,7 +209,7 @@ async def _merger(
 
     async def around() -> PointTuples:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await _first_layer(hop, own)
+        wrapped = await apply(hop, own.key.encrypt_blocks, own.tuples)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape)  # <- 1
@@ -257,14 +253,6 @@ async def _merger(
         )
     progress.tick()
     return union
-
-
-async def _first_layer(hop: Session, own: OwnList) -> PointTuples:
-    made = [
-        apply(hop, own.key.encrypt_blocks, own.elements),
-        apply(hop, partial(own.key.encrypt_blocks, come_again=False), own.fakes),
-    ]
-    return np.concatenate([own.encrypted, *await together(made)])
 
 
 async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: CommutativeKey, fill: Fill) -> None:

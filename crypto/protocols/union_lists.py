@@ -22,7 +22,6 @@ from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.size_classes import SETS, over_bound
 from link.errors import ConfigurationError, OverLimit, tellable
 from link.randomness import RandomStream
@@ -55,15 +54,11 @@ class OwnList:
 
     Attributes:
         key: The key.
-        elements: Shape (m, b, 30), to be embedded and encrypted.
-        fakes: Shape (m', b, 30), to be embedded and encrypted.
-        encrypted: Shape (m'', b, 32), elements and fakes that are under the key already.
+        tuples: Elements and fakes, shape (m, b, 30).
     """
 
     key: CommutativeKey
-    elements: blocks.Tuples
-    fakes: blocks.Tuples
-    encrypted: PointTuples
+    tuples: blocks.Tuples
 
 
 @dataclass(frozen=True)
@@ -249,12 +244,8 @@ def padded(
     fakes: TruncatedDiscreteLaplace,
     shared: Iterable[RandomStream],
     private: RandomStream,
-    stock: ListStock | None = None,
 ) -> OwnList:
-    """A party's list: elements, common fakes, private fakes.
-
-    What comes from a stock fills the party's capacity, so as much as the room for common fakes is left to do, however
-    many elements and common fakes there are.
+    """A party's list under a fresh key: elements, common fakes, private fakes.
 
     Args:
         elements: Different byte strings, at most the party's capacity.
@@ -262,19 +253,12 @@ def padded(
         fakes: Distribution of the number of fakes in common with a peer.
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
-        stock: Lists that were made before; by default the key and all private fakes are drawn from the stream.
     """
-    prepared = None if stock is None else stock.take(elements, sizes.capacity, sizes.blocks)
-    left = elements if prepared is None else []
-    length = sizes.length if prepared is None else sizes.room
     common = [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
-    missing = length - len(left) - sum(map(len, common))
-    return OwnList(
-        CommutativeKey.generate(private) if prepared is None else prepared.key,
-        blocks.encode(left, sizes.blocks),
-        np.concatenate([*common, blocks.fake(private, missing, sizes.blocks)]),
-        np.empty((0, sizes.blocks, STANDARD_128.point_bytes), np.uint8) if prepared is None else prepared.points,
-    )
+    missing = sizes.length - len(elements) - sum(map(len, common))
+    key = CommutativeKey.generate(private)
+    fakes_alone = blocks.fake(private, missing, sizes.blocks)
+    return OwnList(key, np.concatenate([blocks.encode(elements, sizes.blocks), *common, fakes_alone]))
 
 
 def distinct(tuples: Sequence[PointTuples]) -> PointTuples:

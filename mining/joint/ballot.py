@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.masked_maximum import masked_maximum
 from crypto.protocols.pairwise import PairwiseSecrets
 from crypto.protocols.secure_sum import secure_sum
@@ -28,12 +27,10 @@ class Ballot(Tally):
     Attributes:
         task: The public parameters.
         threshold: τ, this party's local threshold: an itemset of support ≥ c reaches some party's.
-        lists: Of unions, that this party has made beforehand.
     """
 
     task: HorizontalMining
     threshold: int
-    lists: ListStock | None = None
 
     @property
     def thins(self) -> bool:
@@ -49,7 +46,6 @@ class Ballot(Tally):
         task: HorizontalMining,
         rows: int,
         least_count: int,
-        lists: ListStock | None = None,
     ) -> Ballot:
         """Opens the number of all transactions and derives the thresholds from it.
 
@@ -60,7 +56,6 @@ class Ballot(Tally):
             task: The public parameters.
             rows: Transactions of this party.
             least_count: This party's own floor for c.
-            lists: That this party has made beforehand, for its unions.
 
         Raises:
             ConfigurationError: min_support is a count above the number of transactions.
@@ -82,7 +77,7 @@ class Ballot(Tally):
         if least_count > 1 and of_own_items and tells_of_rows(min_count, len(session.parties)):
             raise tellable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
-        return cls(session, secrets, two_party, task, n_rows, min_count, threshold, lists)
+        return cls(session, secrets, two_party, task, n_rows, min_count, threshold)
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each; see `masked_maximum`.
@@ -94,9 +89,7 @@ class Ballot(Tally):
         (refused,) = await masked_maximum(lane, self.secrets, [int(not agreed)], [1], label="enumeration_bounded")
         return not refused
 
-    async def union(
-        self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int, *, recurring: bool = False
-    ) -> list[bytes]:
+    async def union(self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int) -> list[bytes]:
         """The union of all parties' elements, in ascending order of bytes.
 
         Args:
@@ -104,7 +97,6 @@ class Ballot(Tally):
             elements: This party's.
             label: Under which it is opened.
             max_element_bytes: The longest element that the job allows, public.
-            recurring: Whether other jobs will have the same elements.
         """
         return await set_union(
             self.session.lane(name),
@@ -114,5 +106,4 @@ class Ballot(Tally):
             bound=self.task.bound,
             label=label,
             max_element_bytes=max_element_bytes,
-            stock=self.lists if recurring else None,
         )

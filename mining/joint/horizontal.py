@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
 from crypto.protocols.two_party import TwoParty, beside
@@ -38,7 +37,6 @@ async def mine(
     task: HorizontalMining,
     least_count: int = 1,
     stock: StockStore | None = None,
-    lists: ListStock | None = None,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -49,7 +47,6 @@ async def mine(
         least_count: This party's own floor for the least support of a frequent itemset.
         stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
             or none does.
-        lists: Of unions, that this party has made beforehand.
 
     Raises:
         ConfigurationError: min_support does not fit the number of transactions, there are too many candidates, or
@@ -59,10 +56,10 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts.
     """
     if not task.is_shared or session.me not in task.compute:
-        return await _mine(session, data, task, least_count, None, lists)
+        return await _mine(session, data, task, least_count, None)
     two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
     # The computing parties agree upon what comparisons need while the first steps wait for messages.
-    found, _ = await beside(_mine(session, data, task, least_count, two_party, lists), two_party.prepare())
+    found, _ = await beside(_mine(session, data, task, least_count, two_party), two_party.prepare())
     return found
 
 
@@ -72,10 +69,9 @@ async def _mine(
     task: HorizontalMining,
     least_count: int,
     two_party: TwoParty | None,
-    lists: ListStock | None,
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count, lists)
+    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count)
     items = await frequent_items(ballot, data)
     strategy = choose(task, items.data.n_items, len(session.parties), ballot.min_count)
     longer: list[Level] | None = None

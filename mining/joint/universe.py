@@ -62,4 +62,4 @@ async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
         return task.catalogue
     least = 1 if task.universe == "all-items" else ballot.threshold
     names = encoded(data.items[i] for i in np.flatnonzero(data.item_counts() >= least))
-    return decoded(await ballot.union("items", names, "items", task.max_item_bytes, recurring=True))
+    return decoded(await ballot.union("items", names, "items", task.max_item_bytes))

@@ -177,7 +177,7 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
             hub = nodes.authority.issue("analyst", "coordinator")
             wire = Wire(nodes.addresses[dialled])
             await wire.open(port)
-            for _ in range(2):  # the second is like all that follow: its parties have met, and have lists in stock
+            for _ in range(2):  # the second is like all that follow: its parties have met
                 before = dict(wire.passed)
                 expected = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
             one_job = {way: wire.passed[way] - before[way] for way in wire.passed}

@@ -11,7 +11,6 @@ import numpy as np
 from google.protobuf.message import Message
 
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.list_stock import ListStock
 from crypto.protocols.pairwise import agree
 from crypto.protocols.set_union import set_union
 from crypto.protocols.union_disclosure import declared
@@ -55,16 +54,15 @@ def run_union(
     merger: str,
     seed: int = 0,
     transport: Any = "memory",
-    stocks: Mapping[str, ListStock] | None = None,
     **options: Any,
 ) -> Run:
     """One union of `sets`, every frame recorded."""
-    run, stocks = Run({}, {}), stocks or {}
+    run = Run({}, {})
 
     async def role(session: Session) -> None:
         secrets = await agree(session)
         run.unions[session.me] = await set_union(
-            session, secrets, sets[session.me], merger=merger, stock=stocks.get(session.me), **options_with(options)
+            session, secrets, sets[session.me], merger=merger, **options_with(options)
         )
         run.costs[session.me] = session.costs
         run.opened[session.me] = [(o.label, o.recipients, o.number) for o in session.ledger.record]

@@ -82,7 +82,6 @@ HELPERS = {
     "pairwise",
     "sum_costs",
     "union_lists",
-    "list_stock",
     "union_costs",
     "union_disclosure",
     "common_length",

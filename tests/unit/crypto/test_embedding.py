@@ -21,11 +21,6 @@ def counters(points: NDArray[np.uint8]) -> NDArray[np.int64]:
     return (points[:, 31].astype(np.int64) << 7) | (points[:, 0] >> 1)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_known", {})
-
-
 blocks = st.lists(st.binary(min_size=30, max_size=30), max_size=20).map(packed)
 
 
@@ -143,21 +138,3 @@ KNOWN = [
     "18c5d0c57e78168cd95ba4bc123312c40d9b271ac1e5047dcd9dfaf0497e3500",
     "007e41d703c2dae0f1fd2a5d8d4223b1526d78a21255df7f1792fe69a986c000",
 ]
-
-
-@given(blocks, blocks)
-def test_blocks_that_are_known_give_the_same_points(some: NDArray[np.uint8], others: NDArray[np.uint8]) -> None:
-    embedding._known.clear()
-    first = embed(some)
-    mixed = np.concatenate([others, some, some])  # known, new and repeated ones in one batch
-    found = embed(mixed)
-    assert (found[len(others) : len(others) + len(some)] == first).all()
-    embedding._known.clear()
-    assert (embed(mixed) == found).all()
-
-
-def test_what_is_known_stays_bounded(monkeypatch: pytest.MonkeyPatch, random: Randomness) -> None:
-    monkeypatch.setattr(embedding, "_MOST_KNOWN", 10)
-    for _ in range(5):
-        embed(packed([random.bytes(30) for _ in range(7)]))
-        assert len(embedding._known) <= 10
