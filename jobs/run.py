@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from crypto.params import STANDARD_128
-from crypto.protocols.ot_stock import StockStore, abandon
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data
 from jobs.spec import JobSpec
@@ -18,7 +17,7 @@ from jobs.tasks import Outcome, run_task
 from link.core import MAX_BUFFERED_BYTES, Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
-from link.errors import ComineError, InternalError, JobCancelled, ProtocolViolation, outward
+from link.errors import ComineError, InternalError, JobCancelled, outward
 from link.executor import Executor
 from link.identity import Identity
 from link.randomness import RandomStream
@@ -105,7 +104,6 @@ async def run_party(
     progress: Progress,
     least_count: int = 1,
     recorder: Recorder = UNRECORDED,
-    stock: StockStore | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> PartyRun:
@@ -123,7 +121,6 @@ async def run_party(
         progress: Told how far steps have come.
         least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
         recorder: Told of the session once it has an id, and of its end, also where the job fails.
-        stock: Extension seeds that this party keeps with its peers; either all parties of a job keep them or none.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
         keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
@@ -153,18 +150,13 @@ async def run_party(
 
     try:
         await recorder.began(session.id)
-        outcome = await run_task(
-            session.lane("task"), spec, data, least_count, stock=stock, dealings=dealings, keeper=keeper
-        )
+        outcome = await run_task(session.lane("task"), spec, data, least_count, dealings=dealings, keeper=keeper)
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:
         # Peers know the end by now or soon: whoever cancels the job meanwhile does not make it another end.
         with contextlib.suppress(asyncio.CancelledError):
             await session.abort(_told(error, identity.name))
-        if stock is not None and isinstance(error, ProtocolViolation) and error.party in session.others:
-            with contextlib.suppress(ComineError):  # nobody can lease from a stock that cannot be written
-                await session.compute(abandon, stock, error.party)
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 await record_end(complete=False)

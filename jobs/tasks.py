@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, table_of, transactions_of
 from jobs.kinds.blended.parameters import blended_mining, is_blended
@@ -73,7 +72,6 @@ async def run_task(
     data: Data,
     least_count: int = 1,
     *,
-    stock: StockStore | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Outcome:
@@ -86,16 +84,16 @@ async def run_task(
     if spec.anonymizes:
         from jobs.kinds.release.anonymising import anonymise_rows  # with what other jobs do without
 
-        n_rows, anonymized = await anonymise_rows(session, spec, table_of(spec, data, session.me), stock)
+        n_rows, anonymized = await anonymise_rows(session, spec, table_of(spec, data, session.me))
         return Outcome(n_rows, None, spec.anonymization.algorithm, anonymized=anonymized)
     if spec.trains:
-        n_rows, model = await learn_model(session, spec, table_of(spec, data, session.me), stock)
+        n_rows, model = await learn_model(session, spec, table_of(spec, data, session.me))
         return Outcome(n_rows, None, how(spec), model=model)
     if not spec.mines:
         return await _align(session, spec, table_of(spec, data, session.me))
     if spec.is_vertical:
         table, task = table_of(spec, data, session.me), await session.compute(vertical_mining, spec)
-        found = await vertical.mine(session, table, task, least_count, stock, dealings, keeper)
+        found = await vertical.mine(session, table, task, least_count, dealings, keeper)
         return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
     transactions = transactions_of(spec, data, session.me)
     if spec.itemsets.exclude:
@@ -109,7 +107,7 @@ async def run_task(
     if spec.privacy.model != "exact":  # a model that is forgotten above must not run without its noise
         raise ConfigurationError(f'[privacy] model = "{spec.privacy.model}" is not available in this version')
     mining = await session.compute(horizontal_mining, spec)
-    found = await horizontal.mine(session, transactions, mining, least_count, stock)
+    found = await horizontal.mine(session, transactions, mining, least_count)
     return Outcome(found.n_rows, _asked_for(spec, found.itemsets), found.strategy, found.rules)
 
 

@@ -130,7 +130,7 @@ def told(path: Path, what: str, remedy: str) -> Iterator[None]:
 
     Args:
         path: The database.
-        what: Which one it is: "job", "stock".
+        what: Which one it is: "job", "frequency".
         remedy: What to do with a damaged one.
 
     Raises:

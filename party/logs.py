@@ -15,11 +15,10 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO, cast, get_args
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
-from crypto.protocols.ot_stock import Reason
 from link.errors import ComineError
 from party.log_limits import LineLimits
 from party.log_lines import LogLines
@@ -61,21 +60,20 @@ EVENTS: Final = frozenset(
         "jobs unreadable",
         "jobs unwritable",
         "history restored",
+        "old seeds removed",
+        "old seeds not removed",
         "upkeep failed",
         "connections closed",
         "lines lost",
         "lines withheld",
         "disk unwell",
         "disk well",
-        "stock set aside",
         "end not written",
         "end written",
         "audit not written",
         "result not written",
         "result written",
         "alignment written",
-        "stock made",
-        "stock dropped",
         "round not ended",
         "collection left out",
         "collection lost",
@@ -110,7 +108,6 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "job": _matches(_HEX),
     "session": _matches(_HEX),
     "code": _matches(_CODE),
-    "reason": lambda value: value in get_args(Reason),
     "peers": _is_number,
     "attempt": _is_number,
     "batch": _is_number,

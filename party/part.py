@@ -61,7 +61,6 @@ async def take_part(
         progress=job.progress,
         least_count=policy.min_count or 1,
         recorder=recorder,
-        stock=room.stock,
         dealings=job.dealings,
         keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
     )

@@ -16,7 +16,6 @@ from party.consent import Consent
 from party.ledger import Ledger
 from party.logs import Log
 from party.node_audit import NodeAudit
-from party.ot_stock import StockFile
 from party.sources import Sources
 from party.store import Store
 from party.tables import ReleasedTables
@@ -36,7 +35,6 @@ class Room:
         audit_key: Keys the MACs in it.
         sources: Its data.
         link: Its streams to peers.
-        stock: Extension seeds that it keeps with them.
         executor: Where heavy work runs.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
@@ -56,7 +54,6 @@ class Room:
     audit_key: AuditKey
     sources: Sources
     link: NodeLink
-    stock: StockFile
     executor: Executor
     results: Path
     tables: ReleasedTables

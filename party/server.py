@@ -47,13 +47,13 @@ from party.identity import check_identity
 from party.interceptors import Gate
 from party.judge import Judge
 from party.ledger import Ledger
+from party.leftovers import remove_leftovers
 from party.log_lines import LogLines
 from party.logs import LibraryLines, Log, open_node_log
 from party.memory import return_freed_arrays
 from party.node_audit import NodeAudit
 from party.node_database import FILE
 from party.node_health import NodeHealth
-from party.ot_stock import STOCK_FILE, StockFile
 from party.plan_count import PlanCount
 from party.probe import Probe
 from party.queries.service import SERVICE as ANONYMIZATION_SERVICE
@@ -119,6 +119,7 @@ class Node:
         undo: contextlib.ExitStack,
     ) -> None:
         log = self._log
+        remove_leftovers(state, log)
         ran_before = (state / AUDIT_KEY).exists()
         self._store = Store.open(state / FILE)
         undo.callback(self._store.close)
@@ -126,8 +127,6 @@ class Node:
         undo.callback(self._ledger.close)
         self._plans = PlanCount.open(state / FILE)
         undo.callback(self._plans.close)
-        self._stock = StockFile.open(state / STOCK_FILE, log)
-        undo.callback(self._stock.close)
         self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
         undo.callback(self._audit.close)
         self._audit.party, self._audit.log = self.name, log
@@ -159,7 +158,6 @@ class Node:
                 audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self._sources,
                 link=self._link,
-                stock=self._stock,
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),
@@ -258,7 +256,6 @@ class Node:
         self._ledger.close()
         self._plans.close()
         self._releases.close()
-        self._stock.close()
         self._frequency.close()
         self._shuffler.close()
         self._anonymization.close()

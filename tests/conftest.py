@@ -72,7 +72,6 @@ LONGEST = (
     "frequency/test_kill_under_load.py",
     "joint/test_joint_anonymisation_jobs.py",
     "integration/test_queue.py",
-    "integration/test_stock.py",
     "integration/test_demo.py",
     "integration/test_plan_tells_nothing.py",
     "protocols/test_paillier_dot.py",

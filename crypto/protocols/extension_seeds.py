@@ -43,7 +43,6 @@ from protos.v1.oblivious_transfer_pb2 import TreeSums
 
 FIELD_BITS: Final = (1, 2, 3, 4, 8)  # values of k; larger ones would take too much keystream
 DEFAULT_FIELD_BITS: Final = 3
-LEASES: Final = 1 << 16  # generations of seeds that may serve under one Δ
 _LABEL_BITS: Final = 48
 _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's part of the domain
 
@@ -65,13 +64,13 @@ class ReceiverSeeds:
         domain: Tells the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_blocks", "_domains", "_lease", "_seeds", "_start", "domain", "field_bits", "used")
+    __slots__ = ("_blocks", "_domains", "_seeds", "_start", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
-        """`start` tells where in the seeds' keystreams these streams begin; with the lease's number, their domain."""
-        self._seeds, self._start, self._lease = seeds, start, lease
+    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
+        """`start` tells where in the seeds' keystreams these streams begin, and their domain."""
+        self._seeds, self._start = seeds, start
         self._blocks: list[Block] = []
-        self.domain = _domain(start, lease)
+        self.domain = _domain(start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
         self.used = 0
@@ -85,7 +84,7 @@ class ReceiverSeeds:
         Raises:
             InternalError: The label was used before.
         """
-        forked = ReceiverSeeds(self._seeds, _start(label), self._lease)
+        forked = ReceiverSeeds(self._seeds, _start(label))
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -138,7 +137,6 @@ class SenderSeeds:
     __slots__ = (
         "_blocks",
         "_domains",
-        "_lease",
         "_masks",
         "_secret",
         "_seeds",
@@ -149,10 +147,10 @@ class SenderSeeds:
         "used",
     )
 
-    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES), lease: int = 0) -> None:
+    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
         """`seeds` as from `_punctured`: what stands at the punctured position is never used; the rest as above."""
-        self._seeds, self._start, self._lease = seeds, start, lease
-        self.domain = _domain(start, lease)
+        self._seeds, self._start = seeds, start
+        self.domain = _domain(start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
         number = len(seeds) * self.field_bits
@@ -165,7 +163,7 @@ class SenderSeeds:
     def fork(self, label: bytes) -> SenderSeeds:
         """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
         delta = pack_bits(self._secret.reshape(-1)).tobytes()
-        forked = SenderSeeds(self._seeds, delta, _start(label), self._lease)
+        forked = SenderSeeds(self._seeds, delta, _start(label))
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -212,17 +210,7 @@ class SenderSeeds:
 
 
 async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> ReceiverSeeds:
-    """The receiver's part: streams of all seeds of all blocks. Arguments as for `agree_receiving`."""
-    return ReceiverSeeds(await agree_receiving(session, peer, field_bits=field_bits))
-
-
-async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
-    """The sender's part: Δ, and the streams of all other seeds. Arguments and errors as for `agree_sending`."""
-    return SenderSeeds(*await agree_sending(session, peer, field_bits=field_bits))
-
-
-async def agree_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> Seeds:
-    """The receiver's part: all seeds of all blocks.
+    """The receiver's part: streams of all seeds of all blocks.
 
     Args:
         session: The lane to talk on, fresh for this call.
@@ -241,11 +229,11 @@ async def agree_receiving(session: Session, peer: str, *, field_bits: int = DEFA
         sums[:, depth - 1] = _side_sums(level) ^ keys[:, depth]
     if field_bits > 1:
         await session.send_array(peer, TreeSums, sums)  # -> 2
-    return level
+    return ReceiverSeeds(level)
 
 
-async def agree_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> tuple[Seeds, bytes]:
-    """The sender's part: of every block all seeds but the one at Δ_b, and Δ.
+async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
+    """The sender's part: Δ, and of every block the streams of all seeds but the one at Δ_b.
 
     Args:
         session: The lane to talk on, fresh for this call.
@@ -267,16 +255,7 @@ async def agree_sending(session: Session, peer: str, *, field_bits: int = DEFAUL
     if field_bits > 1:
         shape = (len(path), field_bits - 1, 2, KEY_BYTES)
         sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
-    return _punctured(keys, path, sums), delta
-
-
-def ratchet(seeds: Seeds) -> tuple[Seeds, Seeds]:
-    """The next generation of seeds, and seeds for use in between: two children of each, from which none leads back.
-
-    What stands at a punctured position stays of no use.
-    """
-    children = _children(seeds)
-    return children[:, 0::2].copy(), children[:, 1::2].copy()
+    return SenderSeeds(_punctured(keys, path, sums), delta)
 
 
 def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | None) -> Seeds:
@@ -334,13 +313,12 @@ def _start(label: bytes) -> bytes:
     return hashlib.sha256(b"comine extension streams 1" + label).digest()[:_START_BYTES]
 
 
-def _domain(start: bytes, lease: int) -> int:
-    """The lease's number above the label's bits: two leases under one Δ never share a domain."""
-    return lease << _LABEL_BITS | int.from_bytes(start[16:], "little")
+def _domain(start: bytes) -> int:
+    return int.from_bytes(start[16:], "little")
 
 
 def _claimed(domains: set[int], domain: int) -> set[int]:
-    """Notes a domain among those of a lease, so that none serves twice; of 2^10 labels two meet by chance of 2^-29."""
+    """Notes a domain among those under one Δ, so that none serves twice; of 2^10 labels two meet by chance of 2^-29."""
     if domain in domains:
         raise InternalError("streams of an extension were asked for twice under one label")
     domains.add(domain)

@@ -1,12 +1,11 @@
 """What two computing parties agree upon once per session and then pass to every computation on their shares.
 
-These are the seeds of oblivious-transfer extensions in both directions: made when they are first asked for, or leased
-from the stock that the two keep from session to session. Every computation draws from streams of its own, named by the
-session and its lane, so that computations may run beside one another.
+These are the seeds of oblivious-transfer extensions in both directions, made when they are first asked for and
+forgotten with the session. Every computation draws from streams of its own, named by the session and its lane, so that
+computations may run beside one another.
 
-Rounds: those of `extension_seeds` or `ot_stock`, once per direction, both at once in `prepare` and where a computation
-asks for both.
-Adversary, leakage and source: those of `extension_seeds` and `ot_stock`.
+Rounds: those of `extension_seeds`, once per direction, both at once in `prepare` and where a computation asks for both.
+Adversary, leakage and source: those of `extension_seeds`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from crypto.protocols.extension_seeds import (
     prepare_receiving,
     prepare_sending,
 )
-from crypto.protocols.ot_stock import StockStore, lease_receiving, lease_sending
 from link.errors import InternalError
 from link.session import Session
 from link.tasks import together
@@ -49,7 +47,6 @@ class TwoParty:
         "_receiver",
         "_sender",
         "_session",
-        "_stock",
         "holders",
         "me",
         "peer",
@@ -61,7 +58,6 @@ class TwoParty:
         holders: tuple[str, str],
         *,
         field_bits: int = DEFAULT_FIELD_BITS,
-        stock: StockStore | None = None,
     ) -> None:
         """Agrees upon nothing yet.
 
@@ -69,7 +65,6 @@ class TwoParty:
             session: The lane to agree on, fresh for this object.
             holders: Two different parties of the job, this one among them, in the same order at both.
             field_bits: k of the extensions, public: 2 costs least work, 4 half the bytes.
-            stock: This party's stocks; either both holders keep stocks or neither.
 
         Raises:
             ValueError: The holders are not this party and another one of the job.
@@ -79,7 +74,7 @@ class TwoParty:
             raise ValueError(f"two computing parties are {session.me} and another party of the job, not {holders}")
         self.holders, self.me = holders, session.me
         self.peer = second if session.me == first else first
-        self._session, self._field_bits, self._stock = session, field_bits, stock
+        self._session, self._field_bits = session, field_bits
         self._sender: SenderSeeds | None = None
         self._receiver: ReceiverSeeds | None = None
         self._locks = (asyncio.Lock(), asyncio.Lock())
@@ -124,20 +119,14 @@ class TwoParty:
         async with self._locks[0]:
             if self._sender is None:
                 lane = self._session.lane(f"from {self.me}")
-                if self._stock is None:
-                    self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
-                else:
-                    self._sender = await lease_sending(lane, self.peer, self._stock, field_bits=self._field_bits)
+                self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
             return self._sender
 
     async def _as_receiver(self) -> ReceiverSeeds:
         async with self._locks[1]:
             if self._receiver is None:
                 lane = self._session.lane(f"from {self.peer}")
-                if self._stock is None:
-                    self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
-                else:
-                    self._receiver = await lease_receiving(lane, self.peer, self._stock, field_bits=self._field_bits)
+                self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
             return self._receiver
 
     def _label(self, session: Session, sender: str) -> bytes:

@@ -30,7 +30,7 @@ def agreement_traffic(
     senders: Sequence[str] | None = None,
     field_bits: int = DEFAULT_FIELD_BITS,
 ) -> None:
-    """Enters what a `TwoParty` without stocks agrees upon: 2 rounds for both directions, which go at once.
+    """Enters what a `TwoParty` agrees upon: 2 rounds for both directions, which go at once.
 
     1 round with k = 1, or for one direction alone, where the second message travels with the first choices.
 

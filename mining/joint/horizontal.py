@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
 from crypto.protocols.two_party import TwoParty, beside
 from link.session import Session
@@ -36,7 +35,6 @@ async def mine(
     data: Transactions,
     task: HorizontalMining,
     least_count: int = 1,
-    stock: StockStore | None = None,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -45,8 +43,6 @@ async def mine(
         data: This party's transactions; perhaps none.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for the least support of a frequent itemset.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: min_support does not fit the number of transactions, there are too many candidates, or
@@ -57,7 +53,7 @@ async def mine(
     """
     if not task.is_shared or session.me not in task.compute:
         return await _mine(session, data, task, least_count, None)
-    two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
+    two_party = TwoParty(session.lane("two-party"), task.compute)
     # The computing parties agree upon what comparisons need while the first steps wait for messages.
     found, _ = await beside(_mine(session, data, task, least_count, two_party), two_party.prepare())
     return found

@@ -315,5 +315,5 @@ def test_every_kind_of_database_is_among_them() -> None:
                 clients.add(node.name)
     assert nodes == {"job", "frequency", "shuffler", "query", "releases"}
     assert clients == {"ClientStore", "FleetRecord"}
-    kinds = {"jobs", "frequency", "shuffler", "queries", "releases", "stock", "device", "gateway"}
+    kinds = {"jobs", "frequency", "shuffler", "queries", "releases", "device", "gateway"}
     assert test_state.STATE.keys() >= kinds

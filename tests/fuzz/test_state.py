@@ -32,7 +32,6 @@ from coordinator.runner import draft
 from coordinator.shuffling import CollectorFolder, read_state
 from coordinator.status import as_data, describe, job_list
 from coordinator.store import Store as JobStore
-from crypto.protocols.ot_stock import Stock
 from jobs.audit.key import AuditKey
 from jobs.consent import approve
 from jobs.privacy_account import Charge
@@ -42,8 +41,6 @@ from link.errors import ComineError
 from party.anonymization.releases import Releases
 from party.frequency.store import FrequencyStore
 from party.ledger import Entry, Ledger
-from party.logs import open_log
-from party.ot_stock import StockFile
 from party.plan_count import PlanCount
 from party.queries.kept import KeptAuditors
 from party.queries.log import Bound, QueryLog
@@ -126,18 +123,6 @@ def _use_collector(folder: Path) -> None:
 
 
 # -- a node ----------------------------------------------------------------------------------------------------------
-def _make_stock(folder: Path) -> None:
-    stock = StockFile.open(folder / "stock.db", open_log("north"))
-    stock.put("south", "sender", Stock(ID, bytes(32), 1.0, 0, 0, bytes(64), bytes(16)))
-    stock.close()
-
-
-def _use_stock(folder: Path) -> None:
-    stock = StockFile.open(folder / "stock.db", open_log("north"))
-    stock.get("south", "sender")
-    stock.close()
-
-
 def _make_frequency(folder: Path) -> None:
     store = FrequencyStore.open(folder / "frequency.db")
     store.create(collection())
@@ -310,7 +295,6 @@ STATE: dict[str, State] = {
     "audit key": State(
         lambda folder: AuditKey.open(folder / "audit.key"), lambda folder: AuditKey.open(folder / "audit.key")
     ),
-    "stock": State(_make_stock, _use_stock),
     "frequency": State(_make_frequency, _use_frequency),
     "shuffler": State(_make_shuffler, _use_shuffler),
     "jobs": State(_make_jobs, _use_jobs),

@@ -594,11 +594,11 @@ def test_a_state_folder_is_for_one_node(tmp_path: Path) -> None:
 
 def test_a_node_that_cannot_be_made_leaves_the_state_folder_to_others(tmp_path: Path) -> None:
     write_federation(tmp_path, DATA)
-    stock = tmp_path / "state/north/stock.db"
-    stock.mkdir(parents=True)
-    with pytest.raises(ResourceError, match="stock"):
+    releases = tmp_path / "state/north/releases.db"
+    releases.mkdir(parents=True)
+    with pytest.raises(ResourceError, match="releases"):
         start_node(tmp_path / "north.toml")
-    stock.rmdir()
+    releases.rmdir()
     start_node(tmp_path / "north.toml")
 
 
@@ -816,7 +816,7 @@ def test_the_event_loop_never_waits_for_the_database(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             threads = set[int]()
             for node in nodes.nodes.values():
-                for name in ("_store", "_ledger", "_stock"):
+                for name in ("_store", "_ledger"):
                     user = getattr(node, name)
                     user._connection = Watched(user._connection, threads)
             job_id, ends = await nodes.run(weekly(recipients=["all"]))

@@ -84,8 +84,8 @@ def full(_: int) -> OSError:
 
 
 def put_databases_on(disk: Disk, node: Node) -> None:
-    """Those of a node that are not there yet: a stock that has failed is made anew."""
-    for name in ("_store", "_ledger", "_stock"):
+    """Those of a node that are not there yet."""
+    for name in ("_store", "_ledger"):
         user = getattr(node, name)
         if not isinstance(user._connection, Connection):
             user._connection = Connection(user._connection, disk, name[1:])
@@ -167,9 +167,8 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
         disk = Disk()
         async with running(tmp_path) as nodes:
             put_on(disk, nodes.nodes[VICTIM], monkeypatch)
-            for _ in range(2):  # the second finds extension seeds in stock, as all later ones do
-                disk.plan(None, stays=False)
-                assert isinstance(await job(nodes), Result)
+            disk.plan(None, stays=False)
+            assert isinstance(await job(nodes), Result)
             await settled(nodes)
             usual = len(disk.writes)
             assert {"store", "ledger", "audit", "table", "result"} <= {write.split()[0] for write in disk.writes}

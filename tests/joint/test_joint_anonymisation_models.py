@@ -41,7 +41,6 @@ from anonymize.tables import Table as WholeTable
 from anonymize.verifier import verify
 from crypto.primitives.xor_sharing import reconstruct_bits
 from crypto.protocols.pairwise import agree
-from crypto.protocols.two_party import TwoParty
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.anonymisation.disclosure import openings
@@ -67,7 +66,7 @@ from tests.joint.anonymisation_world import (
 )
 from tests.joint.test_joint_anonymisation import check_declared
 from tests.joint.vertical_anonymisation_world import COLUMNS
-from tests.protocols.two_party_world import HOLDERS, first_stocks, shapes_of
+from tests.protocols.two_party_world import HOLDERS, pairing, shapes_of
 from tests.world import run_parties
 
 Split = tuple[Cells, NDArray[np.int64], tuple[str, ...]]
@@ -96,13 +95,12 @@ def judged(parts: Sequence[Counts], models: Sequence[Model], kind: Kind, frames:
     totals = np.sum(parts, axis=(0, 1))
     carried = Carried("s", "sensitive", kind, NUMBERS[: len(totals)], 8)
     tests = SensitiveTests.of(task(names, k=1, models=models, carried=(carried,)), {"s": totals}, int(totals.sum()))
-    stocks = {holder: store.restored() for holder, store in first_stocks(3).items()}
+
+    paired = pairing()
 
     async def role(session: Session) -> Any:
         secrets = await agree(session.lane("keys"))
-        two = None
-        if session.me in HOLDERS:
-            two = TwoParty(session.lane("pair"), HOLDERS, stock=stocks[session.me])
+        two = paired(session) if session.me in HOLDERS else None
         own = parts[names.index(session.me)]
         return [
             await tests.bits(session.lane(f"{number}"), secrets, two, model, own)

@@ -44,32 +44,32 @@ class Wire:
 
 FROZEN = {
     "level-wise": Wire(
-        "e9430315bd45b98ed2868871dbd3cabcf056dcd8ae51a4f52d38fab509277219",
+        "444b1ec137eb29d0b12d773127b22579cfb8814f12bcf6733d87111738dbe26f",
         14,
         {"north": 33818, "south": 50710, "east": 50707},
     ),
     "one-shot": Wire(
-        "9c9bc54610deb28cec8fe4aafd8dafd1a359d4f961fec78706ff264e4dcd6a94",
+        "8002870689a1c9bbbf022b94184587f72930e73995664a0524d62711b7ca2938",
         22,
         {"north": 65944, "south": 100002, "east": 100002},
     ),
     "thinned": Wire(
-        "6207e142f4d12980c5ae2a7d33bfaaa0a14f4a6711c1a57ffedde9eddf0ff64f",
+        "11f7fcb69a8fc53ff0ebfb21ec00c43504e8478dc8c8b456b0bc19410485537a",
         30,
         {"north": 98334, "south": 149382, "east": 149385},
     ),
     "catalogue": Wire(
-        "e6bd877085bda6801aca4574c50c2e9ce3d08e0927e59901b3da4eedd51142f7",
+        "199a91fb760f58520827eb705c3e57555d1ae508a90ee6f8bbb0309c6d9743ea",
         6,
         {"north": 1558, "south": 1558, "east": 1552},
     ),
     "supports": Wire(
-        "ff0cadb51ff27732f22fa51c2d77c0be3a9b13fc642a9c35ec13115dc7351e8b",
+        "4512c33d483863d61997f3b9fe9bd302fd70b870fcc5c06c5c199777943a0e5b",
         22,
         {"north": 56238, "south": 79022, "east": 50823},
     ),
     "frequent": Wire(
-        "d6383d09faa11087a3052da0292466370497e2e18c47eb5b774b3cff1a4837c5",
+        "0f427a61fae3c1541ced785ea4e3c8ada5826fa37f280d309108fed0b1a3800a",
         20,
         {"north": 55798, "south": 78582, "east": 50385},
     ),

@@ -25,7 +25,7 @@ from crypto.protocols.ot_extension import (
     send_correlated,
     send_random,
 )
-from link.errors import MalformedMessage, ProtocolViolation
+from link.errors import InternalError, MalformedMessage, ProtocolViolation
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows, TreeSums
@@ -259,6 +259,16 @@ def test_seeds_are_never_copied() -> None:
 
 
 # -- misuse and malice -------------------------------------------------------------------------------------------------
+def test_a_label_serves_once() -> None:
+    seeds = np.zeros((128, 2, 16), np.uint8)
+    for half in (ReceiverSeeds(seeds), SenderSeeds(seeds, bytes(16))):
+        forked = half.fork(b"label")
+        assert half.fork(b"another").domain != forked.domain
+        for family in (half, forked):
+            with pytest.raises(InternalError, match="under one label"):
+                family.fork(b"label")
+
+
 def test_corrections_of_another_size_are_refused_and_named() -> None:
     async def cheating(session: Session, seeds: ReceiverSeeds) -> None:
         await session.send(SENDER, ExtensionRows(data=bytes(100)))

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, share
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
+from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, Seeds, SenderSeeds
 from crypto.protocols.two_party import TwoParty
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from tests.protocols.stock_world import MemoryStock
 from tests.world import run_parties
 
 A, B = HOLDERS = ("a", "b")
@@ -35,15 +35,31 @@ def shares_of(
 
 
 @cache
-def first_stocks(field_bits: int) -> dict[str, MemoryStock]:
-    """What the holders keep of a first session."""
-    stores = {holder: MemoryStock() for holder in HOLDERS}
+def _agreed(field_bits: int) -> dict[str, tuple[Seeds, bytes, Seeds]]:
+    """By holder: as sender its seeds and Δ, as receiver its seeds."""
 
-    async def role(session: Session) -> None:
-        await TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits, stock=stores[session.me]).prepare()
+    async def role(session: Session) -> tuple[Seeds, bytes, Seeds]:
+        parties = TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits)
+        await parties.prepare()
+        sender, receiver = parties._sender, parties._receiver
+        assert sender is not None
+        assert receiver is not None
+        return sender._seeds, pack_bits(sender._secret.reshape(-1)).tobytes(), receiver._seeds
 
-    run_parties(HOLDERS, role)
-    return stores
+    return run_parties(HOLDERS, role)
+
+
+def pairing(field_bits: int = DEFAULT_FIELD_BITS) -> Callable[[Session], TwoParty]:
+    """Makes a holder's half of an agreement; all tests share its seeds, which spares them the base transfers."""
+    agreed = _agreed(field_bits)
+
+    def paired(session: Session) -> TwoParty:
+        parties = TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits)
+        sending, delta, receiving = agreed[session.me]
+        parties._sender, parties._receiver = SenderSeeds(sending, delta), ReceiverSeeds(receiving)
+        return parties
+
+    return paired
 
 
 def run_two(
@@ -56,14 +72,11 @@ def run_two(
     transport: Literal["memory", "grpc"] = "memory",
     field_bits: int = DEFAULT_FIELD_BITS,
 ) -> dict[str, Any]:
-    """Both holders' results; the frames are those of the lane "/work" and below.
-
-    The holders have met before: they lease from copies of their first stocks, which spares the base transfers.
-    """
-    stocks = {holder: store.restored() for holder, store in first_stocks(field_bits).items()}
+    """Both holders' results; the frames are those of the lane "/work" and below."""
+    paired = pairing(field_bits)
 
     async def role(session: Session) -> Any:
-        parties = TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits, stock=stocks[session.me])
+        parties = paired(session)
         return await (part[session.me] if isinstance(part, Mapping) else part)(session.lane("work"), parties)
 
     async def idle(session: Session) -> None:

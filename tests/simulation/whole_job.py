@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.ot_stock import StockStore
 from jobs.data import Data
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
@@ -81,7 +80,6 @@ async def run_job(
     wrap: Wrap = lambda party, transport: transport,
     observe: Callable[[Frame], None] | None = None,
     patience_s: float = 20,
-    stocks: Mapping[str, StockStore] | None = None,
 ) -> dict[str, PartyRun | BaseException]:
     """Runs every party to its end, whatever happens to the others; its run, or what it raised."""
     parties, source = spec.job.parties, Randomness.from_seed(seed)
@@ -105,7 +103,6 @@ async def run_job(
                     random=source.derive(party),
                     executor=executor,
                     progress=ignore,
-                    stock=None if stocks is None else stocks[party],
                 )
                 for party in parties
             ),

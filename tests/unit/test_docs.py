@@ -59,7 +59,6 @@ PROTOCOL_PAGES = {
     "base_ot": "base-ot",
     "oblivious_transfer": "oblivious-transfer",
     "ot_extension": "ot-extension",
-    "ot_stock": "ot-stock",
     "comparison": "comparison",
     "argmin": "argmin",
     "and_triples": "shares",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import assert_never
 
-from crypto.protocols.ot_stock import StockStore
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.parameters import row_alignment
@@ -31,16 +30,13 @@ def how(spec: JobSpec) -> str:
     return "distances" if spec.k_means is not None else "products"
 
 
-async def learn_model(
-    session: Session, spec: JobSpec, table: Table, stock: StockStore | None = None
-) -> tuple[int, Model | None]:
+async def learn_model(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
     """Runs one party's part in learning a model.
 
     Args:
         session: A lane of the job's session.
         spec: The job.
         table: This party's rows, or its columns.
-        stock: What this party has kept of agreements with its peers in earlier sessions.
 
     Returns:
         The number of rows that it was learnt from, and the model at a party that learns it.
@@ -49,7 +45,7 @@ async def learn_model(
         ComineError: As the protocols say.
     """
     if spec.is_vertical:
-        n_rows, model = await _from_columns(session, spec, table, stock)
+        n_rows, model = await _from_columns(session, spec, table)
     else:
         n_rows, model = await _from_rows(session, spec, table)
     return n_rows, model if session.me in spec.learners else None
@@ -74,9 +70,7 @@ async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int
             assert_never(task)
 
 
-async def _from_columns(
-    session: Session, spec: JobSpec, table: Table, stock: StockStore | None
-) -> tuple[int, Model | None]:
+async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(coded, table, columns_of(task))
     placed = (await align.align(session, table, common)).rows
@@ -85,13 +79,13 @@ async def _from_columns(
     session = session.lane("model")
     match task:
         case NaiveBayesParameters():
-            bayes = await naive_bayes.learn_vertical(session, aligned, task, spec.learners, stock)
+            bayes = await naive_bayes.learn_vertical(session, aligned, task, spec.learners)
             return bayes.n_rows, None if bayes.model is None else Model(task, bayes.n_rows, bayes.model)
         case TreeParameters():
-            tree = await decision_tree.learn_vertical(session, aligned, task, stock)
+            tree = await decision_tree.learn_vertical(session, aligned, task)
             return tree.n_rows, Model(task, tree.n_rows, tree.tree)
         case KMeansParameters():
-            found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute, stock)
+            found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute)
             return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
         case _:
             assert_never(task)

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from crypto.protocols.ot_stock import StockStore
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.parameters import row_alignment
@@ -61,9 +60,7 @@ def check_insensitive(spec: JobSpec, table: Table, me: str) -> None:
             )
 
 
-async def anonymise_rows(
-    session: Session, spec: JobSpec, table: Table, stock: StockStore | None = None
-) -> tuple[int, Anonymized | None]:
+async def anonymise_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Anonymized | None]:
     """Runs one party's part.
 
     Returns:
@@ -76,9 +73,9 @@ async def anonymise_rows(
     await session.compute(check_persons, spec, table, session.me)
     await session.compute(check_insensitive, spec, table, session.me)
     if spec.is_vertical:
-        found = await anonymise_columns(session, table, task, row_alignment(spec), stock)
+        found = await anonymise_columns(session, table, task, row_alignment(spec))
     else:
-        found = await anonymise(session, table, task, stock)
+        found = await anonymise(session, table, task)
     if found.rows is None:
         return found.n_rows, None
     return found.n_rows, Anonymized.of(task, found, session.parties)

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.two_party import TwoParty
 from link.errors import ConfigurationError, tellable
@@ -71,17 +70,13 @@ class JointRelease:
     boxes: Boxes | None = None
 
 
-async def anonymise(
-    session: Session, table: Table, task: JointAnonymisation, stock: StockStore | None = None
-) -> JointRelease:
+async def anonymise(session: Session, table: Table, task: JointAnonymisation) -> JointRelease:
     """Runs one party's part.
 
     Args:
         session: A lane of the job's session.
         table: This party's rows; perhaps none.
         task: The public parameters, equal at all parties.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: No node satisfies, or a model is not offered for several parties.
@@ -106,7 +101,7 @@ async def anonymise(
     values = {each.name: each.values for each in task.carried if each.values is not None}
     two_party = None
     if session.me in task.compute:
-        two_party = TwoParty(session.lane("two-party"), task.compute, stock=stock)
+        two_party = TwoParty(session.lane("two-party"), task.compute)
     tests = SensitiveTests.of(task, totals, n_rows)
     node = boxes = hidden = keys = None
     unit, allowed = task.loss_unit(n_rows), 0

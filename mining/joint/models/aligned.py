@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets
 from link.disclosure import Declared
 from link.errors import ConfigurationError, tellable
@@ -120,9 +119,9 @@ def columns_opening(parties: Sequence[str], attributes: Sequence[Attribute]) -> 
     return Declared("columns", frozenset(parties), what, len(attributes) + 1, "after the alignment")
 
 
-def transfer_engine(session: Session, secrets: PairwiseSecrets, stock: StockStore | None) -> Engine:
+def transfer_engine(session: Session, secrets: PairwiseSecrets) -> Engine:
     """Multiplies what lies at several parties, private against all others together."""
-    return ObliviousTransferEngine(secrets, pair_up(session, stock))
+    return ObliviousTransferEngine(secrets, pair_up(session))
 
 
 class Condition(NamedTuple):

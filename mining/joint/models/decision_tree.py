@@ -34,7 +34,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
 from link.session import Session
@@ -136,17 +135,13 @@ async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParam
     return JointTree(n_rows, growth.tree)
 
 
-async def learn_vertical(
-    session: Session, aligned: AlignedAttributes, task: TreeParameters, stock: StockStore | None = None
-) -> JointTree:
+async def learn_vertical(session: Session, aligned: AlignedAttributes, task: TreeParameters) -> JointTree:
     """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
 
     Args:
         session: A lane of the job's session.
         aligned: This party's attributes over the common rows.
         task: The public parameters.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: A column is at no party or at two, or the tree has more nodes than the job allows.
@@ -155,7 +150,7 @@ async def learn_vertical(
     """
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), aligned.cells, (task.target, *task.attributes))
-    engine = transfer_engine(session, secrets, stock)
+    engine = transfer_engine(session, secrets)
     numbers = _Numbers(task)
     conditions = await session.compute(Conditions.of, session, aligned, numbers.conditions(), holders)
     n_rows = await conditions.rows(session.lane("common"), engine)

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.argmin import argmin, open_positions
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum, shared_sum
 from crypto.protocols.two_party import TwoParty
@@ -171,7 +170,6 @@ async def cluster_vertical(
     task: KMeansParameters,
     learners: tuple[str, ...],
     compute: tuple[str, str],
-    stock: StockStore | None = None,
 ) -> JointClusters:
     """Runs the part of a party that holds columns; what is not told here is as for `cluster_horizontal`.
 
@@ -181,8 +179,6 @@ async def cluster_vertical(
         task: The public parameters.
         learners: The parties that get all coordinates of the centroids.
         compute: The two computing parties, in the same order at all.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: A column is at no party or at two, rows are not everywhere, or too many or too few.
@@ -198,7 +194,7 @@ async def cluster_vertical(
     task.check_rows(aligned.n_positions)
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), aligned.cells, task.attributes)
-    two_party = TwoParty(session.lane("two-party"), compute, stock=stock) if session.me in compute else None
+    two_party = TwoParty(session.lane("two-party"), compute) if session.me in compute else None
     mine = _places(task, holders, session.me)
     points = np.zeros((aligned.n_positions, len(mine)), np.int64)
     for column, place in enumerate(mine):

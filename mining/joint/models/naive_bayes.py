@@ -29,7 +29,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum
 from crypto.protocols.two_party import beside
@@ -133,7 +132,6 @@ async def learn_vertical(
     aligned: AlignedAttributes,
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
-    stock: StockStore | None = None,
 ) -> JointNaiveBayes:
     """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
 
@@ -142,8 +140,6 @@ async def learn_vertical(
         aligned: This party's attributes over the common rows.
         task: The public parameters.
         learners: The parties that get the model.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: A column is at no party or at two, or there are too many rows for exact moments.
@@ -152,7 +148,7 @@ async def learn_vertical(
     """
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), aligned.cells, (task.target, *task.attributes))
-    engine = transfer_engine(session, secrets, stock)
+    engine = transfer_engine(session, secrets)
     digits = _Digits(task)
     conditions = await session.compute(Conditions.of, session, aligned, digits.conditions(), holders)
     n_rows = await conditions.rows(session.lane("common"), engine)

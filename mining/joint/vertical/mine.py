@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.outside_dealer import Dealings
 from crypto.protocols.pairwise import PairwiseSecrets, agree
 from crypto.protocols.secure_sum import secure_sum
@@ -60,7 +59,6 @@ async def mine(
     table: Table,
     task: VerticalMining,
     least_count: int = 1,
-    stock: StockStore | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
@@ -71,8 +69,6 @@ async def mine(
         table: This party's table.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for the least support of a frequent itemset.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
         keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
@@ -85,7 +81,7 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts, or a peer has kept other results than this party.
     """
     secrets = await agree(session.lane("keys"))
-    pairs = pair_up(session, stock)
+    pairs = pair_up(session)
     with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
         aligned, _ = await beside(align(session.lane("rows"), secrets, table, task), engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
@@ -97,12 +93,11 @@ async def mine_aligned(
     aligned: Aligned,
     task: VerticalMining,
     least_count: int = 1,
-    stock: StockStore | None = None,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
-    pairs = pair_up(session, stock)
+    pairs = pair_up(session)
     with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
         return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
 
@@ -139,12 +134,12 @@ async def _mine(
     return JointItemsets(run.tally.n_rows, itemsets, strategy, rules)
 
 
-def pair_up(session: Session, stock: StockStore | None) -> dict[str, TwoParty]:
+def pair_up(session: Session) -> dict[str, TwoParty]:
     """By peer, this party's half of an agreement with it; holders in the order of the job."""
     pairs = {}
     for peer in session.others:
         first, second = (party for party in session.parties if party in (session.me, peer))
-        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second), stock=stock)
+        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
     return pairs
 
 

@@ -39,7 +39,7 @@ def limited() -> tuple[LineLimits, Clock, Counter[tuple[str, str]]]:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([("caller", "a"), ("caller", "b"), ("address", "10.0.0.1"), ("event", "stock made")]),
+            st.sampled_from([("caller", "a"), ("caller", "b"), ("address", "10.0.0.1"), ("event", "ready")]),
             st.integers(1, 2 * MOST),
             st.floats(0, 30),
         ),

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
-from crypto.protocols.ot_stock import StockStore
 from crypto.protocols.pairwise import agree
 from link.errors import ConfigurationError, tellable
 from link.session import Session
@@ -58,7 +57,6 @@ async def anonymise_columns(
     table: Table,
     task: JointAnonymisation,
     alignment: RowAlignment,
-    stock: StockStore | None = None,
 ) -> JointRelease:
     """Runs one party's part.
 
@@ -67,8 +65,6 @@ async def anonymise_columns(
         table: This party's columns, with ids.
         task: The public parameters, equal at all parties.
         alignment: How rows are aligned; `intersection`.
-        stock: What this party has kept of agreements with its peers in earlier sessions; all parties keep such a stock,
-            or none does.
 
     Raises:
         ConfigurationError: No node satisfies, a column is at no party or at two, or a model or rule is not offered for
@@ -102,7 +98,7 @@ async def anonymise_columns(
     totals = {}
     for column in compared_columns(task.requirements):
         totals[column] = await _totals(session.lane(f"values of {column}"), held, column)
-    pairs = pair_up(session.lane("pairs"), stock)
+    pairs = pair_up(session.lane("pairs"))
     two_party = None
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}
