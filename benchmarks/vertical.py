@@ -143,7 +143,7 @@ async def _products(cost: EngineCost, rows: int, columns: int) -> tuple[float, f
         terms = Terms(bytes(32), 1, bytes(32), HOLDERS, "engines")
         random = Randomness.from_os()
         session = await Session.establish(terms, party, hub.endpoint(party), random=random, executor=executor)
-        secrets, pairs = await agree(session), pair_up(session, None)
+        secrets, pairs = await agree(session), pair_up(session)
         engine = make_engine(session.lane("engine"), task, secrets, pairs, dealings[party])
         try:
             await engine.prepare(0)

@@ -198,7 +198,7 @@ def test_nobody_helps(parties: str, helper: str | None) -> None:
     async def role(session: Session) -> None:
         secrets = await agree(session)
         with pytest.raises(ConfigurationError, match=r"nobody deals|name a third party"):
-            make_engine(session.lane("engine"), task, secrets, pair_up(session, None))
+            make_engine(session.lane("engine"), task, secrets, pair_up(session))
 
     run_parties(parties, role)
 
@@ -260,7 +260,7 @@ def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPat
     task = VerticalMining(1, ("a",), ("a", "b"), "a", engine="paillier")
 
     async def role(session: Session) -> int:
-        engine = make_engine(session.lane("engine"), task, await agree(session), pair_up(session, None))
+        engine = make_engine(session.lane("engine"), task, await agree(session), pair_up(session))
         assert isinstance(engine, paillier.PaillierEngine)
         await engine.prepare(20)
         assert engine._stocking is not None

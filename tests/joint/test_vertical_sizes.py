@@ -50,7 +50,7 @@ def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dic
 
     async def role(session: Session) -> tuple[np.ndarray, int]:
         me = session.me
-        engine = make_engine(session.lane("engine"), task, await agree(session), pair_up(session, None), dealt.get(me))
+        engine = make_engine(session.lane("engine"), task, await agree(session), pair_up(session), dealt.get(me))
         await engine.prepare(rows)
         lane = session.lane("work")
         before = lane.costs.rounds
