@@ -6,20 +6,37 @@ import contextlib
 import errno
 import io
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, Final, cast
 
 import typer
+import typer.core
 
-from coordinator.cli.app import COMMANDS, add_command
 from coordinator.cli.outlet import outlet
-from coordinator.loading import loading
 from link.errors import ComineError, ConfigurationError, InternalError, JobCancelled, ResourceError, UsageError
 from link.printable import one_line
 
-_COMMANDS: Final = ("init", *COMMANDS, "party")
+_COMMANDS: Final = {
+    "init": "party.init",
+    "demo": "coordinator.cli.demo",
+    "doctor": "coordinator.cli.doctor",
+    "simulate": "coordinator.cli.simulate",
+    "compare": "coordinator.cli.compare",
+    "query": "coordinator.cli.query",
+    "explain": "coordinator.cli.explain",
+    "schema": "coordinator.cli.schema",
+    "pki": "coordinator.cli.pki",
+    "job": "coordinator.cli.job",
+    "audit": "coordinator.cli.audit",
+    "frequency": "coordinator.cli.frequency",
+    "shuffle": "coordinator.cli.shuffle",
+    "anonymize": "coordinator.cli.anonymize",
+    "party": "party.cli",
+}
+"""By name, in the order of the help: the module with its group `app`, or with a function of its name."""
+
 _SIGINT_EXIT = 130
 _COMPLETION_EXIT = 1  # Typer's, of a shell that it does not know; no command of comine ends with it
 _WrongUsage = cast(
@@ -44,58 +61,55 @@ def _comine(
     """Compute together what none may hand over: frequent itemsets and rules over the data of several parties."""
 
 
-def application(called: str | None = None) -> typer.Typer:
-    """The command with its sub-commands.
+class _Commands(typer.core.TyperGroup):
+    """Loads a command's module when the command is asked for."""
 
-    Args:
-        called: The only sub-command that is needed, where it is one; to build the others takes longer than many a run.
-    """
-    app = typer.Typer(
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """All names, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The command; None where there is none, and then all are loaded, since names like it will be suggested."""
+        for name in (cmd_name,) if cmd_name in _COMMANDS else _COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _command(name)
+        return self.commands.get(cmd_name)
+
+
+def _command(name: str) -> Any:
+    app, module = _typer(), import_module(_COMMANDS[name])
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name)
+    else:
+        app.command(name)(getattr(module, name))
+    return typer.main.get_group(app).commands[name]
+
+
+def _typer(**settings: Any) -> typer.Typer:
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, **settings)  # the same in every terminal
+
+
+def application() -> Any:
+    """The command with its sub-commands."""
+    app = _typer(
         name="comine",
+        cls=_Commands,
         no_args_is_help=True,
-        rich_markup_mode=None,  # plain help: quick to show, the same in every terminal
-        pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_comine)
-    for name in _COMMANDS if called not in _COMMANDS else (called,):
-        _add_command(app, name)
-    return app
-
-
-def _add_command(app: typer.Typer, name: str) -> None:
-    match name:
-        case "init":
-            from party.init import init
-
-            app.command()(init)
-        case "party":
-            from party.cli import app as party_app
-
-            app.add_typer(party_app, name=name)
-        case _:
-            add_command(app, name)
-
-
-class _WithoutPandas:
-    """Hides pandas: pyarrow loads it where it is installed, which takes longer than most commands and serves none."""
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002
-        """Refuses pandas and leaves all other modules to the next finder."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("no command needs pandas", name=fullname)
+    return typer.main.get_command(app)
 
 
 def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
-    sys.meta_path.insert(0, _WithoutPandas())
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words, and once
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more are not used, and each spins for 50 ms when it starts
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
     sys.stdout, sys.stderr = outlet(sys.stdout or nowhere), outlet(sys.stderr or nowhere)
     _speak_utf_8()
-    code = run(sys.argv[1:], alone=True)
+    code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -103,8 +117,7 @@ def main() -> None:
             if stream is sys.stdout:
                 code = _failed(_full(error))
             os.dup2(nowhere.fileno(), stream.fileno())
-    # A thread cannot be cancelled, so the interpreter would wait for work that nobody wants any more; and taking the
-    # libraries down one by one takes longer than many a command.
+    # A thread cannot be cancelled, so after Ctrl-C the interpreter would wait for work that nobody wants any more.
     os._exit(code)
 
 
@@ -117,18 +130,14 @@ def _speak_utf_8() -> None:
             sys.stdout.reconfigure(encoding="utf-8", errors="strict")
 
 
-def run(arguments: Sequence[str], *, alone: bool = False) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; what went wrong is told on standard error.
 
     Args:
         arguments: The command line, without the name of the program.
-        alone: Whether the process ends with this command.
     """
     try:
-        with loading(for_good=alone):
-            command = typer.main.get_command(application(*arguments[:1]))
-        with _interruptible() if alone else contextlib.nullcontext():
-            code = command(list(arguments), prog_name="comine", standalone_mode=False)
+        code = application()(list(arguments), prog_name="comine", standalone_mode=False)
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # none of ours, whose readers may leave
             return _faulty(end.__context__)
@@ -158,20 +167,6 @@ def run(arguments: Sequence[str], *, alone: bool = False) -> int:
             return _failed(ConfigurationError(f"{path} cannot be used: {error.strerror}; check the path"))
         return _faulty(error)
     return _ended(code if isinstance(code, int) else 0, arguments)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Inside, Ctrl-C is an exception, so that a command puts in order what it has begun."""
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before):  # it is ignored
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _ended(code: int, arguments: Sequence[str]) -> int:

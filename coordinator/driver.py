@@ -31,7 +31,6 @@ from coordinator.lifecycle import (
     State,
     step,
 )
-from coordinator.loading import loading
 from coordinator.meeting import meet
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record
@@ -353,13 +352,12 @@ class Driver:
 
 def _warm_up() -> None:
     """Loads what only the result needs, while the parties work."""
-    with loading():
-        import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
+    import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
 
-        import coordinator.released  # noqa: F401
-        import jobs.document
-        import jobs.report.content  # noqa: F401
-        from jobs import folder, report
+    import coordinator.released  # noqa: F401
+    import jobs.document
+    import jobs.report.content  # noqa: F401
+    from jobs import folder, report
 
-        folder.prepare()
-        report.prepare()
+    folder.prepare()
+    report.prepare()

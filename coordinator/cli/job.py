@@ -11,7 +11,6 @@ import typer
 from coordinator.cli import jobs_kept
 from coordinator.cli.plan import plan
 from coordinator.cli.resume import resume
-from coordinator.loading import loading
 
 if TYPE_CHECKING:
     from coordinator.store import Store
@@ -48,15 +47,14 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    with loading(for_good=True):
-        from coordinator.cli.duration import duration
-        from coordinator.cli.live import live_progress, notes
-        from coordinator.interrupt import run_interruptibly
-        from coordinator.member import load_federation
-        from coordinator.runner import run_job
-        from coordinator.store import Store
-        from jobs.spec import JobSpec
-        from jobs.target import check_result_folder
+    from coordinator.cli.duration import duration
+    from coordinator.cli.live import live_progress, notes
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.member import load_federation
+    from coordinator.runner import run_job
+    from coordinator.store import Store
+    from jobs.spec import JobSpec
+    from jobs.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = JobSpec.load(job_toml)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from comine.command import application
 from jobs.document import ResultDocument
@@ -191,12 +190,13 @@ def commands() -> dict[str, set[str]]:
     """Every command that is not hidden, with its options."""
 
     def below(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
-        for each, found in getattr(command, "commands", {}).items():
-            yield from below(found, f"{name} {each}")
-        if not hasattr(command, "commands") and not command.hidden:
+        if hasattr(command, "list_commands"):
+            for each in command.list_commands(None):
+                yield from below(command.get_command(None, each), f"{name} {each}")
+        elif not command.hidden:
             yield name, {option for parameter in command.params for option in parameter.opts if "-" in option}
 
-    return dict(below(typer.main.get_command(application()), "comine"))
+    return dict(below(application(), "comine"))
 
 
 def test_the_reference_tells_every_command_and_option() -> None:

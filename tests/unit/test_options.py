@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from comine.command import application
 
@@ -23,12 +22,12 @@ OF_OTHERS = {"--no-binary", "--user", "--rm", "--name", "--network", "--init", "
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command with the words that call it."""
-    for name, each in getattr(command, "commands", {}).items():
-        yield from walk(each, (*path, name))
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from walk(command.get_command(None, name), (*path, name))
     yield path, command
 
 
-COMMANDS = dict(walk(typer.main.get_command(application())))
+COMMANDS = dict(walk(application()))
 
 
 def options_of(command: Any) -> set[str]:
