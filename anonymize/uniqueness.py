@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anonymize.columns import missing, text_of
 from anonymize.grouping import group
 from anonymize.roles import Roles
 from link.errors import ConfigurationError
@@ -171,8 +172,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _codes(cells: pa.ChunkedArray) -> NDArray[np.int64]:
     """Equal numbers for cells that are equal as text; 0 for those that are missing."""
-    from anonymize.columns import missing, text_of
-
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
     gaps = missing(cells)

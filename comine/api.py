@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from comine.handle import JobHandle
+from comine.planned import Plan
+from coordinator.background import start_driver
 from coordinator.interrupt import run_interruptibly
 from coordinator.member import load_federation
+from coordinator.planner import plan_job
+from coordinator.runner import run_job, submit_job
 from coordinator.simulate import check_parties, load_data, simulate_job
+from coordinator.store import Store
 from jobs.data import Data
 from jobs.data_kinds import default_ids, needed_kind
 from jobs.federation import Federation as FederationFile
 from jobs.findings import Result
+from jobs.kinds.models.document import MODEL_FILE, read_model
 from jobs.kinds.models.model import ArrowTable, Model
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, InputDataError
@@ -83,8 +90,6 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises:
         InputDataError: It cannot be read, or is no model of this version of comine.
     """
-    from jobs.kinds.models.document import MODEL_FILE, read_model
-
     file = Path(path)
     file = file / MODEL_FILE if os.path.isdir(file) else file  # which no name makes fail
     try:
@@ -130,10 +135,6 @@ class Federation:
         Raises:
             ComineError: A party cannot be reached, would refuse the job, or cannot read its data.
         """
-        from comine.planned import Plan
-        from coordinator.planner import plan_job
-        from coordinator.store import Store
-
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
         contents = run_interruptibly(plan_job(spec, self._identity, addresses)).as_data()
@@ -149,9 +150,6 @@ class Federation:
         Raises:
             ComineError: The job failed; the error is the one that began it.
         """
-        from coordinator.runner import run_job
-        from coordinator.store import Store
-
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
         return run_interruptibly(run_job(spec, self._identity, addresses, store=Store.of(self._file)))
@@ -166,11 +164,6 @@ class Federation:
         Raises:
             ComineError: A party cannot be reached or refuses the job.
         """
-        from comine.handle import JobHandle
-        from coordinator.background import start_driver
-        from coordinator.runner import submit_job
-        from coordinator.store import Store
-
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
         store = Store.of(self._file)
@@ -184,8 +177,6 @@ class Federation:
         Raises:
             UsageError: There is none.
         """
-        from coordinator.store import Store
-
         return self._handle(Store.of(self._file).find(asked))
 
     def jobs(self) -> list[JobHandle]:
@@ -194,8 +185,6 @@ class Federation:
         Folders that cannot be read, and jobs with a party that the federation file does not name any more, are left
         out; `comine job list` tells of them.
         """
-        from coordinator.store import Store
-
         found = []
         for folder in Store.of(self._file).jobs():
             with suppress(ConfigurationError):
@@ -203,8 +192,6 @@ class Federation:
         return found
 
     def _handle(self, folder: JobFolder) -> JobHandle:
-        from comine.handle import JobHandle
-
         return JobHandle(folder, self._path, self._identity, self._file.select(folder.record().spec.job.parties))
 
     def __repr__(self) -> str:

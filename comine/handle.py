@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator.interrupt import run_interruptibly
+from coordinator.released import result_of
 from coordinator.runner import cancel_job, ended
+from coordinator.status import job_status
 from coordinator.store import JobFolder
 from coordinator.watching import wait_for_end
 from link.errors import DeadlineExceeded, PeerError
@@ -39,8 +41,6 @@ class JobHandle:
 
     def status(self) -> JobDocument:
         """How the job stands, and each of its parties, as `comine job status --json` tells."""
-        from coordinator.status import job_status
-
         return run_interruptibly(job_status(self._folder, self._identity, self._addresses))
 
     def result(self, timeout: float | None = None) -> Result:
@@ -67,7 +67,6 @@ class JobHandle:
             ) from None
         if record.job.problem is not None:
             raise ended(record.job)
-        from coordinator.released import result_of
 
         table = self._folder.table() if record.spec.table_to_coordinator else None
         found: Result = result_of(record, record.released, table, signer=self._identity)

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable
 
 import jobs.plan
+from coordinator.cli.plan import costs, in_all, told
 from jobs.report.text import visible
 
 
@@ -13,13 +14,9 @@ class Plan(jobs.plan.Plan):
     """What a job is expected to cost each party and what it discloses, in the form `comine.plan/1`."""
 
     def __repr__(self) -> str:
-        from coordinator.cli.plan import in_all
-
         return f"Plan({self.job!r}, {in_all(self)})"
 
     def _repr_html_(self) -> str:
-        from coordinator.cli.plan import costs, in_all, told
-
         heads, rows = costs(self)
         body = "".join(_row("td", row) for row in rows)
         return "".join(

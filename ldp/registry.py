@@ -6,6 +6,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, Final, get_args, get_type_hints
 
+from ldp.choice import choose
 from ldp.domain import DomainLike
 from ldp.oracle import FrequencyOracle
 from link.errors import ConfigurationError
@@ -43,8 +44,6 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
         ConfigurationError: There is none of that name, or a parameter is wrong.
     """
     if name == "auto":
-        from ldp.choice import choose
-
         return choose(domain, epsilon, **parameters).oracle
     if name not in HOMES:
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(ORACLES)}")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from jobs.audit.events import Ended
 from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
+from mining.joint.anonymisation.disclosure import OF_A_RELEASE
 from party.job import Job
 from party.progress import forget, forget_stale
 from party.room import Room
@@ -97,8 +98,6 @@ class Endings:
 
         That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.
         """
-        from mining.joint.anonymisation.disclosure import OF_A_RELEASE
-
         releases = self._room.releases
         if end.error_code in _ROWS_ALLOW_NONE and not end.job.opened() & OF_A_RELEASE:
             releases.came_to_nothing(end.job.id)

@@ -20,6 +20,7 @@ from link.identity import Identity
 from party.config import PartyConfig
 from party.database import KEEP, in_use, is_locked
 from party.dataset_check import DatasetCheck, check_dataset
+from party.health import check
 from party.identity import check_identity
 from party.node_database import FILE
 from party.privacy_budget import NAMES, short
@@ -212,8 +213,6 @@ def _releases(config: PartyConfig) -> Iterator[Finding]:
 
 def _answers(party_toml: Path) -> bool:
     """Whether this very node answers there, by its certificate."""
-    from party.health import check  # brings gRPC, which nothing else here needs
-
     try:
         asyncio.run(check(party_toml))
     except ComineError:

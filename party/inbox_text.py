@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from jobs.report.parameters import parameters
+from jobs.spec import JobSpec
+
 SHORT: Final = 12  # digits of a job id
 _LONG: Final = 300  # characters of a value that are shown
 
@@ -47,9 +50,6 @@ def harmless(text: object) -> str:
 
 
 def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
-    from jobs.report.parameters import parameters  # a list of jobs needs none of it
-    from jobs.spec import JobSpec
-
     job_id = contents["job_id"]
     yield f"{contents['name']}: {contents['state']}, until {_time(contents['expiry'])} UTC"
     yield f"job {job_id}"
