@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test test-slow check bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow check collected bench bench-peers protos lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,12 +28,17 @@ demo: setup  ## three organisations mine rules together over real data: separate
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
   --max-worker-restart=0
 
-test: check  ## all checks, and all tests but those marked slow
+test: setup  ## all checks, and all tests but those marked slow
+	$(MAKE) --no-print-directory --jobs=2 --output-sync check collected
 	$(PYTEST) -m "not slow"
+
+# At first pytest compiles all tests: here once, beside the checks, and not at each worker.
+collected: setup
+	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
-	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=4 -m "slow or costly"
+	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=5 -m "slow or costly"
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

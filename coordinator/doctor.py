@@ -210,7 +210,7 @@ async def _certificate_days(tls: ssl.SSLContext, party: str, address: str) -> fl
     except (OSError, TimeoutError):
         return None
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    writer.close()
+    writer.transport.abort()  # a farewell of TLS might outlast the event loop
     try:
         return _days(read_certificate(shown or b"", der=True))
     except ValueError:

@@ -7,6 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from coordinator.released import assemble
 from jobs.audit.events import Proposed, Started
 from jobs.audit.log import head_path
@@ -17,6 +19,8 @@ from jobs.spec import JobSpec
 from link.trust import Trust
 from protos.v1 import control_pb2 as control
 from tests.unit.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
+
+pytestmark = pytest.mark.usefixtures("few_fakes")
 
 
 def log(folder: Path, party: str) -> Path:

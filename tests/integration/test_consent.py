@@ -33,6 +33,8 @@ from tests.integration.test_guilty import shift
 from tests.unit.party.files import write_federation
 from tests.unit.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 MANUAL = "min_support = 0.1"  # beside approve = "manual", which `manual` puts in
 
 

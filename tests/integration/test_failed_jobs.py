@@ -18,7 +18,7 @@ from link.authority import Authority
 from link.errors import ComineError
 from tests.unit.party.nodes import Nodes, running
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 MOST = 3
 TOWNS = [*"ABCDEFGH", "Z"]  # Z is in one row of south alone

@@ -4,6 +4,7 @@ nodes that run the next job. The nodes have real certificates and ports, and liv
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
 from tests.unit.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 STRATEGIES = ("level-wise", "one-shot")
 MANY = "max_running = 64"
@@ -503,8 +504,7 @@ WORLDS: dict[str, tuple[dict[str, Rows], int]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("world", "strategy"), list(zip(WORLDS, itertools.cycle(STRATEGIES), strict=False)))
 def test_over_nodes_as_pooled(tmp_path: Path, world: str, strategy: str) -> None:
     data, count = WORLDS[world]
 

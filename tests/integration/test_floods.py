@@ -26,6 +26,8 @@ from protos.v1 import anonymization_pb2, control_pb2, frequency_pb2, shuffle_pb2
 from tests.integration.processes import Organisations
 from tests.unit.party.nodes import DATA, refused, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 CALLS = 256
 BOUND_KB = 64 << 10  # of what the memory of a node may grow by, of some gigabytes that are sent
 

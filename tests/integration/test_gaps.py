@@ -9,7 +9,7 @@ import time
 from contextlib import AsyncExitStack
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import pytest
 
@@ -27,7 +27,11 @@ from tests.integration.processes import Organisations
 from tests.proxy import Proxy
 from tests.unit.party.nodes import DATA, hold, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 How = Literal["cut", "swallow"]
+HOW: Final[tuple[How, ...]] = get_args(How)
+EVERYBODY = ("north", "south", "east")
 LONGER_S = 6.5  # than the five seconds for which a party once might be away
 SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36)
 
@@ -59,7 +63,7 @@ def _breaking(
     return broken
 
 
-@pytest.mark.parametrize("parties", slowly([["north"], ["south"], ["north", "south", "east"]], now=[2]), ids="-".join)
+@pytest.mark.parametrize("parties", slowly([["south"], EVERYBODY], now=[1]), ids="-".join)
 @pytest.mark.parametrize(
     ("method", "answered"),
     slowly(product(["propose", "start", "result"], [False, True]), now=[1, 2, 5]),
@@ -81,47 +85,68 @@ def test_a_call_that_breaks_is_made_again(
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("seconds", [LONGER_S, pytest.param(40.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("how", slowly(["cut", "swallow"], now=[1]))
-@pytest.mark.parametrize("parties", slowly([["south"], ["north", "south", "east"]], now=[1]), ids="-".join)
-def test_a_gap_while_the_job_runs(
-    tmp_path: Path, parties: tuple[str, ...], how: How, seconds: float, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def test() -> None:
-        async with running(tmp_path) as nodes, AsyncExitStack() as stack:
-            paths = {name: await stack.enter_async_context(Proxy(nodes.addresses[name])) for name in parties}
-            go = [hold(node) for node in nodes.nodes.values()]
-            started, tell_notes = asyncio.Event(), notes()
+async def _gap(folder: Path, parties: tuple[str, ...], how: How, seconds: float) -> None:
+    """A job at nodes of its own, and a gap between its coordinator and some of them while it runs."""
+    async with running(folder) as nodes, AsyncExitStack() as stack:
+        paths = {name: await stack.enter_async_context(Proxy(nodes.addresses[name])) for name in parties}
+        go = [hold(node) for node in nodes.nodes.values()]
+        started, tell_notes = asyncio.Event(), notes()
 
-            def tell(job: Job) -> None:
-                tell_notes(job)
-                if job.state is State.RUNNING:
-                    started.set()
+        def tell(job: Job) -> None:
+            tell_notes(job)
+            if job.state is State.RUNNING:
+                started.set()
 
-            addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
-            record = draft(weekly(), nodes.authority.issue("analyst", "coordinator"), 600)
-            driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, tell=tell)
-            driven = asyncio.ensure_future(driver.drive())
-            await started.wait()
-            for path in paths.values():
-                path.breaks(how, seconds)
-            await asyncio.sleep(seconds / 2)  # the nodes end amid the gap, or after it
-            for event in go[: 1 + len(go) // 2]:
-                event.set()
-            await asyncio.sleep(seconds / 2)
-            for event in go:
-                event.set()
-            assert (await driven).state is State.SUCCEEDED, driver.error
-            assert driver.result is not None
-            assert driver.result.found is not None
-            assert {frozenset(itemset): count for itemset, count in driver.result.found.rows()} == SUPPORTS
+        addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
+        record = draft(weekly(), nodes.authority.issue("analyst", "coordinator"), 600)
+        driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, tell=tell)
+        driven = asyncio.ensure_future(driver.drive())
+        await started.wait()
+        for path in paths.values():
+            path.breaks(how, seconds)
+        await asyncio.sleep(seconds / 2)  # the nodes end amid the gap, or after it
+        for event in go[: 1 + len(go) // 2]:
+            event.set()
+        await asyncio.sleep(seconds / 2)
+        for event in go:
+            event.set()
+        assert (await driven).state is State.SUCCEEDED, driver.error
+        assert driver.result is not None
+        assert driver.result.found is not None
+        assert {frozenset(itemset): count for itemset, count in driver.result.found.rows()} == SUPPORTS
 
-    asyncio.run(test())
-    told = capsys.readouterr().err
-    if how == "cut":
+
+def _check_told(told: str, cuts: int) -> None:
+    """What stands on standard error after so many paths were cut."""
+    if cuts:
         assert "cannot be reached since" in told
         assert re.search(r"; the job goes on there if its node runs; trying again until \d\d:\d\d:\d\d\n", told)
-        assert "can be reached again\n" in told
+    assert told.count("can be reached again\n") >= cuts
+
+
+@pytest.mark.parametrize("how", slowly(HOW, now=[1]))
+@pytest.mark.parametrize("parties", slowly([["south"], EVERYBODY], now=[1]), ids="-".join)
+def test_a_gap_while_the_job_runs(
+    tmp_path: Path, parties: tuple[str, ...], how: How, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(_gap(tmp_path, parties, how, LONGER_S))
+    _check_told(capsys.readouterr().err, how == "cut")
+
+
+@pytest.mark.slow
+def test_long_gaps_while_jobs_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All kinds at once, since each waits for most of its time."""
+    kinds = {tmp_path / "-".join((how, *parties)): (parties, how) for parties in (("south",), EVERYBODY) for how in HOW}
+    for folder in kinds:
+        folder.mkdir()
+
+    async def test() -> None:
+        async with asyncio.TaskGroup() as gaps:
+            for folder, (parties, how) in kinds.items():
+                gaps.create_task(_gap(folder, parties, how, 40.0))
+
+    asyncio.run(test())
+    _check_told(capsys.readouterr().err, 2)
 
 
 def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from tests.integration.test_storage_faults import VICTIM, Disk, put_databases_on
 from tests.unit.party.files import free_ports
 from tests.unit.party.nodes import Nodes, hold, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 NOBODY = "nobody: the job succeeds"
 COORDINATOR = "the coordinator"
 STORAGE = ("store", "ledger", "audit", "table", "result")

@@ -37,6 +37,8 @@ from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
 from tests.unit.party.nodes import running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 POLICY = 'max_jobs = 3\nparty_sets = "fixed"\nmin_new_rows = 5\n'
 EPSILON = Decimal("1.5")
 NORTH_AND_SOUTH = weekly(parties=["north", "south"])

@@ -15,6 +15,8 @@ from protos.v1 import control_pb2 as control
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.unit.party.nodes import running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 FROM_A_SPEC = ("jobs.run.statement", "jobs.tasks.horizontal_mining", "jobs.tasks.distributed_mining")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +24,7 @@ from party.config import PartyConfig
 from party.init_files import render_party
 from protos.v1.control_pb2_grpc import ControlStub
 from protos.v1.plan_pb2 import EstimateRequest
+from tests.integration.processes import command
 
 PARTIES = ("north", "south", "east")
 MADE = {"bread": 0.5, "milk": 0.4, "tea": 0.2}
@@ -64,23 +63,18 @@ class World:
     def __init__(self, federation: LoopbackFederation) -> None:
         self.federation, self.folder, self.number = federation, federation.folder / "coordinator", 0
 
-    def run(self, itemsets: str, privacy: str = "", command: str = "run", parties: Sequence[str] = PARTIES) -> Ran:
+    def run(self, itemsets: str, privacy: str = "", verb: str = "run", parties: Sequence[str] = PARTIES) -> Ran:
         self.number += 1
         job, out = self.folder / f"{self.number}.toml", self.folder / f"out-{self.number}"
         job.write_text(JOB.format(parties=", ".join(map(json.dumps, parties))) + f"[itemsets]\n{itemsets}\n{privacy}")
-        found = comine(
-            "job", command, job, "--federation", self.federation.file, *(["--out", out] * (command == "run"))
-        )
-        return Ran(found.returncode, found.stderr, out)
+        files = ("--federation", self.federation.file, *(["--out", out] * (verb == "run")))
+        found = command("job", verb, job, *files, cwd=self.folder)
+        return Ran(found.code, found.err, out)
 
     def spent(self, party: str) -> dict[str, Decimal]:
-        told = comine("party", "budget", self.federation.folder / party / "party.toml", "--json").stdout
+        told = command("party", "budget", "party.toml", "--json", cwd=self.federation.folder / party).out
         (dataset,) = json.loads(told)["datasets"]
         return {key: Decimal(value) for key, value in dataset["spent"].items()}
-
-
-def comine(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "comine", *map(str, words)], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -168,11 +162,11 @@ HIV = '"[!bh]*", "h", "h[!i]*", "hi", "hi[!v]*", "hiv?*"'  # all but the item it
         'exclude = ["hiv"]',
     ],
 )
-@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize("verb", ["run", "plan"])
 def test_a_job_or_plan_that_does_not_exclude_what_is_withheld_is_refused_by_what_it_says(
-    world: World, itemsets: str, command: str
+    world: World, itemsets: str, verb: str
 ) -> None:
-    ran = world.run(f"min_support = 100\n{itemsets}", command=command)
+    ran = world.run(f"min_support = 100\n{itemsets}", verb=verb)
     assert ran.code == 30, ran.err
     assert "rule withhold" in ran.err
     assert "items that" not in ran.err
@@ -206,10 +200,10 @@ def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
         'min_support = 100\nuniverse = "all-items"\nexclude = ["hiv*", "[bmtf]*"]',
     ],
 )
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_floors_hold_towards_parties_too(world: World, itemsets: str, command: str) -> None:
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_floors_hold_towards_parties_too(world: World, itemsets: str, verb: str) -> None:
     """A job that opens sums, or names items, below the floors to those who take part, though its result holds none."""
-    ran = world.run(itemsets if "exclude" in itemsets else f'{itemsets}\nexclude = ["hiv*"]', command=command)
+    ran = world.run(itemsets if "exclude" in itemsets else f'{itemsets}\nexclude = ["hiv*"]', verb=verb)
     assert (ran.code, "has a floor (rule min_support)" in " ".join(ran.err.split())) == (30, True), ran.err
 
 

@@ -54,6 +54,8 @@ from tests.examples import slowly
 from tests.unit.party.files import free_ports, party_toml, write_federation
 from tests.unit.party.nodes import DATA, Client, hold, refused, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 
 @pytest.mark.parametrize("recipients", slowly([["coordinator"], ["all"], ["south"]], now=[1, 2]))
 def test_a_job_gives_the_pooled_result_to_its_recipients_alone(tmp_path: Path, recipients: list[str]) -> None:

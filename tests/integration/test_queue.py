@@ -17,6 +17,8 @@ from protos.v1 import control_pb2 as control
 from tests.examples import slowly
 from tests.unit.party.nodes import Nodes, expire, hold, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 ONE = "max_running = 1"
 
 

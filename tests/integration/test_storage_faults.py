@@ -27,7 +27,7 @@ from party.server import Node
 from protos.v1.control_pb2 import APPROVED, FAILED
 from tests.unit.party.nodes import Nodes, hold, refused, running, weekly
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 VICTIM = "south"
 WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT")
@@ -181,7 +181,6 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
                     break
                 if dies:
                     await nodes.crash(VICTIM)
-                    await nodes.nodes[VICTIM].host._endings.close()
                     disk.mend()
                     put_on(disk, await nodes.restart(VICTIM), monkeypatch)
                 else:

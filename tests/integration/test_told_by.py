@@ -13,6 +13,8 @@ from link.errors import BY_CODE, ComineError, OverLimit, tellable
 from party.part import take_part as honest
 from tests.unit.party.nodes import DATA, Nodes, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 LIAR = "east"
 PARTIES = tuple(DATA)
 

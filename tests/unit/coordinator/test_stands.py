@@ -22,6 +22,8 @@ from protos.v1 import control_pb2 as control
 from tests.unit.coordinator.nodes import world
 from tests.unit.party.nodes import DATA, Nodes, hold, running, weekly
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 COLUMNS = JobSpec.of(
     {
         "job": {

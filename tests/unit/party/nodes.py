@@ -247,3 +247,5 @@ async def crash(node: Node) -> None:
         await transport.crash()
     assert node._server is not None
     await node._server.stop(None)
+    await node.host._endings.close()
+    node.host._endings._trying = asyncio.get_running_loop().create_future()  # the dead do not try again to write
