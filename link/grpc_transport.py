@@ -47,6 +47,7 @@ class NodeLink:
 
     Attributes:
         met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
+        read: Told of each message that is read: what gRPC calls its sender's end, and its bytes.
     """
 
     def __init__(self, identity: Identity, addresses: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> None:
@@ -60,6 +61,7 @@ class NodeLink:
         self._firsts: dict[str, asyncio.Semaphore] = {}
         self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
         self.met: Callable[[str, Role, str], None] = lambda peer, role, name: None
+        self.read: Callable[[str, int], None] = lambda peer, size: None
 
     def register(self, server: grpc.aio.Server) -> None:
         """Lets `server` answer this link's streams."""
@@ -144,7 +146,7 @@ class NodeLink:
         # initial metadata, gRPC sends them a second time with the stream's status and fails.
         await context.send_initial_metadata(())
         with contextlib.suppress(grpc.aio.BaseError):  # the stream broke: its end is the dialling party's concern
-            if await conversation.serve(cast(Duplex, context), None, resume):
+            if await conversation.serve(_Accepted(context, self.read), None, resume):
                 return
         await context.abort(grpc.StatusCode.ABORTED, "the stream was given up")
 
@@ -197,6 +199,24 @@ class NodeLink:
             waiting.remove(arrival)
             if not waiting and self._awaited.get(job_id) is waiting:
                 del self._awaited[job_id]
+
+
+class _Accepted:
+    """A stream that a peer has dialled: who bounds what comes over its connection is told of all that is read."""
+
+    def __init__(self, context: grpc.aio.ServicerContext[Any, Any], read: Callable[[str, int], None]) -> None:
+        self._context, self._told, self._peer = context, read, context.peer()
+
+    async def write(self, message: bytes) -> None:
+        """Sends one message."""
+        await self._context.write(message)
+
+    async def read(self) -> Any:
+        """The next message."""
+        message = await self._context.read()
+        if message is not grpc.aio.EOF:
+            self._told(self._peer, len(message))
+        return message
 
 
 class GrpcTransport:

@@ -4,18 +4,21 @@ gRPC accepts connections by itself and tells of a caller only with its first cal
 one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
 for strangers; where a kind has more, whoever holds most of them loses its oldest. Where strangers have had too many,
 who connects and says nothing takes no descriptor for a while: the kernel keeps a connection until the first bytes come.
+And whoever sends much that is no message, and so fills memory unseen, loses the connection over which most has come.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import math
 import os
 import resource
 import socket
 import stat
+import struct
 import sys
 import time
 from collections import Counter, defaultdict
@@ -25,15 +28,21 @@ from urllib.parse import unquote
 
 from link.identity import Role
 from party.logs import Log
+from party.memory import return_freed_heaps
+from party.unread import MOST_OF_STRANGERS, MOST_UNREAD, End, Unread, received, too_much
 
 OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, processes
 MOST: Final = 16_384  # connections, however many descriptors there are
 MOST_OF_ADDRESS: Final = 64  # strangers
 WORDLESS_S: Final = 600  # after strangers had too many, for which the kernel keeps connections over which nothing comes
-LOOK_S: Final = 1.0
+LOOK_S: Final = 0.1  # and nine times as long as a look takes, where that is more
 SOON_S: Final = 0.02  # where some were closed
 TOLD_S: Final = 30.0  # between two lines about them
+TOO_MANY: Final = "number"  # why they were closed, for the log
+TOO_MUCH: Final = "unread"
+TRIM_S: Final = 1.0  # between two times at which memory is given back
 _SOCKETS: Final = "/proc/self/fd"
+_NO_LINGERING: Final = struct.pack("ii", 1, 0)
 
 
 def most_connections() -> int:
@@ -56,7 +65,7 @@ class _Connection(NamedTuple):
 
     inode: int
     descriptor: int
-    end: tuple[str, int]
+    end: End
 
 
 def surplus(held: Iterable[tuple[_Connection, _Holder]], most: int) -> dict[_Holder, list[_Connection]]:
@@ -101,11 +110,14 @@ class Connections:
 
     def __init__(self, log: Log, most: int) -> None:
         self._log, self._most = log, most
-        self._members: dict[tuple[str, int], _Holder] = {}
-        self._unseen: set[tuple[str, int]] = set()  # of the members' ends, those that were not open at the last look
-        self._known: dict[int, tuple[str, int] | None] = {}  # by inode: the other end; None for other sockets
-        self._closed: Counter[_Holder] = Counter()
+        self._unread = Unread()
+        self._members: dict[End, _Holder] = {}
+        self._unseen: set[End] = set()  # of the members' ends, those that were not open at the last look
+        self._known: dict[int, End | None] = {}  # by inode: the other end; None for other sockets
+        self._closed: Counter[tuple[_Holder, str]] = Counter()
         self._looking: asyncio.Task[None] | None = None
+        self._ended: set[int] = set()  # by inode: those which gRPC may not have closed yet
+        self._freeing, self._freed = False, -math.inf  # whether memory is to be given back, and when it was
         self._crowded, self._wordless = -math.inf, 0  # when strangers had too many; what the kernel was told
 
     def met(self, peer: str, role: Role, name: str) -> None:
@@ -116,10 +128,20 @@ class Connections:
             role: The member's role.
             name: Its name.
         """
-        _, _, end = unquote(peer).partition(":")
-        address, _, port = end.rpartition(":")
-        if self._looking is not None and port.isdecimal():
-            self._members[_plain(address.strip("[]")), int(port)] = _Holder(role, name)
+        end = _end(peer)
+        if self._looking is not None and end is not None:
+            self._members[end] = _Holder(role, name)
+
+    def read(self, peer: str, size: int) -> None:
+        """The node has read a message.
+
+        Args:
+            peer: What gRPC calls the other end.
+            size: Bytes of the message.
+        """
+        end = _end(peer)
+        if self._looking is not None and end is not None:
+            self._unread.read(end, size)
 
     def start(self, port: int) -> None:
         """Begins to look at the connections to a port, where the system shows them."""
@@ -133,8 +155,9 @@ class Connections:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self, port: int) -> None:
-        told, failing = -TOLD_S, False
+        told, failing, loop = -TOLD_S, False, asyncio.get_running_loop()
         while True:
+            began = loop.time()
             try:
                 closed = await asyncio.to_thread(self._close_surplus, port)
                 failing = False
@@ -143,23 +166,37 @@ class Connections:
                     self._log.error("upkeep failed", error=error)
                 closed, failing = {}, True
             self._closed.update(closed)
-            now = asyncio.get_running_loop().time()
-            if self._closed and now - told >= TOLD_S:
+            now = loop.time()
+            if self._closed.total() and now - told >= TOLD_S:
                 told = now
-                for holder, number in self._closed.most_common(10):
+                for (holder, why), number in (+self._closed).most_common(10):
                     who = {"address": holder.name} if holder.kind is None else {"caller": holder.name}
-                    self._log.warning("connections closed", connections=number, **who)
+                    self._log.warning("connections closed", connections=number, why=why, **who)
                 self._closed.clear()
-            await asyncio.sleep(SOON_S if closed else LOOK_S)
+            await asyncio.sleep(SOON_S if closed else max(LOOK_S, 9 * (now - began)))
 
-    def _close_surplus(self, port: int) -> Mapping[_Holder, int]:
+    def _close_surplus(self, port: int) -> Mapping[tuple[_Holder, str], int]:
         held = [(each, self._holder(each.end)) for each in self._open(port)]
         found = surplus(held, self._most)
         self._let_wait(port, crowded=any(holder.kind is None for holder in found))
-        for connections in found.values():
+        closed = {(holder, TOO_MANY): connections for holder, connections in found.items()}
+        unread = self._unread.look({each.end: _come(each) for each, _ in held})
+        ends = ((each.end, holder) for each, holder in held)
+        full = too_much(ends, unread, lambda holder: MOST_OF_STRANGERS if holder.kind is None else MOST_UNREAD)
+        for connection, holder in held:
+            if connection.end in full:
+                closed.setdefault((holder, TOO_MUCH), []).append(connection)
+        told: Counter[tuple[_Holder, str]] = Counter()
+        for what, connections in closed.items():
+            told[what] = sum(connection.inode not in self._ended for connection in connections)
             for connection in connections:
                 _shut(connection)
-        return {holder: len(connections) for holder, connections in found.items()}
+        self._ended = {connection.inode for connections in closed.values() for connection in connections}
+        self._freeing |= bool(full)
+        if self._freeing and time.monotonic() >= self._freed + TRIM_S:
+            self._freeing, self._freed = bool(full), time.monotonic()
+            return_freed_heaps()
+        return told
 
     def _let_wait(self, port: int, *, crowded: bool) -> None:
         """Tells the kernel for how long to keep connections over which nothing comes, where that has changed."""
@@ -173,7 +210,7 @@ class Connections:
                 with contextlib.suppress(OSError):  # it has been closed meanwhile
                     _await_words(descriptor, port, wordless)
 
-    def _holder(self, end: tuple[str, int]) -> _Holder:
+    def _holder(self, end: End) -> _Holder:
         return self._members.get(end) or _Holder(None, _network(end[0]))
 
     def _open(self, port: int) -> list[_Connection]:
@@ -224,7 +261,20 @@ def _await_words(descriptor: int, port: int, seconds: int) -> None:
         same.detach()
 
 
-def _other_end(descriptor: int, inode: int, port: int) -> tuple[str, int] | None:
+def _come(connection: _Connection) -> int:
+    """How many bytes have come over a connection; none where it has been closed."""
+    with contextlib.suppress(OSError):
+        same = socket.socket(fileno=connection.descriptor)
+        try:
+            size = received(same)
+        finally:
+            same.detach()
+        if _is_socket(connection.descriptor, connection.inode):
+            return size
+    return 0
+
+
+def _other_end(descriptor: int, inode: int, port: int) -> End | None:
     """The other end of a socket; None where it is no connection to the port.
 
     Raises:
@@ -258,18 +308,32 @@ def _shut(connection: _Connection) -> None:
             except OSError:
                 same = socket.socket(fileno=connection.descriptor)
                 try:
-                    same.shutdown(socket.SHUT_RDWR)
+                    _break(same)
                 finally:
                     same.detach()
                 return
             with socket.socket(fileno=copy) as same:
                 if _is_socket(same.fileno(), connection.inode):
-                    same.shutdown(socket.SHUT_RDWR)
+                    _break(same)
+
+
+def _break(connection: socket.socket) -> None:
+    """Ends a connection; when it is closed the other end is told at once, however much it has yet to send."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+    connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_socket(descriptor: int, inode: int) -> bool:
     found = os.fstat(descriptor)
     return stat.S_ISSOCK(found.st_mode) and found.st_ino == inode
+
+
+@functools.lru_cache(maxsize=4096)
+def _end(peer: str) -> End | None:
+    """The address and port of what gRPC calls the other end; None where it is no connection of the internet."""
+    _, _, end = unquote(peer).partition(":")
+    address, _, port = end.rpartition(":")
+    return (_plain(address.strip("[]")), int(port)) if port.isdecimal() else None
 
 
 def _plain(address: str) -> str:

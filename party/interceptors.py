@@ -129,11 +129,13 @@ class _Caller(NamedTuple):
         role: Its role.
         name: Its name.
         proof: What gRPC knows of the connection, by which the certificate is checked again.
+        end: What gRPC calls its end of the connection.
     """
 
     role: Role
     name: str
     proof: Mapping[str, Iterable[bytes]]
+    end: str
 
 
 class Gate(grpc.aio.ServerInterceptor):
@@ -151,12 +153,17 @@ class Gate(grpc.aio.ServerInterceptor):
         identity: This party, and whom it believes.
         log: The node's log.
         met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
+        read: Told of each message that is read: what gRPC calls its sender's end, and its bytes.
     """
 
     def __init__(
-        self, identity: Identity, log: Log, met: Callable[[str, Role, str], None] = lambda peer, role, name: None
+        self,
+        identity: Identity,
+        log: Log,
+        met: Callable[[str, Role, str], None] = lambda peer, role, name: None,
+        read: Callable[[str, int], None] = lambda peer, size: None,
     ) -> None:
-        self._me, self._trust, self._log, self._met = identity.name, identity.trust, log, met
+        self._me, self._trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
         self._held = Rooms(HELD_BYTES)
 
@@ -197,8 +204,8 @@ class Gate(grpc.aio.ServerInterceptor):
     def _admitted(self, method: Method, context: Context) -> _Caller:
         """Who calls, and may."""
         proof = context.auth_context()
-        caller = _Caller(*check_peer(self._trust, proof), proof)
-        self._met(context.peer(), caller.role, caller.name)
+        caller = _Caller(*check_peer(self._trust, proof), proof, context.peer())
+        self._met(caller.end, caller.role, caller.name)
         _check_role(method.roles, caller.role, caller.name, self._me)
         return caller
 
@@ -250,6 +257,7 @@ class Gate(grpc.aio.ServerInterceptor):
 
     def _checked(self, call: str, method: Method, caller: _Caller, arrived: _Arrived) -> Any:
         name = caller.name
+        self._read(caller.end, arrived.size)
         if isinstance(arrived.request, _TooLong):
             what = f"{name} sent {self._me} a request for {call} of more than {method.most} bytes"
             raise LimitExceeded(what, party=name)

@@ -108,6 +108,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
     "job": _matches(_HEX),
     "session": _matches(_HEX),
     "code": _matches(_CODE),
+    "why": _matches(_NAME),
     "peers": _is_number,
     "attempt": _is_number,
     "batch": _is_number,

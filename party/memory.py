@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -22,9 +23,22 @@ def return_freed_arrays() -> None:
     Arrow's own allocator, which keeps what it frees for itself, gives way to libc's.
     """
     pa.set_memory_pool(pa.system_memory_pool())
+    mallopt = _of_glibc("mallopt")
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
+        mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def return_freed_heaps() -> None:
+    """Gives all pages back on which nothing is left; does nothing where libc is not glibc."""
+    trim = _of_glibc("malloc_trim")
+    if trim is not None:
+        trim(ctypes.c_size_t(0))
+
+
+def _of_glibc(name: str) -> Callable[..., int] | None:
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
-        return
-    mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
-    mallopt(_M_ARENA_MAX, _ARENAS)
+        return None
+    return found

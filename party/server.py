@@ -188,9 +188,9 @@ class Node:
         """
         most = most_connections()
         connections = self._connections = Connections(self._log, most)
-        self._link.met = connections.met
+        self._link.met, self._link.read = connections.met, connections.read
         server = grpc.aio.server(
-            interceptors=[Gate(self._link.identity, self._log, connections.met)],
+            interceptors=[Gate(self._link.identity, self._log, connections.met, connections.read)],
             options=[
                 *SERVER_OPTIONS,
                 ("grpc.max_concurrent_streams", MAX_STREAMS),

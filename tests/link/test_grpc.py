@@ -98,6 +98,23 @@ def _frame(**change):
     return Envelope(frame=Frame(**({"session": TERMS.job_id, "sender": "a", "receiver": "b", "lane": "x"} | change)))
 
 
+def test_a_node_tells_of_all_that_it_has_read_of_a_peer():
+    sizes, big = [], b"x" * (1 << 20)
+
+    async def main():
+        async with nodes(_identities(*AB)) as links:
+            links["b"].read = lambda peer, size: sizes.append((peer, size))
+            opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
+            a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
+            for _ in range(3):
+                await a.send("b", Note(data=big))
+                await b.recv("a", Note)
+
+    run(main())
+    assert len({peer for peer, _ in sizes}) == 1
+    assert 3 << 20 <= sum(size for _, size in sizes) < (3 << 20) + 4096
+
+
 # -- who is at the other end -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("caller", "status"),

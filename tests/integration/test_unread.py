@@ -1,0 +1,104 @@
+"""Bytes of a member that are no message: a node ends the connection over which they come, and serves the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from pathlib import Path
+
+import grpc
+import pytest
+
+from link.identity import Identity
+from protos.v1 import control_pb2
+from tests.unit.party.nodes import running
+
+MOST = 1 << 30  # bytes that are sent at the most
+SLACK = 512 << 20  # beyond what a node lets come: what comes between two looks of a busy machine, and rests in sockets
+
+
+def _frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    return len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content
+
+
+def _literal(name: bytes, value: bytes) -> bytes:
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, b"")
+FIELDS = {
+    b":method": b"POST",
+    b":scheme": b"https",
+    b":path": b"/grpc.health.v1.Health/Check",
+    b":authority": b"north",
+    b"content-type": b"application/grpc",
+    b"te": b"trailers",
+}
+CALL = _frame(1, 4, 1, b"".join(_literal(*each) for each in FIELDS.items())) + _frame(0, 1, 1, bytes(5))
+BEGUN = _frame(1, 0, 3, b"\x82")  # headers that do not end here
+FLOODS = {
+    "long headers": (BEGUN, _frame(9, 0, 3, (b"\0\x04name\x7f\x80\x7e" + b"v" * 16384)[:16000])),
+    "short headers": (BEGUN, _frame(9, 0, 3, _literal(b"a", b"v" * 100) * 150)),
+    "frames of no kind": (b"", _frame(64, 32, 0, bytes(16384))),
+}
+
+
+def _flood(identity: Identity, folder: Path, address: str, first: bytes, again: bytes) -> int:
+    """Says one thing, and another one again and again until the node ends the connection; how many bytes were sent."""
+    pem = folder / "member.pem"
+    pem.write_bytes(identity.key_pem + identity.certificate_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(pem)
+    context.set_alpn_protocols(["h2"])
+    host, _, port = address.rpartition(":")
+    again, sent = again * 64, 0
+    with context.wrap_socket(socket.create_connection((host, int(port)))) as connection:
+        try:
+            connection.sendall(HELLO + first)
+            while sent < MOST:
+                connection.sendall(again)
+                sent += len(again)
+        except OSError:
+            pass
+    return sent
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+@pytest.mark.parametrize("known", [False, True], ids=["from the first byte", "after a good call"])
+def test_bytes_that_are_no_message_end_their_connection(tmp_path: Path, kind: str, *, known: bool) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            member = nodes.authority.issue("aaa", "client")
+            first, again = FLOODS[kind]
+            first = (CALL if known else b"") + first
+            other = nodes.clients["north"]
+            await other.stub.Describe(control_pb2.DescribeRequest(challenge=bytes(32)))
+            sent = await asyncio.to_thread(_flood, member, tmp_path, nodes.addresses["north"], first, again)
+            assert sent < SLACK
+            await other.stub.Describe(control_pb2.DescribeRequest(challenge=bytes(32)))  # over the same connection
+            async with asyncio.timeout(60):
+                while "connections closed" not in nodes.logs["north"].getvalue():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            lines = [json.loads(each) for each in nodes.logs["north"].getvalue().splitlines()]
+            (line,) = [each for each in lines if each["event"] == "connections closed"]
+            who = {"caller": "aaa"} if known else {"address": "127.0.0.1"}
+            assert who.items() <= line.items()
+            assert (line["connections"], line["why"], line["level"]) == (1, "unread", "warning")
+
+    asyncio.run(test())
+
+
+def test_whoever_sends_much_that_is_read_keeps_its_connection(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            client = nodes.clients["north"]
+            propose = client.channel.unary_unary("/comine.v1.Control/Propose")
+            for _ in range(25):
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await propose(bytes(3_900_000))  # 98 MB, within a second or two
+            assert "connections closed" not in nodes.logs["north"].getvalue()
+
+    asyncio.run(test())
