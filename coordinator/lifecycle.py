@@ -52,6 +52,7 @@ class Stand(StrEnum):
 _ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.DENIED, State.CANCELLED, State.EXPIRED})
 _EARLY: Final = frozenset({State.FAILED, State.DENIED, State.CANCELLED, State.EXPIRED})
 _LATE: Final = frozenset({State.FAILED, State.CANCELLED})
+_PAST: Final = frozenset({State.SUCCEEDED, State.EXPIRED})  # what a job has done, not what was done to it
 
 MOVES: Final[Mapping[State, frozenset[State]]] = {
     State.DRAFT: frozenset({State.PROPOSED, State.FAILED, State.CANCELLED, State.EXPIRED}),
@@ -122,7 +123,7 @@ class Job(NamedTuple):
     def hindrance(self, now: float) -> str:
         """Why the job cannot have another attempt, as the end of a sentence; empty where it can."""
         if self.state not in (State.FAILED, State.CANCELLED):
-            return f"it is {self.state}"
+            return f"it {'has' if self.state in _PAST else 'is'} {self.state}"
         missing = tuple(p for p in self.parties if self.stands[p] in (Stand.UNASKED, Stand.AWAITING))
         done = tuple(p for p in self.parties if self.stands[p] in (Stand.DONE, Stand.RELEASED))
         if missing:

@@ -161,7 +161,7 @@ def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) ->
             assert kept(nodes, folder) == everywhere()  # wiped
             record = folder.record()
             assert (record.job.state, record.job.attempt) == (State.SUCCEEDED, 2)
-            with pytest.raises(UsageError, match="cannot be resumed: it is succeeded"):
+            with pytest.raises(UsageError, match="cannot be resumed: it has succeeded"):
                 await resume(nodes, folder)
             approvals = [record.approvals[name] for name in COLUMNS]
             request = StartRequest(job_id=record.id, attempt=3, approvals=approvals)
@@ -457,7 +457,7 @@ min_support = {LEAST}
         assert resumed.code == 0, resumed.err
         assert [levels_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
         again = command("job", "resume", "columns", *federation_file, cwd=tmp_path)
-        assert (again.code, "cannot be resumed: it is succeeded" in again.sentence) == (2, True)
+        assert (again.code, "cannot be resumed: it has succeeded" in again.sentence) == (2, True)
     finally:
         made.stop()
     with (tmp_path / "out" / "itemsets.csv").open() as file:

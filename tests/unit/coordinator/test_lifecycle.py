@@ -244,7 +244,7 @@ def test_a_job_that_was_lost_is_approved_for_another_attempt(end: Event) -> None
 @pytest.mark.parametrize(
     ("path", "now", "why"),
     [
-        ([*RELEASING, *reported(Stand.RELEASED), Signal.RELEASED], 1.0, "it is succeeded"),
+        ([*RELEASING, *reported(Stand.RELEASED), Signal.RELEASED], 1.0, "it has succeeded"),
         ([*PROPOSED, Ended(Problem("E300", "no"))], 1.0, "it is denied"),
         ([*AWAITING, CancelAsked()], 1.0, "south and east had not approved it"),
         ([*RUNNING, Reported("south", Stand.DONE), LOST], 1.0, "south had done all of it"),
