@@ -54,3 +54,11 @@ def test_who_asks_for_many_examples_gets_them() -> None:
     )
     few_at_first([cast(pytest.Item, item)])
     assert cast(settings, asked_for._hypothesis_internal_use_settings).max_examples == 300
+
+
+def test_a_process_that_ran_a_command_frees_at_its_end_what_it_has_loaded(tmp_path: Path) -> None:
+    """Else duckdb's module, which most processes of tests load, fills the screen with what was kept."""
+    script = "import duckdb; from comine.command import run; run(['job', 'run', 'absent.toml'])"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert "absent.toml" in ended.stderr
+    assert "nanobind" not in ended.stderr
