@@ -30,6 +30,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(`{3,}).*?^\1`*\s*$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
 TOML = re.compile(r"^```toml(?: [^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RULE = re.compile(r"[|: -]*---[|: -]*")
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROTOCOLS = ROOT / "docs" / "protocols"
 MANY_LETTERS = 40  # a text with fewer could make nearly any sentence
@@ -253,6 +254,14 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert found.exists(), target
         if anchor:
             assert anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_tables_are_whole(page: Path) -> None:
+    lines = [line.strip() for line in prose(page).split("\n")]
+    begun = [n for n, line in enumerate(lines) if line.startswith("|") and not lines[n - 1].startswith("|")]
+    assert [lines[n] for n in begun if not RULE.fullmatch(lines[n + 1])] == []
+    assert [line for line in lines if line.startswith("|") and not line.endswith("|")] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
