@@ -18,6 +18,7 @@ from benchmarks.datasets import Case, available, lines, minimum_count
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from coordinator.simulate import simulate_job
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from mining.counting import count_itemsets
 from mining.estimates import NORMAL_95, EstimatedItemsets
@@ -104,14 +105,14 @@ def _measure(table: Table, case: Case, way: _Way, data: Transactions, exact: Fou
     scores, sizes, covered, deviations, sent, began = [], [], [], [], 0, time.process_time()
     for seed in range(seeds):
         result = asyncio.run(simulate_job(spec, dealt, seed=seed))
-        tables = result.itemsets_table
+        tables = result.tables.get("itemsets")
         assert tables is not None
         found: Found = frozenset(frozenset(itemset) for itemset in tables["itemset"].to_pylist())
         right = len(found & exact)
         scores.append((2 * right / (len(found) + len(exact)), right / max(len(found), 1), right / len(exact)))
         sizes.append(len(found))
-        assert result.estimated is not None
-        off, deviation = _errors(result.estimated.itemsets, data)
+        assert result.finding is not None
+        off, deviation = _errors(result.finding.estimated.itemsets, data)
         covered.append(float(np.mean(np.abs(off) <= NORMAL_95 * deviation)))
         deviations.append(float(np.median(deviation)))
         sent += sum(costs.bytes_sent for costs in result.parties.values())
@@ -153,7 +154,7 @@ def _job(case: Case, way: _Way, data: Transactions) -> JobSpec:
             "noise": way.noise,
         },
     }
-    return JobSpec.of(contents, "the benchmark", Path())
+    return job_of(contents, "the benchmark", Path())
 
 
 def _dealt(data: Transactions) -> Mapping[str, Transactions]:

@@ -14,6 +14,7 @@ from benchmarks.datasets import Case, deal, lines
 from benchmarks.measure import Finished, run_process
 from benchmarks.settings import PARTIES
 from coordinator.loopback import LoopbackFederation
+from jobs.loading import load_job
 from jobs.spec import JobSpec
 from mining.joint.parameters import Disclose
 from mining.loading import load_transactions
@@ -63,7 +64,7 @@ def federation(case: Case) -> Iterator[Bench]:
         (folder / "job.toml").write_text(job_file(case), encoding="utf-8")
         with made.running():
             asyncio.run(made.ready())
-            yield Bench(case, made, JobSpec.load(folder / "job.toml"), files, folder / "pooled.dat")
+            yield Bench(case, made, load_job(folder / "job.toml"), files, folder / "pooled.dat")
 
 
 def job_file(case: Case, disclose: Disclose = "supports") -> str:

@@ -18,7 +18,8 @@ from benchmarks.sets import COPIES, EPSILONS, PUBLISHED, SIMULATED, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from ldp.sets.metrics import f1, ncr
 from mining.miner import frequent_itemsets
@@ -78,8 +79,8 @@ def _measure(
         scores.append((f1(found, truth), ncr(found, truth)))
         sent += sum(costs.bytes_sent for costs in result.parties.values())
     spent = (time.process_time() - began) / seeds
-    assert result.estimated is not None
-    cost = result.estimated.spent
+    assert result.finding is not None
+    cost = result.finding.estimated.spent
     means = np.mean(scores, axis=0).tolist()
     errors = (np.std(scores, axis=0, ddof=1) / np.sqrt(seeds)).tolist() if seeds > 1 else [None, None]
     table.add(
@@ -104,11 +105,11 @@ def _job(rows: Transactions, search: str, model: str, epsilon: float) -> JobSpec
         "itemsets": {"top_k": K, "universe": "items.txt", "catalogue": list(rows.items)},
         "privacy": privacy | ({"delta": DELTA} if model == "shuffle" else {}),
     }
-    return JobSpec.of(contents, "the benchmark", Path())
+    return job_of(contents, "the benchmark", Path())
 
 
 def _found(result: Result) -> Truth:
-    table = result.itemsets_table
+    table = result.tables.get("itemsets")
     assert table is not None
     return [tuple(itemset) for itemset in table["itemset"].to_pylist()]
 

@@ -18,8 +18,9 @@ from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
 from coordinator.comparison import Comparison, Measured, compare
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
+from jobs.loading import job_of
 from jobs.privacy_spec import PrivacyModel
+from jobs.result import Result
 from jobs.spec import JobSpec
 from mining.transactions import Transactions
 
@@ -68,10 +69,10 @@ def _table(each: _Comparison, settings: Settings) -> Table:
     rows = transactions(lines(each.case), copies)
     settings.tell(f"models: {each.case.name}")
     comparison = asyncio.run(_compare(each, rows, seeds))
-    assert comparison.truth.found is not None
+    assert comparison.truth.finding is not None
     table = Table(
         f"{each.case.name}, {copies} times: {rows.n_rows:,} baskets at {len(PARTIES)} parties, "
-        f"{len(comparison.truth.found)} itemsets",
+        f"{len(comparison.truth.finding.itemsets)} itemsets",
         (
             "model",
             "ε",
@@ -123,7 +124,7 @@ def _job(each: _Comparison, rows: Transactions) -> JobSpec:
         },
         "privacy": {"model": "distributed", "epsilon": "1", "delta": DELTA, "opted_in": [PARTIES[1]]},
     }
-    return JobSpec.of(contents, "the benchmark", Path())
+    return job_of(contents, "the benchmark", Path())
 
 
 def _row(measured: Measured) -> list[Cell]:

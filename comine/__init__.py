@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from comine.handle import JobHandle
     from comine.planned import Plan
     from jobs.anonymization.api import anonymize
-    from jobs.findings import Result
     from jobs.kinds.models.model import Model
+    from jobs.result import Result
     from link.errors import ComineError
 
 __all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
@@ -36,7 +36,7 @@ _HOMES = {
     "JobHandle": "comine.handle",
     "Model": "jobs.kinds.models.model",
     "Plan": "comine.planned",
-    "Result": "jobs.findings",
+    "Result": "jobs.result",
     "anonymize": "jobs.anonymization.api",
     "load_model": "comine.api",
     "simulate": "comine.api",

@@ -20,11 +20,12 @@ from coordinator.runner import run_job, submit_job
 from coordinator.simulate import check_parties, load_data, simulate_job
 from coordinator.store import Store
 from jobs.data import Data
-from jobs.data_kinds import default_ids, needed_kind
 from jobs.federation import Federation as FederationFile
-from jobs.findings import Result
 from jobs.kinds.models.document import MODEL_FILE, read_model
 from jobs.kinds.models.model import ArrowTable, Model
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_of, load_job
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.identity import Identity
@@ -71,8 +72,8 @@ def simulate(
     spec = _specification(job)
     check_parties(spec, data)
     files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
-    ids = [id] if isinstance(id, str) else list(default_ids(spec) if id is None else id)
-    kind = needed_kind(spec)
+    ids = [id] if isinstance(id, str) else list(kind_of(spec).default_ids(spec) if id is None else id)
+    kind = kind_of(spec).data
     encoded = load_data(files, kind, format or ("csv" if kind == "table" else "basket"), separator, ids)
     for name, given in data.items():
         if isinstance(given, Transactions | Table):
@@ -202,12 +203,12 @@ def _specification(job: Job) -> JobSpec:
     if isinstance(job, JobSpec):
         return job
     if isinstance(job, Mapping):
-        return JobSpec.of(dict(job), "the job", Path())
+        return job_of(dict(job), "the job", Path())
     if not isinstance(job, str | os.PathLike):
         raise ConfigurationError(
             f"a job is the path of a job file or its contents as a mapping, not of type {type(job).__name__}"
         )
-    return JobSpec.load(Path(job))
+    return load_job(Path(job))
 
 
 def _arrow(party: str, given: object) -> pa.Table:

@@ -14,11 +14,12 @@ from coordinator.runner import cancel_job, ended
 from coordinator.status import job_status
 from coordinator.store import JobFolder
 from coordinator.watching import wait_for_end
+from jobs.kinds.registry import tells_coordinator
 from link.errors import DeadlineExceeded, PeerError
 from link.identity import Identity
 
 if TYPE_CHECKING:
-    from jobs.findings import Result
+    from jobs.result import Result
     from jobs.standing import JobDocument
 
 
@@ -68,7 +69,7 @@ class JobHandle:
         if record.job.problem is not None:
             raise ended(record.job)
 
-        table = self._folder.table() if record.spec.table_to_coordinator else None
+        table = self._folder.table() if tells_coordinator(record.spec) else None
         found: Result = result_of(record, record.released, table, signer=self._identity)
         return found
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
 from jobs.comparison import Accuracy, accuracy, under
+from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.privacy_spec import PrivacyModel
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, JobCancelled
@@ -16,7 +17,7 @@ from link.errors import ComineError, ConfigurationError, JobCancelled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jobs.findings import Result
+    from jobs.result import Result
     from mining.joint.spent import Spent
 
 Run: TypeAlias = Callable[[JobSpec, int | None], Awaitable["Result"]]
@@ -52,8 +53,8 @@ class Measured:
     @property
     def spent(self) -> Spent | None:
         """What each record has spent; None under the exact model."""
-        estimated = self.results[0].estimated
-        return None if estimated is None else estimated.spent
+        finding = self.results[0].finding
+        return finding.estimated.spent if isinstance(finding, FoundEstimates) else None
 
     @property
     def bytes_sent(self) -> float:
@@ -169,6 +170,6 @@ def check_comparable(spec: JobSpec) -> None:
 
 
 def _table(result: Result) -> pa.Table:
-    table = result.itemsets_table
+    table = result.tables.get("itemsets")
     assert table is not None  # the coordinator is a recipient
     return table

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from coordinator.comparison import Comparison, Measured
-from jobs.folder import write_json, write_whole
+from jobs.folder import write_whole
 from jobs.manifest import seal
 from jobs.tables import csv_chunks
 from jobs.target import MANIFEST
+from jobs.written_json import write_json
 from link.version import software_version
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def _document(comparison: Comparison) -> CompareDocument:
 
     truth = comparison.truth
     assert truth.n_rows is not None  # which every job that mines tells
-    assert truth.found is not None
     seeds = [seed for seed in comparison.seeds if seed is not None]
     return CompareDocument(
         schema="comine.compare/1",
@@ -61,7 +61,7 @@ def _document(comparison: Comparison) -> CompareDocument:
         job=comparison.spec.model_dump(mode="json", by_alias=True),
         simulated=truth.simulated,
         n_rows=truth.n_rows,
-        true_itemsets=len(truth.found),
+        true_itemsets=len(truth.tables["itemsets"]),
         seeds=seeds or None,
         models=[_model(each) for each in comparison.measured],
         not_run=[
@@ -97,7 +97,7 @@ def _fill(draft: Path, comparison: Comparison) -> None:
     contents = document(comparison)
     write_json(draft / f"{COMPARISON}.json", contents)
     _write_csv(draft / f"{COMPARISON}.csv", _table(contents["models"]))
-    truth = comparison.truth.itemsets_table
+    truth = comparison.truth.tables.get("itemsets")
     assert truth is not None
     _write_csv(draft / TRUTH, truth)
     if len(comparison.measured) > 1:
@@ -128,7 +128,7 @@ def _estimates(comparison: Comparison) -> pa.Table:
     tables = []
     for measured in comparison.measured[1:]:
         for number, result in enumerate(measured.results, 1):
-            table = result.itemsets_table
+            table = result.tables.get("itemsets")
             assert table is not None
             for name, value in (("run", str(number)), ("epsilon", str(measured.epsilon)), ("model", measured.model)):
                 table = table.add_column(0, name, pa.array([value] * len(table)))

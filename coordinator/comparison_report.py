@@ -54,7 +54,7 @@ def report(comparison: Comparison, *, written: datetime | None = None) -> str:
 
 
 def _most_frequent(comparison: Comparison) -> pa.Table:
-    truth = comparison.truth.itemsets_table
+    truth = comparison.truth.tables.get("itemsets")
     assert truth is not None
     order = np.argsort(-truth["support"].to_numpy(), kind="stable")[:_SHOWN]
     return truth.take(pa.array(order))
@@ -62,7 +62,6 @@ def _most_frequent(comparison: Comparison) -> pa.Table:
 
 def _content(comparison: Comparison, shown: pa.Table, written: datetime) -> dict[str, Any]:
     truth, measured = comparison.truth, comparison.measured
-    assert truth.found is not None
     most_bytes = max(each.bytes_sent for each in measured) or 1.0
     most_seconds = max(each.seconds for each in measured) or 1.0
     rows = [
@@ -77,7 +76,7 @@ def _content(comparison: Comparison, shown: pa.Table, written: datetime) -> dict
             ("models", str(len({each.model for each in measured}))),
             ("rows", text.number(truth.n_rows or 0)),
             ("parties", str(len(comparison.spec.job.parties))),
-            ("frequent itemsets", text.number(len(truth.found))),
+            ("frequent itemsets", text.number(len(truth.tables["itemsets"]))),
             ("runs of each", str(len(comparison.seeds))),
         ],
         "not_run": [
@@ -92,7 +91,7 @@ def _content(comparison: Comparison, shown: pa.Table, written: datetime) -> dict
             )
         ],
         "shown": len(shown),
-        "total": len(truth.found),
+        "total": len(truth.tables["itemsets"]),
         "simulated": truth.simulated,
         "written": text.moment(written),
         "software": software_version(),
@@ -110,7 +109,7 @@ def _name(each: Measured, measured: tuple[Measured, ...]) -> str:
 
 def _found(measured: Measured, shown: pa.Table) -> list[tuple[float, float, float] | None]:
     """By shown itemset its estimated support and interval in the first run; None where it was not found."""
-    table = measured.results[0].itemsets_table
+    table = measured.results[0].tables.get("itemsets")
     assert table is not None
     columns = (_short(table[name].to_numpy()) for name in ("support", "low", "high"))
     told = dict(zip(map(tuple, table["itemset"].to_pylist()), zip(*columns, strict=True), strict=True))

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from jobs.findings import Result
+from jobs.result import Result
 from link.errors import ConfigurationError, InputDataError, InternalError
 from mining.reference.pooled import brute_force
 from mining.reference.rules import Rule
@@ -178,11 +178,11 @@ def found_in(result: Result) -> Found:
     Raises:
         InternalError: The result has no itemsets or no rules.
     """
-    if result.itemsets_table is None or result.rules_table is None:
+    if result.tables.get("itemsets") is None or result.tables.get("rules") is None:
         raise InternalError(
             "the demo's job came back without itemsets or rules; its recipients include the coordinator"
         )
-    itemsets = {frozenset(row["itemset"]): row["count"] for row in result.itemsets_table.to_pylist()}
+    itemsets = {frozenset(row["itemset"]): row["count"] for row in result.tables["itemsets"].to_pylist()}
     rules = frozenset(
         Rule(
             frozenset(row["antecedent"]),
@@ -191,7 +191,7 @@ def found_in(result: Result) -> Found:
             row["antecedent_count"],
             row["consequent_count"],
         )
-        for row in result.rules_table.to_pylist()
+        for row in result.tables["rules"].to_pylist()
     )
     return Found(itemsets, rules)
 

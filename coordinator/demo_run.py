@@ -17,7 +17,8 @@ from rich.table import Table
 from coordinator.demo import INSURERS, JOB, SEPARATOR, Basket, alone, as_file, found_in, households, pooled
 from coordinator.loopback import LoopbackFederation
 from coordinator.runner import run_job
-from jobs.findings import Result
+from jobs.loading import load_job
+from jobs.result import Result
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError, InternalError, ResourceError
@@ -63,7 +64,7 @@ def run_demo(out: Path) -> None:
 
     with _stoppable(), federation.running():
         console.print("\nStarted three nodes, each with its own data, key and port …")
-        spec = JobSpec.load(federation.folder / "coordinator" / "job.toml")
+        spec = load_job(federation.folder / "coordinator" / "job.toml")
         result, seconds = asyncio.run(_mine(federation, spec))
         result.save(federation.folder / "result")
     console.print(f"… ran the job among them over gRPC with mutual TLS in {seconds:.2f} s, and stopped them.\n")
@@ -141,7 +142,7 @@ def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], tot
 
 
 def _tell_itemsets(console: Console, result: Result) -> None:
-    found = _rows(result.itemsets_table)
+    found = _rows(result.tables.get("itemsets"))
     several = sorted((row for row in found if row["length"] > 1), key=lambda row: -row["count"])
     table = _table(f"{len(found)} frequent itemsets; those of several items:", "itemset")
     table.add_column("households", justify="right")
@@ -153,7 +154,7 @@ def _tell_itemsets(console: Console, result: Result) -> None:
 
 
 def _tell_rules(console: Console, result: Result) -> None:
-    found = sorted(_rows(result.rules_table), key=lambda row: (-row["lift"], len(row["antecedent"])))
+    found = sorted(_rows(result.tables.get("rules")), key=lambda row: (-row["lift"], len(row["antecedent"])))
     table = _table(f"{len(found)} rules; those of highest lift:", "who has", "also has")
     table.add_column("confidence", justify="right")
     table.add_column("lift", justify="right")

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.client import PartyClient
+from coordinator.dealing import JobDealer
 from coordinator.last_words import last_words
 from coordinator.lifecycle import (
     Act,
@@ -47,7 +48,9 @@ from coordinator.talks import (
     reaching,
 )
 from coordinator.turns import turns
-from jobs.findings import Result
+from crypto.primitives.randomness import Randomness
+from jobs.kinds.registry import kind_of, tells_coordinator
+from jobs.result import Result
 from link.errors import ComineError, InternalError
 from link.grpc_errors import NotTheParty
 from link.identity import Identity
@@ -289,13 +292,7 @@ class Driver:
     def _draw_seeds(self) -> Mapping[str, bytes]:
         """By party its seed, in a job in which the coordinator deals randomness."""
         spec = self._record.spec
-        if not spec.is_vertical:
-            return {}
-        from coordinator.dealing import JobDealer
-        from crypto.primitives.randomness import Randomness
-        from jobs.parameters import coordinator_deals
-
-        if not coordinator_deals(spec):
+        if not kind_of(spec).is_dealt(spec):
             return {}
         self._dealer = JobDealer(spec.job.parties, Randomness.from_os())
         return self._dealer.seeds
@@ -318,7 +315,7 @@ class Driver:
 
     async def _fetch(self) -> None:
         record, spec = self._record, self._record.spec
-        source = spec.learners[0] if spec.table_to_coordinator else None
+        source = spec.learners[0] if tells_coordinator(spec) else None
 
         async def one(client: PartyClient) -> tuple[ResultHeader, bytes]:
             fetched = await reaching(client, self._away, lambda: client.result(record.id, table=client.party == source))

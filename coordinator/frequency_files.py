@@ -9,9 +9,10 @@ from typing import IO, Final
 
 from coordinator.frequency_page import report
 from coordinator.frequency_reading import Reading, as_data
-from jobs.folder import write_json, write_whole
+from jobs.folder import write_whole
 from jobs.manifest import seal
 from jobs.target import MANIFEST
+from jobs.written_json import write_json
 from link import spreadsheet
 from link.errors import LimitExceeded, MalformedMessage
 from link.identity import Identity

@@ -9,10 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from coordinator.frequency_simulation import Errors, Outcome, Simulation
-from jobs.folder import write_json, write_whole
+from jobs.folder import write_whole
 from jobs.manifest import seal
 from jobs.tables import csv_chunks
 from jobs.target import MANIFEST
+from jobs.written_json import write_json
 from ldp.domain import Domain
 from ldp.registry import ORACLES
 from link.version import software_version

@@ -8,23 +8,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.store import Record
-from jobs.findings import Receipt, Result
-from jobs.kinds.packed_itemsets import digest, unpack
-from jobs.kinds.reported.parameters import is_estimated
+from jobs.kinds.finding import Finding
+from jobs.kinds.packed_itemsets import digest
+from jobs.kinds.registry import kind_of
 from jobs.release import rows_of, verify
+from jobs.result import Receipt, Result
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from link.trust import Trust
-from mining.itemsets import Itemsets
-from mining.rules import Rules
 from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
-    from jobs.kinds.models.model import Model
-    from jobs.kinds.release.release import Anonymized
     from link.identity import Identity
-    from mining.joint.estimated import Estimated
 
 
 def assemble(
@@ -42,8 +38,8 @@ def assemble(
         trust: Whom the coordinator believes; None where the signatures were checked when they came. Certificates
             expire and are revoked, and that takes nothing from what was signed before.
         released: By party, its signed release and what it sent of the result.
-        source: The learner whose table is taken; None where the coordinator is no recipient or the task
-            finds neither itemsets, a model nor a release.
+        source: The learner whose result is taken; None where the coordinator is no recipient or the job finds nothing
+            but numbers of rows.
 
     Raises:
         IdentityError: A signature is not the party's.
@@ -62,35 +58,7 @@ def assemble(
     n_rows, positions = rows_of(agreed)
     if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
         raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
-    found = decided = trained = estimated = anonymized = None
-    if source is not None:
-        packed = released[source][1]
-        if digest(packed) != agreed.result_digest:
-            raise ProtocolViolation(
-                f"{source} sent another result than it and the other parties have signed; do not use it", party=source
-            )
-        try:
-            if spec.trains:
-                from jobs.kinds.models.document import unpack_model
-
-                trained = unpack_model(packed)
-            elif spec.anonymizes:
-                from jobs.kinds.release.release import Anonymized
-
-                anonymized = Anonymized.unpack(packed)
-            elif is_estimated(spec):
-                from mining.joint.estimated import unpack_estimates
-
-                estimated = unpack_estimates(packed)
-                found = estimated.itemsets.rounded()
-            else:
-                found, decided = unpack(packed)
-        except ValueError as error:
-            raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
-        if not any(each is not None and each.n_rows == agreed.n_rows for each in (trained, found, anonymized)):
-            raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
-        if not _is_asked_for(spec, trained, found, decided, estimated, anonymized):
-            raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
+    finding = None if source is None else _found(spec, source, released[source][1], agreed)
     return Result(
         spec=spec,
         job_id=job_id,
@@ -106,11 +74,7 @@ def assemble(
             party: Receipt(header.release, header.signature, header.certificate, tuple(releases[party].receipts_from))
             for party, (header, _) in released.items()
         },
-        found=found,
-        decided=decided,
-        trained=trained,
-        estimated=estimated,
-        anonymized=anonymized,
+        finding=finding,
     )
 
 
@@ -151,29 +115,21 @@ def _is_union(spec: JobSpec) -> bool:
     return spec.job.task == "align" and spec.alignment.mode == "union"
 
 
-def _is_asked_for(
-    spec: JobSpec,
-    trained: Model | None,
-    found: Itemsets | None,
-    decided: Rules | None,
-    estimated: Estimated | None,
-    anonymized: Anonymized | None,
-) -> bool:
-    """Whether a result is of the kind that the job asks for."""
-    if anonymized is not None:
-        from jobs.kinds.release.parameters import joint_anonymisation
-
-        return anonymized.fits(joint_anonymisation(spec))
-    if estimated is not None:
-        rules = estimated.rules is not None
-        return estimated.spent.model == spec.privacy.model and rules == (spec.rules is not None)
-    if trained is not None:
-        from jobs.kinds.models.parameters import model_parameters
-
-        return trained.task == model_parameters(spec)
-    uncounted = spec.itemsets.disclose == "frequent"
-    rules = uncounted and spec.rules is not None
-    return found is not None and found.counted != uncounted and (decided is not None) == rules
+def _found(spec: JobSpec, source: str, packed: bytes, agreed: Release) -> Finding:
+    """What a learner has sent, once it is what all have signed and what the job asks for."""
+    if digest(packed) != agreed.result_digest:
+        raise ProtocolViolation(
+            f"{source} sent another result than it and the other parties have signed; do not use it", party=source
+        )
+    try:
+        finding = kind_of(spec).unpack(packed)
+    except ValueError as error:
+        raise MalformedMessage(f"{source} sent a result that cannot be read: {error}", party=source) from None
+    if finding.n_rows != agreed.n_rows:
+        raise ProtocolViolation(f"{source} signed another number of rows than its result has", party=source)
+    if not finding.fits(spec):
+        raise ProtocolViolation(f"{source} sent a result of another kind than the job asks for", party=source)
+    return finding
 
 
 def _check_agreement(party: str, release: Release, agreed: Release, *, learns: bool) -> None:

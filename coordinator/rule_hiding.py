@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.folder import write_json, write_whole
+from jobs.folder import write_whole
 from jobs.hiding_document import HidingDocument
 from jobs.manifest import seal
 from jobs.target import MANIFEST
+from jobs.written_json import write_json
 from link.errors import InputDataError
 from link.printable import why_not_read
 from link.spreadsheet import write_rows

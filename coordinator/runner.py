@@ -15,7 +15,7 @@ from coordinator.lifecycle import Job, Signal, State, step
 from coordinator.progress import Watcher, unwatched
 from coordinator.store import JobFolder, Record, Store
 from jobs.consent import NONCE_BYTES, propose
-from jobs.findings import Result
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.errors import ComineError, DeadlineExceeded, InternalError, UsageError, from_code
 from link.identity import Identity

@@ -14,13 +14,13 @@ from coordinator.progress import Watcher, unwatched
 from coordinator.released import assemble
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.outside_dealer import Dealer, Dealings
-from jobs.data import Data, kind_of
-from jobs.data_kinds import Kind, check_kind
-from jobs.findings import Result
-from jobs.kinds.models.learning import check_tables
+from jobs.data import Data, DataKind, data_kind
+from jobs.kinds.data import check_data_kind
+from jobs.kinds.kind import Resources
 from jobs.kinds.packed_itemsets import digest
-from jobs.parameters import coordinator_deals, itemisation
-from jobs.release import pack_outcome, release_of, sign
+from jobs.kinds.registry import kind_of
+from jobs.release import release_of, sign
+from jobs.result import Result
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -30,7 +30,6 @@ from link.executor import Executor, ThreadExecutor
 from link.identity import Identity
 from link.memory import Hub
 from link.trust import Trust
-from mining.item_columns import check_columns
 from mining.loading import load_table, load_transactions
 from mining.tables import Table
 from protos.v1.control_pb2 import ResultHeader
@@ -62,7 +61,7 @@ async def simulate_job(
     hub = Hub()
     identities = {party: authority.issue(party) for party in spec.job.parties}
     dealings = dict[str, Dealings]()
-    if coordinator_deals(spec):
+    if kind_of(spec).is_dealt(spec):
         dealings = dict(zip(spec.job.parties, Dealer(random.derive("dealer")).here(), strict=True))
     try:
         runs = await _all(
@@ -87,14 +86,14 @@ async def simulate_job(
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
-    source = spec.learners[0] if spec.finds else None
+    source = None if kind_of(spec).finds is None else spec.learners[0]
     result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
     kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
     return replace(result.of_simulation(seed), alignments=kept)
 
 
 def load_data(
-    sources: Mapping[str, Path], kind: Kind, data_format: str, separator: str | None, ids: Sequence[str] = ("id",)
+    sources: Mapping[str, Path], kind: DataKind, data_format: str, separator: str | None, ids: Sequence[str] = ("id",)
 ) -> dict[str, Data]:
     """The data of each party, read at once.
 
@@ -145,12 +144,9 @@ def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:
 def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
     """What nodes cannot see of each other's tables and a simulation can."""
     for party, given in data.items():
-        check_kind(spec, kind_of(given), party)
-    if spec.trains:
-        check_tables(spec, {party: given.column_names for party, given in data.items() if isinstance(given, Table)})
-    if spec.is_vertical and spec.mines:
-        columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
-        check_columns(columns, itemisation(spec).numeric)
+        check_data_kind(spec, data_kind(given), party)
+    columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
+    kind_of(spec).check_columns(spec, columns)
 
 
 async def _run(
@@ -174,7 +170,7 @@ async def _run(
         random=random,
         executor=executor,
         progress=_progress(identity.name, watcher),
-        dealings=dealings,
+        resources=Resources(dealings=dealings),
     )
     watcher(identity.name, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
     return run
@@ -210,6 +206,6 @@ async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRu
 
 
 def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:
-    packed = pack_outcome(run.outcome)
+    packed = b"" if run.outcome.finding is None else run.outcome.finding.pack()
     signed = digest(packed) if packed else b""
     return sign(release_of(run, job_id=job_id, party=identity.name, result_digest=signed), identity), packed

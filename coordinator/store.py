@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coordinator.lifecycle import Job, Problem, Stand, State
 from jobs.federation import Federation
+from jobs.loading import job_from_canonical
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
 from link.json_text import read_json
@@ -192,7 +193,7 @@ class JobFolder:
         try:
             proposal = SignedProposal.FromString(_read(self.path / "proposal"))
             body = Proposal.FromString(proposal.proposal)
-            spec = JobSpec.from_canonical(body.spec)
+            spec = job_from_canonical(body.spec)
             record = _from_data(read_json(_read(self.path / "state.json")), spec, proposal)
         except (DecodeError, ValueError, KeyError) as error:
             raise ConfigurationError(

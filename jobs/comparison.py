@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 import numpy as np
 
+from jobs.kinds.kind import ALL
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_of
 from jobs.privacy_spec import PrivacyModel
 from jobs.spec import JobSpec
 from jobs.toml import validate
 from ldp.sets.metrics import f1, ncr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -40,33 +42,13 @@ def under(spec: JobSpec, model: PrivacyModel, epsilon: Decimal | None = None) ->
     contents = spec.model_dump(mode="json", by_alias=True)
     changed = {"model": model} if epsilon is None else {"model": model, "epsilon": str(epsilon)}
     contents["privacy"] = {**(contents["privacy"] or {}), **changed}
-    for table, fields in _meaningless(model).items():
-        section = getattr(spec, table)
-        known = {} if section is None else type(section).model_fields
-        for field in fields:
-            if field in known:
-                del contents[table.rstrip("_")][known[field].alias or field]
-    return validate(JobSpec, contents, f'[privacy] model = "{model}"')
-
-
-def _meaningless(model: PrivacyModel) -> Mapping[str, Sequence[str]]:
-    match model:
-        case "exact":
-            from jobs.parameters import MEANINGLESS as EXACT
-
-            return EXACT
-        case "distributed":
-            from jobs.kinds.noisy.parameters import MEANINGLESS as NOISY
-
-            return NOISY
-        case "blended":
-            from jobs.kinds.blended.parameters import MEANINGLESS as BLENDED
-
-            return BLENDED
-        case _:
-            from jobs.kinds.reported.parameters import MEANINGLESS as REPORTED
-
-            return REPORTED[model]
+    where = f'[privacy] model = "{model}"'
+    changed_spec = validate(JobSpec, contents, where)
+    tables = kind_of(changed_spec).tables(changed_spec)
+    for table, keys in contents.items():
+        if table in tables and tables[table] != ALL and keys is not None:
+            contents[table] = {key: value for key, value in keys.items() if key in tables[table]}
+    return job_of(contents, where, Path())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ import base64
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, Literal
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
 from crypto.params import STANDARD_128
-from jobs.findings import Result
-from jobs.parameters import engine_reason
+from jobs.kinds.registry import kind_of
+from jobs.result import Result
 from link.version import WIRE_VERSION, software_version
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
@@ -164,7 +163,9 @@ class ResultDocument(_Part):
 
 def document(result: Result) -> dict[str, Any]:
     """The contents of `result.json`, without the tables."""
-    itemsets, rules = result.itemsets_table, result.rules_table
+    told: dict[str, Any] = {"n_itemsets": None, "n_rules": None, "counted": None, "estimated": None, "privacy": None}
+    if result.finding is not None:
+        told |= result.finding.account(result.spec)
     contents = ResultDocument(
         schema="comine.result/1",
         job=result.spec.job.name,
@@ -177,12 +178,8 @@ def document(result: Result) -> dict[str, Any]:
         n_rows=result.n_rows,
         positions=result.positions,
         strategy=result.strategy,
-        engine_reason=engine_reason(result.spec),
-        n_itemsets=None if itemsets is None else len(itemsets),
-        n_rules=None if rules is None else len(rules),
-        counted=None if result.found is None else result.found.counted,
-        estimated=None if result.found is None else result.estimated is not None,
-        privacy=None if result.estimated is None else Privacy(**asdict(result.estimated.spent)),
+        engine_reason=kind_of(result.spec).engine_reason(result.spec),
+        **told,
         parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},
         disclosure=result.disclosure,
         parameters=result.spec.model_dump(mode="json", by_alias=True),

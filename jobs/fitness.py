@@ -7,12 +7,12 @@ holds the list against every place that refuses rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from crypto.protocols.masked_maximum import LABEL as SIZE_CLASSES
-from jobs.resumption import goes_on
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from mining.limits import MAX_ITEM_BYTES
@@ -20,82 +20,58 @@ from mining.limits import MAX_ITEM_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Something about one party's rows, for jobs of some kinds.
+    """Something about one party's rows.
 
     Attributes:
         key: A short name, for tests.
         what: It, in words for people.
-        applies: Whether it can be so in a job.
     """
 
     key: str
     what: str
-    applies: Callable[[JobSpec], bool]
-
-
-def _always(_spec: JobSpec) -> bool:
-    return True
-
-
-def _aligns(spec: JobSpec) -> bool:
-    return spec.is_vertical or spec.job.task == "align"
-
-
-def _publishes(spec: JobSpec) -> bool:
-    return spec.anonymizes and bool(set(spec.anonymization.insensitive) - set(spec.anonymization.allow_unique))
-
-
-def _names_freely(spec: JobSpec) -> bool:
-    """Whether parties name items behind noise of their own, and no catalogue does."""
-    return spec.mines and spec.privacy.model in ("distributed", "blended") and spec.itemsets.catalogue is None
 
 
 REASONS: Final = (
     Reason(
         "source",
         "its source cannot be read, lacks a column that the job takes, or has one without a proper name",
-        _always,
     ),
-    Reason("new rows", "its rows have changed by too few since an earlier job (its own rule min_new_rows)", _always),
-    Reason("attempt", "its rows have changed since an earlier attempt of this job", goes_on),
-    Reason("ids", "ids of its rows are empty, or two are equal in the form that [align] asks for", _aligns),
+    Reason("new rows", "its rows have changed by too few since an earlier job (its own rule min_new_rows)"),
+    Reason("attempt", "its rows have changed since an earlier attempt of this job"),
+    Reason("ids", "ids of its rows are empty, or two are equal in the form that [align] asks for"),
     Reason(
         "domains",
         "a cell of a column that [columns] describes has none of its values, or is no number where one is asked for",
-        lambda spec: spec.trains,
     ),
     Reason(
         "leaves",
         "a cell of a quasi-identifier is empty, of another kind, or among the leaves of no hierarchy",
-        lambda spec: spec.anonymizes,
     ),
     Reason(
         "values",
         "a cell of a column that is published as it is has none of the values that the job names, or more than its "
         "most_bytes",
-        lambda spec: spec.anonymizes,
     ),
-    Reason("persons", "several of its rows have one id", lambda spec: spec.anonymizes and not spec.is_vertical),
+    Reason("persons", "several of its rows have one id"),
     Reason(
         "unique",
         "most of its rows have a value of their own in a column that is published as it is",
-        _publishes,
     ),
 )
-"""Why a party cannot take part with its data."""
+"""Why a party cannot take part with its data, by the kind of the job; the first and the second in every job."""
+
+_OF_EVERY_JOB: Final = frozenset({"source", "new rows"})
 
 LEFT_OUT: Final = (
     Reason(
         "cells",
         f"cells that are no numbers in columns that are put into intervals, and of items with names of more than "
         f"{MAX_ITEM_BYTES:,} bytes",
-        lambda spec: spec.mines and spec.is_vertical,
     ),
-    Reason("names", f"items with names of more than {MAX_ITEM_BYTES:,} bytes", _names_freely),
+    Reason("names", f"items with names of more than {MAX_ITEM_BYTES:,} bytes"),
     Reason(
         "strangers",
         "items that the catalogue does not name",
-        lambda spec: spec.mines and spec.itemsets.catalogue is not None,
     ),
 )
 """What takes no part, without a word from the party that has it."""
@@ -109,7 +85,8 @@ def learned(spec: JobSpec, declared: Sequence[Declared]) -> tuple[Learned, ...]:
         declared: All that it may open.
     """
     everybody = ("coordinator", *spec.job.parties)
-    reasons = "; or ".join(reason.what for reason in REASONS if reason.applies(spec))
+    own = kind_of(spec).refusals(spec)
+    reasons = "; or ".join(reason.what for reason in REASONS if reason.key in own | _OF_EVERY_JOB)
     lines = [
         Learned(
             everybody,
@@ -134,6 +111,6 @@ def learned(spec: JobSpec, declared: Sequence[Declared]) -> tuple[Learned, ...]:
     lines += [
         Learned(everybody, "membership", f"nothing of {reason.what}: their party leaves them out and tells nobody")
         for reason in LEFT_OUT
-        if reason.applies(spec)
+        if reason.key in own
     ]
     return tuple(lines)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.manifest import seal
 from jobs.tables import csv_chunks
-from jobs.target import ALIGNMENT, ESTIMATES_FILE, PARTIES, beside, check_target, writing
+from jobs.target import ALIGNMENT, PARTIES, beside, check_target, writing
+from jobs.written_json import write_json
 
 if TYPE_CHECKING:
-    from jobs.findings import Result
+    from jobs.result import Result
 
 
 def prepare() -> None:
@@ -69,26 +69,15 @@ def _fill(draft: Path, result: Result) -> None:
     with ThreadPoolExecutor() as pool:  # Arrow writes without the interpreter, which makes the page meanwhile
         writers = [
             pool.submit(write, draft / name, table)
-            for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table))
-            if table is not None
+            for name, table in result.tables.items()
             for write in (_write_csv, _write_parquet)
         ]
         for party, table in result.alignments.items():
             place = draft / PARTIES / party / ALIGNMENT
             place.parent.mkdir(parents=True)
             writers.append(pool.submit(_write_parquet, place, table))
-        if result.trained is not None:
-            from jobs.kinds.models.document import MODEL_FILE, model_document
-
-            write_json(draft / MODEL_FILE, model_document(result.trained))
-        if result.anonymized is not None:
-            from jobs.kinds.release.release import publish
-
-            publish(draft, result.anonymized, result.spec)
-        if result.estimated is not None:
-            from mining.joint.estimated import pack_estimates
-
-            (draft / ESTIMATES_FILE).write_bytes(pack_estimates(result.estimated))
+        if result.finding is not None:
+            result.finding.write(draft, result.spec)
         _write_account(draft, result)
     for writer in writers:
         writer.result()
@@ -110,11 +99,6 @@ def _write_account(draft: Path, result: Result) -> None:
 
     write_json(draft / "result.json", document(result))
     (draft / "report.html").write_text(report(result), encoding="utf-8")
-
-
-def write_json(path: Path, contents: dict[str, Any]) -> None:
-    """Writes an indented JSON object in UTF-8."""
-    path.write_text(json.dumps(contents, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _replace(draft: Path, target: Path) -> None:

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Final
 
 from jobs.privacy_spec import PrivacyModel
-from jobs.spec import JobSpec
 from mining.joint.hybrid.parameters import MOST_LOCAL
 
 LARGEST_LOCAL: Final = Decimal(MOST_LOCAL)
@@ -33,23 +32,3 @@ class Charge:
     local_epsilon: Decimal | None
     epsilon: Decimal | None
     delta: Decimal | None
-
-
-def charge(spec: JobSpec) -> Charge:
-    """The most that a job may cost a record.
-
-    In the blended model a record either is perturbed or counts at its trusted party; both are charged, since the
-    charge is the same for all parties.
-    """
-    given = spec.privacy
-    match given.model:
-        case "exact":
-            return Charge("exact", None, None, None)
-        case "local":
-            return Charge("local", given.epsilon, given.epsilon, Decimal(0))
-        case "shuffle":
-            return Charge("shuffle", given.local_epsilon or LARGEST_LOCAL, given.epsilon, given.delta)
-        case "distributed":
-            return Charge("distributed", None, given.epsilon, given.delta)
-        case "blended":
-            return Charge("blended", given.epsilon, given.epsilon, given.delta)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
-from jobs.kinds.packed_itemsets import pack
 from link.errors import MalformedMessage, ProtocolViolation
 from link.identity import Identity
 from link.identity import verify as verify_signature
@@ -16,25 +15,8 @@ from protos.v1.control_pb2 import Release, ResultHeader
 
 if TYPE_CHECKING:
     from jobs.run import PartyRun
-    from jobs.tasks import Outcome
 
 _PURPOSE: Final = b"comine.release/1\0"
-
-
-def pack_outcome(outcome: Outcome) -> bytes:
-    """What a party has learnt in its canonical bytes; empty where it has learnt nothing but numbers of rows."""
-    if outcome.model is not None:
-        from jobs.kinds.models.document import pack_model
-
-        return pack_model(outcome.model)
-    if outcome.anonymized is not None:
-        return outcome.anonymized.pack()
-    if outcome.estimated is not None:
-        from mining.joint.estimated import Estimated, pack_estimates
-
-        assert outcome.spent is not None
-        return pack_estimates(Estimated(outcome.estimated, outcome.spent, outcome.estimated_rules))
-    return b"" if outcome.itemsets is None else pack(outcome.itemsets, outcome.rules)
 
 
 def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes) -> Release:

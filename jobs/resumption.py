@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError
 from mining.joint.progress import MAX_ATTEMPTS
@@ -18,7 +19,7 @@ _LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.co
 
 def goes_on(spec: JobSpec) -> bool:
     """Whether the parties of such a job keep what its levels disclose, so that another attempt can go on from there."""
-    return spec.is_vertical and spec.mines
+    return kind_of(spec).resumes
 
 
 def lost(code: str) -> bool:

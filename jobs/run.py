@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from crypto.params import STANDARD_128
-from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data
+from jobs.kinds.kind import NO_RESOURCES, Resources
+from jobs.kinds.registry import kind_of
+from jobs.outcome import Outcome
 from jobs.spec import JobSpec
 from jobs.statement import statement
-from jobs.tasks import Outcome, run_task
 from link.core import MAX_BUFFERED_BYTES, Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
@@ -23,7 +24,6 @@ from link.identity import Identity
 from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session
-from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,8 @@ async def run_party(
     random: RandomStream,
     executor: Executor,
     progress: Progress,
-    least_count: int = 1,
+    resources: Resources = NO_RESOURCES,
     recorder: Recorder = UNRECORDED,
-    dealings: Dealings | None = None,
-    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is told to all peers.
 
@@ -119,10 +117,8 @@ async def run_party(
         random: Its randomness for this run.
         executor: Where heavy work runs.
         progress: Told how far steps have come.
-        least_count: This party's own floor: it takes no part where fewer transactions make an itemset frequent.
+        resources: What this party lends the job beside its data.
         recorder: Told of the session once it has an id, and of its end, also where the job fails.
-        dealings: What this party has of the dealer, where the coordinator deals randomness.
-        keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -150,7 +146,7 @@ async def run_party(
 
     try:
         await recorder.began(session.id)
-        outcome = await run_task(session.lane("task"), spec, data, least_count, dealings=dealings, keeper=keeper)
+        outcome = await kind_of(spec).run(session.lane("task"), spec, data, resources)
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:

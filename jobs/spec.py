@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.federation import Name
 from jobs.itemsets_spec import ItemsetsSection, RulesSection
+from jobs.kinds.key import Partition, Task
 from jobs.kinds.models.tables import (
     MODEL_TABLES,
     ColumnSection,
@@ -19,19 +19,12 @@ from jobs.kinds.models.tables import (
     KMeansSection,
     ModelSection,
     NaiveBayesSection,
-    check_columns,
 )
-from jobs.kinds.release.table import JointAnonymizeSection, with_hierarchies
+from jobs.kinds.release.table import JointAnonymizeSection
 from jobs.plan_spec import PlanSection
 from jobs.privacy_spec import PrivacySection
 from jobs.spec_values import ColumnName, Section
-from jobs.toml import read_toml, validate
-from jobs.union_limit import too_large_unions
 from jobs.union_spec import UnionSection
-from link.errors import ConfigurationError, InputDataError
-from link.json_text import read_json
-from link.printable import why_not_read
-from mining.measure_names import DEFAULT_MEASURES
 from mining.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
@@ -42,13 +35,7 @@ UNIVERSES: Final = (
     "frequent-items",
     "all-items",
 )  # anything else is the path of a catalogue
-_HORIZONTAL_ITEMSETS: Final = frozenset({"strategy", "prefer", "thin", "universe", "catalogue", "union", "lambda_"})
-_VERTICAL_ITEMSETS: Final = frozenset({"engine", "cuts", "quantiles"})
-_UNION: Final = frozenset({"bound", "max_item_bytes"})
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-
-
-Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
 
 
 def _one_or_several(recipients: object) -> object:
@@ -67,7 +54,7 @@ class JobSection(Section):
     task: Task
     parties: tuple[Name, ...] = Field(min_length=2, max_length=64)
     dataset: str = Field(min_length=1)
-    partition: Literal["horizontal", "vertical", "hybrid"] = "horizontal"
+    partition: Partition = "horizontal"
     recipients: Recipients = ("coordinator",)
     deadline: str = "30m"
 
@@ -159,115 +146,11 @@ class JobSpec(Section):
     anonymize: JointAnonymizeSection | None = None
 
     @model_validator(mode="after")
-    def _complete(self) -> JobSpec:
-        task = self.job.task
-        if task == "rules" and self.rules is None:
-            raise ValueError('task = "rules" needs a [rules] table with min_confidence')
-        if task != "rules" and self.rules is not None:
-            raise ValueError('a [rules] table needs task = "rules"')
-        if self.mines and self.itemsets_ is None:
-            raise ValueError(f'task = "{task}" needs an [itemsets] table with min_support; the table is missing')
-        if not self.mines and self.itemsets_ is not None:
-            raise ValueError(f'an [itemsets] table means nothing with task = "{task}"; leave it out')
-        frequent = self.mines and self.itemsets.disclose == "frequent"
-        if self.rules is not None and frequent and self.rules.measures != DEFAULT_MEASURES:
-            raise ValueError('disclose = "frequent" opens no number, so leave out [rules] measures, or use "supports"')
-        if not set(self.compute) <= set(self.job.parties):
-            raise ValueError("[trust] compute names two different parties of the job")
-        return self
-
-    @model_validator(mode="after")
-    def _modelled(self) -> JobSpec:
-        """Refuses tables of another model than the task's, and columns that do not fit it."""
-        task = self.job.task
-        for other, name in MODEL_TABLES.items():
-            if other != task and getattr(self, name) is not None:
-                raise ValueError(f'a [{name}] table needs task = "{other}"')
-        if not self.trains:
-            if self.columns:
-                raise ValueError(f'a [columns] table means nothing with task = "{task}"; leave it out')
-            return self
-        name = MODEL_TABLES[task]
-        if getattr(self, name) is None:
-            raise ValueError(f'task = "{task}" needs a [{name}] table; the table is missing')
-        check_columns(name, self.model, self.columns)
-        from jobs.kinds.models.parameters import model_parameters  # most jobs need none of the arithmetic behind it
-
-        try:
-            model_parameters(self)
-        except ConfigurationError as error:
-            raise ValueError(f"[{name}] {error.message}") from None
-        return self
-
-    @model_validator(mode="after")
-    def _anonymized(self) -> JobSpec:
-        """Refuses what a job that anonymises cannot do."""
-        if not self.anonymizes:
-            if self.anonymize is not None:
-                raise ValueError('an [anonymize] table needs task = "anonymize"')
-            return self
-        if self.anonymize is None:
-            raise ValueError('task = "anonymize" needs an [anonymize] table; the table is missing')
-        if self.is_hybrid:
-            raise ValueError('task = "anonymize" needs partition = "horizontal" or "vertical"')
-        if self.privacy_ is not None:
-            raise ValueError('a [privacy] table means nothing with task = "anonymize"; leave it out')
-        from jobs.kinds.release.parameters import check_partition, joint_anonymisation
-
-        try:
-            check_partition(self)
-            joint_anonymisation(self)
-        except (ConfigurationError, InputDataError) as error:
-            raise ValueError(f"[anonymize] {error.message}") from None
-        return self
-
-    @model_validator(mode="after")
-    def _partitioned(self) -> JobSpec:
-        """Refuses what would be given in vain, so that nobody counts on it."""
-        if self.is_vertical:
-            given = [*_given("itemsets", self.itemsets_, _HORIZONTAL_ITEMSETS), *_given("union", self.union, _UNION)]
-            if given:
-                raise ValueError(f'{given[0]} means nothing with partition = "vertical"; leave it out')
-            if not (self.mines or self.anonymizes or self.k_means is not None) and self.trust.compute is not None:
-                raise ValueError(f'[trust] compute means nothing with task = "{self.job.task}"; leave it out')
-            self._check_vertical()
-        else:
-            if self.job.task == "align":
-                raise ValueError('task = "align" needs partition = "vertical": parties that hold the same rows')
-            if self.align is not None:
-                raise ValueError('an [align] table needs partition = "vertical"')
-            given = [
-                *_given("itemsets", self.itemsets_, _VERTICAL_ITEMSETS),
-                *_given("trust", self.trust, {"helper"}),
-                *_given("plan", self.plan, {"rows", "items", "density"}),
-            ]
-            if given:
-                raise ValueError(f'{given[0]} needs partition = "vertical"')
-            given = [*_given("union", self.union, _UNION), *_given("trust", self.trust, {"compute"})]
-            if self.trains and given:
-                raise ValueError(
-                    f'{given[0]} means nothing with task = "{self.job.task}" and partition = "horizontal"; leave it out'
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _private(self) -> JobSpec:
-        """Refuses a model that does not fit the job, and parties in roles that they cannot have."""
+    def _of_parties(self) -> JobSpec:
+        """Refuses roles of strangers."""
         given, parties = self.privacy, self.job.parties
-        if self.is_hybrid and self.privacy_ is None:
-            raise ValueError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
-        if self.is_hybrid and not self.mines:
-            raise ValueError(f'partition = "hybrid" means nothing with task = "{self.job.task}"; use "horizontal"')
-        if self.is_vertical and self.privacy_ is not None:
-            raise ValueError('a [privacy] table needs partition = "hybrid"; leave it out')
-        if not self.mines and self.privacy_ is not None:  # or it would pass for one whose results noise protects
-            raise ValueError(f'a [privacy] table means nothing with task = "{self.job.task}"; leave it out')
-        if given.perturbs and not self.is_hybrid:
-            raise ValueError(f'[privacy] model = "{given.model}" needs partition = "hybrid"')
-        if self.mines and given.model == "exact" and self.itemsets.min_support_ is None:
-            raise ValueError("[itemsets] min_support is missing; without noise there is no top_k alone")
-        if self.mines and self.itemsets.top_k is not None and self.itemsets.disclose == "frequent":
-            raise ValueError('[itemsets] disclose = "frequent" opens no supports, and top_k needs them; use "supports"')
+        if not set(self.compute) <= set(parties):
+            raise ValueError("[trust] compute names two different parties of the job")
         for key, names in (
             ("analyst", (self.analyst,)),
             ("shufflers", self.shufflers),
@@ -278,90 +161,7 @@ class JobSpec(Section):
                     raise ValueError(f"[privacy] {key}: '{name}' is no party of the job")
                 if names.count(name) > 1:
                     raise ValueError(f"[privacy] {key} names '{name}' twice")
-        if given.model == "shuffle" and self.analyst in self.shufflers:
-            raise ValueError(
-                f"[privacy] '{self.analyst}' is analyst and shuffler, so it would see whose report is whose"
-            )
-        if given.colluding > len(parties) - 1:
-            raise ValueError(f"[privacy] colluding = {given.colluding} leaves no honest party of {len(parties)}")
-        if refusal := too_large_unions(self):
-            raise ValueError(refusal)
         return self
-
-    def _check_vertical(self) -> None:
-        helper, parties = self.trust.helper, self.job.parties
-        if self.alignment.mode == "cardinality" and self.job.task != "align":
-            raise ValueError(
-                '[align] mode = "cardinality" tells only how many rows all parties have; it needs task = "align"'
-            )
-        if self.alignment.mode == "union" and self.k_means is not None:
-            raise ValueError(
-                'task = "k-means" tells all parties the cluster of every common row, so [align] mode = "union" would '
-                'hide nothing; use "intersection"'
-            )
-        if helper == "none":
-            return
-        if helper not in ("coordinator", *parties):
-            raise ValueError(f'[trust] helper is "none", "coordinator" or a party of the job, not \'{helper}\'')
-        if len(parties) == 2 and helper in parties:
-            raise ValueError(f"[trust] helper: with two parties '{helper}' cannot deal randomness to itself")
-        if len(parties) > 2 and helper == "coordinator":
-            raise ValueError(
-                '[trust] helper = "coordinator" deals randomness to two parties; with more of them, name the party '
-                "that is to hold shares beside the two computing parties"
-            )
-        if len(parties) > 2 and helper in self.compute:
-            raise ValueError(f"[trust] helper: '{helper}' is a computing party; name another one")
-        if not self.mines or self.itemsets.engine not in ("auto", "replicated"):
-            raise ValueError('[trust] helper needs [itemsets] engine = "replicated" or "auto"')
-
-    @classmethod
-    def load(cls, path: Path) -> JobSpec:
-        """Reads a job file and the public catalogue that it may name.
-
-        Raises:
-            ConfigurationError: Something in the file is missing, unknown or wrong.
-        """
-        return cls.of(read_toml(path), str(path), path.parent)
-
-    @classmethod
-    def of(cls, contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
-        """A specification from the contents of a job file; a catalogue is looked for in `folder`."""
-        task = contents.get("job", {}).get("task") if isinstance(contents.get("job"), dict) else None
-        if task in ("union", "sum", "frequency"):
-            raise ConfigurationError(f'{where}: [job] task: "{task}" is not available in this version')
-        spec = validate(cls, with_hierarchies(contents, folder), where)
-        if spec.anonymizes and len(spec.canonical()) > MAX_SPEC_BYTES:
-            raise ConfigurationError(f"{where}: the hierarchies are too long for a job; take coarser leaves")
-        if not spec.mines or spec.itemsets.universe in UNIVERSES or spec.itemsets.catalogue is not None:
-            return spec
-        universe = spec.itemsets.universe
-        catalogue = _read_catalogue(folder / universe)
-        itemsets = spec.itemsets.model_copy(update={"catalogue": catalogue, "universe": Path(universe).name})
-        spec = spec.model_copy(update={"itemsets_": itemsets})
-        if refusal := too_large_unions(spec):
-            raise ConfigurationError(f"{where}: {refusal}")
-        if len(spec.canonical()) > MAX_SPEC_BYTES:
-            raise ConfigurationError(
-                f'{folder / universe} is too long for a catalogue; use universe = "frequent-items"'
-            )
-        return spec
-
-    @classmethod
-    def from_canonical(cls, data: bytes) -> JobSpec:
-        """Reads a specification that crossed the wire.
-
-        Raises:
-            ConfigurationError: It is not in canonical form.
-        """
-        try:
-            contents = read_json(data)
-        except ValueError:
-            raise ConfigurationError("the proposed job is not JSON") from None
-        spec = validate(cls, contents, "the proposed job")
-        if spec.canonical() != data:
-            raise ConfigurationError("the proposed job is not in canonical form; bring both nodes to the same version")
-        return spec
 
     def canonical(self) -> bytes:
         """The specification as JSON, keys sorted, no blanks; decimals are strings, so that none is rounded."""
@@ -470,28 +270,3 @@ class JobSpec(Section):
     def table_to_coordinator(self) -> bool:
         """Whether the coordinator gets itemsets, a model or a release: it is a recipient, and the task finds some."""
         return self.finds and self.to_coordinator
-
-
-def _given(table: str, section: Section | None, fields: frozenset[str] | set[str]) -> list[str]:
-    """Those of the fields that are not at their defaults, as they are called in the file."""
-    if section is None:
-        return []
-    known = type(section).model_fields
-    return [
-        f"[{table}] {known[name].alias or name}"
-        for name in known
-        if name in fields and getattr(section, name) != known[name].get_default(call_default_factory=True)
-    ]
-
-
-def _read_catalogue(path: Path) -> tuple[str, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # no other sign ends a line, but may be in an item
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"the catalogue {path} is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"the catalogue {path} cannot be read: {why_not_read(error)}") from None
-    items = sorted({line for line in lines if line}, key=str.encode)
-    if not items:
-        raise ConfigurationError(f"the catalogue {path} names no item")
-    return tuple(items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jobs.kinds.reported.parameters import is_estimated
+from jobs.kinds.registry import kind_of
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from party.anonymization.releases import NOTHING, Counted
@@ -100,7 +100,7 @@ class Verdict:
 
 def noise_protects(spec: JobSpec, budget: DatasetBudget | None) -> bool:
     """Whether a job on a dataset with these totals is protected by noise that they bound."""
-    return is_estimated(spec) and budget is not None and budget.bounds_noise
+    return kind_of(spec).estimates and budget is not None and budget.bounds_noise
 
 
 def listed(names: Collection[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.audit.events import Charged
 from jobs.audit.service_events import JointReleaseBegan
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from jobs.union_limit import blurred_merges
 from party.anonymization.releases import Releases
 from party.job import Job

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from jobs.data_kinds import Kind
+from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
-from jobs.spec import Task
+from jobs.kinds.key import Task
 from jobs.spec_values import DataName, Duration
 from jobs.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
@@ -84,7 +84,7 @@ class DatasetSection(TomlTable):
     """
 
     name: DataName
-    kind: Kind
+    kind: DataKind
     source: str = Field(min_length=1)
     format: Literal["basket", "long", "wide", "csv", "parquet", "sql"]
     separator: str | None = Field(default=None, min_length=1)

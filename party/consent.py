@@ -18,6 +18,7 @@ from jobs.audit.events import Approved, Ended, Proposed, Refused
 from jobs.audit.log import AuditLog
 from jobs.consent import approve as signed_approval
 from jobs.consent import read_proposal
+from jobs.loading import job_from_canonical
 from jobs.spec import MAX_SPEC_BYTES, JobSpec
 from link.errors import (
     ComineError,
@@ -58,7 +59,7 @@ def spec_of(record: Record) -> JobSpec:
         ConfigurationError: This version of comine does not know such jobs, or the record was changed.
     """
     proposal = proposal_of(record)
-    spec = JobSpec.from_canonical(proposal.spec)
+    spec = job_from_canonical(proposal.spec)
     if spec.job_id(proposal.nonce, proposal.expiry) != record.job_id or proposal.expiry != record.expiry:
         raise ConfigurationError(
             f"the record of job {record.job_id.hex()[:12]} is not the job that was proposed: the job database was "
@@ -107,7 +108,7 @@ class Consent:
                 f"the proposal had expired when it reached {self._me}; check the clocks and propose the job anew",
                 party=self._me,
             )
-        spec = await asyncio.to_thread(JobSpec.from_canonical, proposal.spec)
+        spec = await asyncio.to_thread(job_from_canonical, proposal.spec)
         check_span(signed.certificate, coordinator, spec.job.deadline_s)
         check_own_span(self._identity, spec.job.deadline_s)
         job_id = spec.job_id(proposal.nonce, proposal.expiry)

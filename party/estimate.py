@@ -12,8 +12,9 @@ import time
 from typing import Final
 
 from jobs.audit.events import PlanAsked
-from jobs.data import kind_of
-from jobs.data_kinds import check_kind
+from jobs.data import data_kind
+from jobs.kinds.data import check_data_kind
+from jobs.loading import job_from_canonical
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, told_speed
 from jobs.plan.forecast import forecast
@@ -71,7 +72,7 @@ class Estimates:
         await asyncio.to_thread(self._count.take, coordinator, self._config.policy.max_plans, me, time.time())
         if len(request.spec) > MAX_SPEC_BYTES:
             raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
-        spec = await asyncio.to_thread(JobSpec.from_canonical, request.spec)
+        spec = await asyncio.to_thread(job_from_canonical, request.spec)
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
         approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
         answer = PartyEstimate(
@@ -110,7 +111,7 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     me, executor = config.party.name, ThreadExecutor()
     try:
         data = await Sources(config.dataset, executor, config.withheld).load(spec.job.dataset)
-        check_kind(spec, kind_of(data), me)
+        check_data_kind(spec, data_kind(data), me)
         (sizes,) = await executor.map(measured, [data])
         speed = told_speed(await measure(executor))
         certificate_bytes = config.tls.certificate.stat().st_size

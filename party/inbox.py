@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.diff import diff
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, UsageError

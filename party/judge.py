@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from jobs.data_kinds import check_kind
+from jobs.kinds.data import check_data_kind
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
@@ -170,7 +170,7 @@ class Judge:
         budget = None if dataset is None else dataset.privacy
         since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:
-            check_kind(spec, dataset.kind, self._config.party.name)
+            check_data_kind(spec, dataset.kind, self._config.party.name)
         return Case(
             spec=spec,
             coordinator=coordinator,

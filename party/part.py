@@ -9,6 +9,7 @@ from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data
+from jobs.kinds.kind import Resources
 from jobs.run import PartyRun, run_party
 from party.charging import charged, release_begun
 from party.job import Job
@@ -59,10 +60,12 @@ async def take_part(
         random=Randomness.from_os(),
         executor=room.executor,
         progress=job.progress,
-        least_count=policy.min_count or 1,
+        resources=Resources(
+            least_count=policy.min_count or 1,
+            dealings=job.dealings,
+            keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
+        ),
         recorder=recorder,
-        dealings=job.dealings,
-        keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
     )
 
 

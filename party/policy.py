@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final, Literal
 
 from crypto.protocols import union_disclosure
-from jobs.parameters import engine_of, helper_of
+from jobs.kinds.kind import Facet
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
-from jobs.union_limit import ListBound, blurred_merges, takes_unions, without_unions
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.hybrid.parameters import DEFAULT_K
 from party.case import Case, Earlier, Verdict, listed
@@ -58,12 +58,11 @@ def decide(policy: PolicySection, case: Case) -> Approval:
 
 def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    spec = case.spec
-    asked = (
-        _OF_ITEMSETS if spec.mines else _OF_MODELS if spec.trains else _OF_RELEASES if spec.anonymizes else frozenset()
-    )
-    silent = (_OF_ITEMSETS | _RELEASES_ALONE) - asked
-    judged = (rule(policy, case) for rule in _RULES if rule not in silent)
+    facets = kind_of(case.spec).facets(case.spec)
+    if not facets <= _RULES_OF.keys() or not facets:
+        return (Verdict("tasks", "jobs that its rules can judge", "has no rules for what this job opens (rule tasks)"),)
+    asked = frozenset().union(*(_RULES_OF[facet] for facet in facets))
+    judged = (rule(policy, case) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
     *found, how = (verdict for verdict in judged if verdict is not None)
     return (*found, *budget_verdicts(case), how)
 
@@ -195,9 +194,10 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     least = policy.min_count
     if least is None:
         return None
-    if case.spec.trains:
+    facets = kind_of(case.spec).facets(case.spec)
+    if "model" in facets:
         return _min_count_of_model(least, case)
-    if case.spec.anonymizes:
+    if "release" in facets:
         return min_count_of_release(least, case)
     asked = case.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", _opens_below(policy, case, "min_count") if least > 1 else None
@@ -253,7 +253,7 @@ def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
 def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
     if not policy.withhold:
         return None
-    if case.spec.anonymizes or case.spec.trains:
+    if "itemsets" not in kind_of(case.spec).facets(case.spec):
         return withheld_columns(policy, case)
     given, refusal = case.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
@@ -293,7 +293,7 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
 def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     if policy.compute is None:
         return None
-    if not _shares(case.spec):
+    if not kind_of(case.spec).shares(case.spec):
         return None
     others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
     if others:
@@ -304,19 +304,8 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("compute", ", ".join(policy.compute), refusal)
 
 
-def _shares(spec: JobSpec) -> bool:
-    """Whether the computing parties hold shares of something."""
-    if spec.privacy.model != "exact":
-        return False
-    if spec.anonymizes:
-        return True
-    if spec.trains:
-        return spec.k_means is not None and spec.is_vertical
-    return spec.itemsets.disclose != "candidates" or engine_of(spec) == "replicated"
-
-
 def _engines(policy: PolicySection, case: Case) -> Verdict | None:
-    asked, refusal = engine_of(case.spec), None
+    asked, refusal = kind_of(case.spec).engine(case.spec), None
     if policy.engines is None or asked is None:
         return None
     if asked not in policy.engines:
@@ -325,7 +314,7 @@ def _engines(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _helpers(policy: PolicySection, case: Case) -> Verdict | None:
-    helper, refusal = helper_of(case.spec), None
+    helper, refusal = kind_of(case.spec).helper(case.spec), None
     if policy.helpers is None or not case.spec.is_vertical:
         return None
     if helper is not None and helper not in (case.me, *policy.helpers):
@@ -346,16 +335,16 @@ def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
 
 
 def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
-    if not (case.spec.is_vertical or takes_unions(case.spec)):
+    given = kind_of(case.spec).unions(case.spec)
+    if not (case.spec.is_vertical or given.taken):
         return None
-    key, asked = ListBound.of(case.spec)
-    return _at_most("max_union_bound", policy.max_union_bound, asked, str(asked or "none"), key)
+    return _at_most("max_union_bound", policy.max_union_bound, given.bound, str(given.bound or "none"), given.key)
 
 
 def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
     """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
-    more = blurred_merges(case.spec)
-    if not more:
+    given = kind_of(case.spec).unions(case.spec)
+    if not (more := given.merges):
         return None
     most, before, refusal = policy.max_unions, case.unions, None
     off = f"{union_disclosure.deviation(before + more):.2g}"
@@ -365,7 +354,7 @@ def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
         refusal = (
             f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
             f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
-            f"common averages out; take {without_unions(case.spec)}, or let the owner raise the rule"
+            f"common averages out; take {given.instead}, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
 
@@ -452,7 +441,7 @@ _RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
     _min_new_rows,
     _approve,
 )
-_OF_ITEMSETS: Final = frozenset(
+_ITEMSETS: Final = frozenset(
     {
         _min_support,
         _min_count,
@@ -464,10 +453,15 @@ _OF_ITEMSETS: Final = frozenset(
         _engines,
         _helpers,
     }
-)  # which say nothing to a task without itemsets
-_OF_MODELS: Final = frozenset({_min_count, _withhold, _compute, _engines})  # of these, what says something to models
-_RELEASES_ALONE: Final = frozenset(RELEASE_RULES)  # which say nothing to any other task
-_OF_RELEASES: Final = _RELEASES_ALONE | {_min_count, _withhold, _compute}  # what says something to releases
+)
+_RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, Case], Verdict | None]]]] = {
+    "itemsets": _ITEMSETS,
+    "model": frozenset({_min_count, _withhold, _compute, _engines}),
+    "release": frozenset({*RELEASE_RULES, _min_count, _withhold, _compute}),
+    "rows in common": frozenset(),
+}
+"""What a policy says to what a job opens, beside the rules for every job."""
+_PARTICULAR: Final = frozenset().union(*_RULES_OF.values())
 
 
 def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from jobs.spec import JobSpec
 from party.case import Case, Verdict, listed
 from party.privacy_budget import NAMES, left, short, totals

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from jobs.audit.events import Ended, Event
 from jobs.audit.events import Released as ReleasedEvent
-from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
 from jobs.kinds.packed_itemsets import digest
-from jobs.release import pack_outcome, release_of, sign
+from jobs.kinds.registry import kind_of
+from jobs.release import release_of, sign
+from jobs.result import Receipt, Result
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
-from mining.joint.estimated import unpack_estimates
 from party.job import Job
 from party.room import Room
 from protos.v1.control_pb2 import Release, ResultHeader
@@ -50,14 +50,8 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     Raises:
         ResourceError: Something cannot be written; the node's log has the reason.
     """
-    me, spec, found = room.identity.name, job.spec, run.outcome.itemsets
-    if found is not None:
-        found = await _aside(room, found.canonical)
-    table = await _aside(room, lambda: pack_outcome(run.outcome))
-    estimated = None
-    if run.outcome.estimated is not None:
-        estimated = unpack_estimates(table)
-        found = estimated.itemsets.rounded()
+    me, spec, found = room.identity.name, job.spec, run.outcome.finding
+    table = b"" if found is None else await _aside(room, found.pack)
     signed = digest(table) if table else b""
     header = _signed(room, job, run, signed)
     events: list[Event] = []
@@ -66,7 +60,7 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
         with _hushed(room, job):
             await _aside(room, lambda: room.alignments.write(job.id, alignment))
         room.log.info("alignment written", caller=job.coordinator, job=job.id.hex())
-    learns = bool(table) or spec.job.task == "align"
+    learns = found is not None or kind_of(spec).finds is None
     if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
         result = Result(
@@ -77,12 +71,8 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             run.outcome.strategy,
             {me: run.costs},
             {me: receipt},
-            found,
-            run.outcome.rules,
+            None if found is None else await _aside(room, found.canonical),
             positions=run.outcome.positions,
-            trained=run.outcome.model,
-            anonymized=run.outcome.anonymized,
-            estimated=estimated,
             signer=room.identity,
         )
         with _hushed(room, job):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
-from jobs.privacy_account import LARGEST_LOCAL, Charge, charge
+from jobs.kinds.charge import charge
+from jobs.privacy_account import LARGEST_LOCAL, Charge
 from jobs.spec import JobSpec
 from jobs.toml import validate
 from jobs.union_limit import blurred_merges

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.federation import Name
 from jobs.itemsets_spec import Pattern
+from jobs.kinds.key import Task
 from jobs.privacy_spec import Delta, Epsilon, PrivacyModel
-from jobs.spec import Task
 from jobs.spec_values import ColumnName, DataName, Duration, seconds
 from jobs.toml import TomlTable
 from mining.joint.parameters import Disclose

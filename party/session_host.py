@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jobs.audit.events import Ended, Started
 from jobs.audit.tail import Mark
-from jobs.parameters import coordinator_deals
+from jobs.kinds.registry import kind_of
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.errors import (
@@ -250,7 +250,7 @@ class SessionHost:
         judge = room.consent.judge
         room.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
-        if coordinator_deals(job.spec):
+        if kind_of(job.spec).is_dealt(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
         await asyncio.to_thread(charge_start, room, job, attempt, now)
         before, job.attempt = job.attempt, attempt

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from jobs.data_kinds import Kind
+from jobs.data import DataKind
 from link.errors import InputDataError
 from mining.csv_text import improper
 from mining.loading import existing
@@ -69,7 +69,7 @@ def quoted(value: str | Sequence[str]) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def guess_format(source: str, kind: Kind = "transactions") -> Guess:
+def guess_format(source: str, kind: DataKind = "transactions") -> Guess:
     """What the source looks like.
 
     Args:

@@ -69,8 +69,9 @@ def compare(
     from coordinator.comparison import compare as run_all
     from coordinator.comparison_folder import document, holds_earlier, write_folder
     from coordinator.interrupt import run_interruptibly
-    from jobs.spec import JobSpec
+    from jobs.loading import envelope
     from jobs.target import check_result_folder
+    from jobs.toml import read_toml
     from link.errors import UsageError
 
     source = context.get_parameter_source("federation")
@@ -79,7 +80,7 @@ def compare(
     if bool(party) == (federation is not None):
         raise UsageError("name the data of each party with --party, or the nodes with --federation")
     wanted, epsilons = _models(models), _epsilons(epsilon)
-    spec = JobSpec.load(job_toml)
+    spec = envelope(read_toml(job_toml), str(job_toml), job_toml.parent)
     check_comparable(spec)
     if out is not None:
         check_result_folder(out, holds_earlier)
@@ -103,11 +104,9 @@ def compare(
         at = "" if refused.epsilon is None else f", ε = {refused.epsilon:g}"
         note(f"{refused.model}{at}: not run: {refused.error.message}")
     written = f"; written to {out}" if out is not None else ""
-    found = comparison.truth.found
-    assert found is not None  # the exact model's result is told here
-    note(
-        f"{len(found):,} frequent itemsets in {found.n_rows:,} transactions of {len(spec.job.parties)} parties{written}"
-    )
+    truth = comparison.truth
+    found = len(truth.tables["itemsets"])
+    note(f"{found:,} frequent itemsets in {truth.n_rows:,} transactions of {len(spec.job.parties)} parties{written}")
 
 
 def _models(given: str) -> list[PrivacyModel]:
@@ -142,14 +141,14 @@ def _in_process(
     from coordinator.cli.live import live_progress
     from coordinator.cli.simulate import sources_of
     from coordinator.simulate import check_parties, load_data, simulate_job
-    from jobs.data_kinds import default_ids, needed_kind
-    from jobs.findings import Result
+    from jobs.kinds.registry import kind_of
+    from jobs.result import Result
 
     sources = sources_of(party)
     check_parties(spec, sources)
-    kind = needed_kind(spec)
+    kind = kind_of(spec).data
     data_format = data_format or ("csv" if kind == "table" else "basket")
-    data = load_data(sources, kind, data_format, separator, ids or default_ids(spec))
+    data = load_data(sources, kind, data_format, separator, ids or kind_of(spec).default_ids(spec))
 
     async def run(changed: JobSpec, seed: int | None) -> Result:
         with live_progress(changed.job.parties) as watcher:
@@ -164,7 +163,7 @@ def _at_nodes(spec: JobSpec, federation: Path) -> Run:
     from coordinator.member import load_federation
     from coordinator.runner import run_job
     from coordinator.store import Store
-    from jobs.findings import Result
+    from jobs.result import Result
 
     known, _, identity = load_federation(federation)
     addresses, store = known.select(spec.job.parties), Store.of(known)

@@ -53,11 +53,11 @@ def run(
     from coordinator.member import load_federation
     from coordinator.runner import run_job
     from coordinator.store import Store
-    from jobs.spec import JobSpec
+    from jobs.loading import load_job
     from jobs.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
-    spec = JobSpec.load(job_toml)
+    spec = load_job(job_toml)
     known, _, identity = load_federation(federation)
     addresses = known.select(spec.job.parties)
     if out is not None:
@@ -92,11 +92,11 @@ def submit(
     from coordinator.member import load_federation
     from coordinator.runner import submit_job
     from coordinator.store import Store
-    from jobs.spec import JobSpec
+    from jobs.loading import load_job
     from jobs.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
-    spec = JobSpec.load(job_toml)
+    spec = load_job(job_toml)
     known, _, identity = load_federation(federation)
     addresses = known.select(spec.job.parties)
     if out is not None:

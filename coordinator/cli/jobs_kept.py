@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.kinds.registry import tells_coordinator
+
 if TYPE_CHECKING:
     from coordinator.store import JobFolder, Record
     from jobs.federation import Federation
-    from jobs.findings import Result
+    from jobs.result import Result
     from jobs.standing import JobDocument, PartyStanding
 
 JobId = Annotated[
@@ -265,7 +267,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
         raise ConfigurationError(
             f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
         )
-    table = folder.table() if record.spec.table_to_coordinator else None
+    table = folder.table() if tells_coordinator(record.spec) else None
     signer = None
     with contextlib.suppress(ComineError):  # a result can be had when the certificate has expired, too
         signer = None if known.coordinator is None else known.coordinator.identity(known.pins)

@@ -27,9 +27,9 @@ def plan(
     from coordinator.member import load_federation
     from coordinator.planner import plan_job
     from coordinator.store import Store
-    from jobs.spec import JobSpec
+    from jobs.loading import load_job
 
-    spec = JobSpec.load(job_toml)
+    spec = load_job(job_toml)
     known, _, identity = load_federation(federation)
     found = run_interruptibly(plan_job(spec, identity, known.select(spec.job.parties)))
     Store.of(known).save_plan(spec.digest, found.as_data())

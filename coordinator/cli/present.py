@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.cli.console import note, write, write_bytes, write_json, write_table
-from jobs.cut_rows import cut_rows
-from jobs.findings import Result
+from jobs.kinds.registry import kind_of
+from jobs.result import Result, cautions
 
 _SHOWN: Final = 20
 _DECIMALS: Final = 4
@@ -33,54 +32,37 @@ def present(result: Result, out: Path | None, *, as_json: bool) -> None:
     elif out is None:
         _write_csv(result)
     note(_summary(result, out))
-    for sentence in cut_rows(result):
+    for sentence in cautions(result):
         note(sentence)
 
 
 def _as_json(result: Result, *, with_rows: bool) -> dict[str, Any]:
     from jobs.document import document, json_rows
-    from jobs.kinds.models.document import model_document
 
     contents = document(result)
-    if with_rows:
-        for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
-            if table is not None:
-                contents[name] = json_rows(table)
-        if result.trained is not None:
-            contents["model"] = model_document(result.trained)
+    if with_rows and result.finding is not None:
+        contents |= {name: json_rows(table) for name, table in result.tables.items()} | result.finding.printed()
     return contents
 
 
 def _write_csv(result: Result) -> None:
     from jobs.tables import csv_chunks
 
-    table = result.itemsets_table if result.rules_table is None else result.rules_table
-    if table is not None:
-        write_bytes(csv_chunks(table))
-    elif result.trained is not None:
-        from jobs.kinds.models.document import model_document
-
-        write_json(model_document(result.trained))
-    elif result.anonymized is not None:
-        from anonymize.certifying import write_cells
-        from anonymize.release import plain
-
-        text = io.StringIO(newline="")
-        write_cells(text, plain(result.anonymized.table))
-        write_bytes([text.getvalue().encode()])
-    elif result.spec.job.task == "align":
+    if result.tables:
+        write_bytes(csv_chunks([*result.tables.values()][-1]))
+    elif result.finding is not None:
+        write_bytes([result.finding.text().encode()])
+    elif not result.is_elsewhere:
         name, size = ("n_rows", result.n_rows) if result.positions is None else ("positions", result.positions)
         write_bytes([f"{name}\n{size}\n".encode()])
 
 
 def _show_first(result: Result) -> None:
-    if result.trained is not None:
-        lines = list(result.trained.lines())
+    lines = [] if result.finding is None else list(result.finding.lines())
+    if lines:
         more = f"… and {len(lines) - _SHOWN:,} lines more\n" if len(lines) > _SHOWN else ""
         write("".join(f"{line}\n" for line in lines[:_SHOWN]) + more)
-    for name, table in (("itemsets", result.itemsets_table), ("rules", result.rules_table)):
-        if table is None:
-            continue
+    for name, table in result.tables.items():
         empty = {column for column in table.column_names if table[column].null_count == len(table) > 0}
         columns = [column for column in table.column_names if column not in _ONLY_IN_FILES | empty][:_COLUMNS]
         rows = [[_cell(row[column]) for column in columns] for row in table.slice(0, _SHOWN).to_pylist()]
@@ -95,28 +77,15 @@ def _cell(value: Any) -> str:
 
 
 def _summary(result: Result, out: Path | None) -> str:
-    itemsets, rules = result.itemsets_table, result.rules_table
-    if not result.spec.mines:
-        elsewhere = ""
-        if result.anonymized is not None:
-            left_out = result.anonymized.n_rows - result.anonymized.table.num_rows
-            elsewhere = f"; {result.anonymized.table.num_rows:,} are released and {left_out:,} left out"
-        if result.spec.anonymizes and result.anonymized is None:
-            elsewhere = f"; the release is at {', '.join(result.spec.job.recipients)}"
-        if result.spec.trains and result.trained is None:
-            elsewhere = f"; the model is at {', '.join(result.spec.job.recipients)}"
-        written = f"; written to {out}" if out is not None else ""
-        return f"task {result.spec.job.task}: {result.size} of {len(result.parties)} parties{elsewhere}{written}"
-    about = "about " if result.spec.privacy.model == "distributed" else ""  # parties add noise to that number, too
-    over = f"{about}{result.n_rows:,} transactions of {len(result.parties)} parties"
-    if itemsets is None:
+    spec, kind, parties = result.spec, kind_of(result.spec), len(result.parties)
+    recipients, written = ", ".join(spec.job.recipients), f"; written to {out}" if out is not None else ""
+    told = "" if result.finding is None else result.finding.summary(spec)
+    if kind.finds != "itemsets":
+        if result.is_elsewhere:
+            told = f"the {kind.finds} is at {recipients}"
+        return f"task {spec.job.task}: {result.size} of {parties} parties{f'; {told}' if told else ''}{written}"
+    over = f"{'about ' if kind.noisy_rows else ''}{result.n_rows:,} transactions of {parties} parties"
+    if result.finding is None:
         account = f"; the account is written to {out}" if out is not None else ""
-        return f"mined {over}; the result is at {', '.join(result.spec.job.recipients)}{account}"
-    found = f"{len(itemsets):,} {'itemsets' if result.estimated is not None else 'frequent itemsets'}"
-    if rules is not None:
-        found += f" and {len(rules):,} rules"
-    if result.found is not None and not result.found.counted:
-        found += ", supports not disclosed,"
-    if result.estimated is not None:
-        found += ", estimated with 95 % intervals,"
-    return f"{found} of {over}" + (f"; written to {out}" if out is not None else "")
+        return f"mined {over}; the result is at {recipients}{account}"
+    return f"{told} of {over}{written}"

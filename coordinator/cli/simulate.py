@@ -42,8 +42,8 @@ def simulate(
     from coordinator.cli.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.simulate import check_parties, load_data, simulate_job
-    from jobs.data_kinds import default_ids, needed_kind
-    from jobs.spec import JobSpec
+    from jobs.kinds.registry import kind_of
+    from jobs.loading import load_job
     from jobs.target import check_result_folder
     from link.errors import UsageError
 
@@ -51,15 +51,15 @@ def simulate(
         raise UsageError(
             "--format sql: simulate reads files; write the rows of the query to one, such as a long CSV file"
         )
-    spec = JobSpec.load(job_toml)
+    spec = load_job(job_toml)
     sources = sources_of(party)
     check_parties(spec, sources)
     if out is not None:
         check_result_folder(out)
-    kind = needed_kind(spec)
+    kind = kind_of(spec).data
     if data_format is None:
         data_format = "csv" if kind == "table" else "basket"
-    data = load_data(sources, kind, data_format, separator, default_ids(spec) if ids is None else ids)
+    data = load_data(sources, kind, data_format, separator, kind_of(spec).default_ids(spec) if ids is None else ids)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.present import present

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from jobs.audit.signed_result import SignedResult
 from jobs.document import ResultDocument, document
-from jobs.findings import Result
 from jobs.kinds.models.document import MODEL_FILE
-from jobs.kinds.reported.parameters import is_estimated
+from jobs.kinds.registry import kind_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from jobs.tables import csv_chunks
 from jobs.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
@@ -57,8 +57,6 @@ def account_problems(result: ResultDocument, signed: SignedResult) -> Iterator[s
 
 def _again(result: ResultDocument, signed: SignedResult) -> Result:
     """The result as it must have been before it was written; what is compared elsewhere is taken from `result`."""
-    mined, estimated = signed.mined, signed.estimated
-    found = None if mined is None else mined.itemsets
     return Result(
         signed.spec,
         bytes.fromhex(result.job_id),
@@ -67,10 +65,8 @@ def _again(result: ResultDocument, signed: SignedResult) -> Result:
         result.strategy,
         {},
         {},
-        found if estimated is None else estimated.itemsets.rounded(),
-        None if mined is None else mined.rules,
+        signed.finding,
         positions=result.positions,
-        estimated=estimated,
     )
 
 
@@ -99,10 +95,8 @@ def _sizes(result: ResultDocument, again: Result) -> Iterator[str]:
 
 
 def _tables(signed: SignedResult, again: Result) -> Iterator[str]:
-    source = "estimates" if signed.estimated is not None else "itemsets"
-    for name, table in (("itemsets", again.itemsets_table), ("rules", again.rules_table)):
-        if table is None:
-            continue
+    source = "estimates" if kind_of(signed.spec).estimates else "itemsets"
+    for name, table in again.tables.items():
         written = _csv(table)
         for path in (signed.folder / f"{name}.csv", signed.folder / f"{name}.parquet"):
             if path.name in signed.spoiled:
@@ -140,16 +134,17 @@ def _files(spec: JobSpec, *, signed: bool) -> frozenset[str]:
     """The files that hold a job's result, where its parties signed one."""
     if not signed:
         return frozenset()
-    if spec.anonymizes:
-        return frozenset({"release.csv", RELEASE_PARQUET, JOINT_RELEASE, "certificate.json"})
-    if spec.trains:
-        return frozenset({MODEL_FILE})
-    if not spec.mines:
-        return frozenset()
+    match kind_of(spec).finds:
+        case "release":
+            return frozenset({"release.csv", RELEASE_PARQUET, JOINT_RELEASE, "certificate.json"})
+        case "model":
+            return frozenset({MODEL_FILE})
+        case None:
+            return frozenset()
     names = {"itemsets.csv", "itemsets.parquet"}
     if spec.rules is not None:
         names |= {"rules.csv", "rules.parquet"}
-    return frozenset(names | ({ESTIMATES_FILE} if is_estimated(spec) else set()))
+    return frozenset(names | ({ESTIMATES_FILE} if kind_of(spec).estimates else set()))
 
 
 def _without_result(again: Result) -> Result:

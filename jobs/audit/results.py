@@ -23,6 +23,7 @@ from jobs.audit.place import RESULT
 from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.document import Consents, ResultDocument, SignedRelease
+from jobs.loading import job_from_canonical
 from jobs.manifest import Signer
 from jobs.release import rows_of, verify
 from jobs.spec import JobSpec
@@ -160,7 +161,7 @@ class _Check:
                 parameters = proposed
                 break
         try:
-            return JobSpec.from_canonical(parameters)
+            return job_from_canonical(parameters)
         except ConfigurationError:
             return None
 

@@ -11,13 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.audit.tables import packed_tables
+from jobs.kinds.estimates_finding import FoundEstimates
+from jobs.kinds.finding import Finding
+from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, read_model
-from jobs.kinds.packed_itemsets import Mined, digest, unpack
-from jobs.kinds.reported.parameters import is_estimated
+from jobs.kinds.packed_itemsets import digest
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 from jobs.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
 from link.json_text import read_json
-from mining.joint.estimated import Estimated, unpack_estimates
+from mining.joint.estimated import unpack_estimates
 from protos.v1.control_pb2 import Release
 
 
@@ -29,37 +32,37 @@ class SignedResult:
         folder: The result folder.
         spec: The job.
         signed: Whether any party signed the digest of a result.
-        mined: The itemsets, and the rules that do not follow from them, once a party was seen to have signed them.
-        estimated: The estimates, likewise.
+        finding: The itemsets and rules, or the estimates, once a party was seen to have signed them.
         spoiled: Tables that were found to hold something else, or cannot be read.
     """
 
     folder: Path
     spec: JobSpec
     signed: bool = False
-    mined: Mined | None = None
-    estimated: Estimated | None = None
+    finding: Finding | None = None
     spoiled: set[str] = field(default_factory=set)
     _packed: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
     @property
     def is_known(self) -> bool:
         """Whether all is at hand that the tables, and their sizes, follow from."""
-        return not (self.signed and self.spec.mines) or self.mined is not None or self.estimated is not None
+        return not (self.signed and kind_of(self.spec).finds == "itemsets") or self.finding is not None
 
     def problems(self, release: Release) -> Iterator[str]:
         """What differs from one party's release."""
         if not release.result_digest:
             return
         self.signed = True
-        if self.spec.anonymizes:
-            yield from self._joint_release(release)
-        elif self.spec.trains:
-            yield from self._model(release)
-        elif is_estimated(self.spec):
-            yield from self._estimates(release)
-        elif self.spec.mines:
-            yield from self._tables(release)
+        kind = kind_of(self.spec)
+        match kind.finds:
+            case "release":
+                yield from self._joint_release(release)
+            case "model":
+                yield from self._model(release)
+            case "itemsets" if kind.estimates:
+                yield from self._estimates(release)
+            case "itemsets":
+                yield from self._tables(release)
 
     def _model(self, release: Release) -> Iterator[str]:
         path = self.folder / MODEL_FILE
@@ -100,7 +103,7 @@ class SignedResult:
         if digest(packed) != release.result_digest:
             yield f"{ESTIMATES_FILE} does not hold the estimates that {release.party} signed"
             return
-        self.estimated = estimated
+        self.finding = FoundEstimates(estimated)
 
     def _tables(self, release: Release) -> Iterator[str]:
         rules = self.spec.itemsets.disclose == "frequent" and self.spec.rules is not None
@@ -117,8 +120,8 @@ class SignedResult:
                 self.spoiled.update(names)
                 what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
                 yield f"{' and '.join(names)} {what} that {release.party} signed"
-            elif self.mined is None:
-                self.mined = unpack(packed)
+            elif self.finding is None:
+                self.finding = FoundItemsets.unpack(packed)
 
     def _read(self, ending: str, n_rows: int, *, rules: bool) -> bytes:
         """The tables in the form that is signed; read once for all parties."""

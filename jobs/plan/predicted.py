@@ -22,7 +22,7 @@ from typing import Final, Literal
 from crypto.params import STANDARD_128
 from crypto.protocols.union_lists import length_class
 from jobs.kinds.noisy.parameters import is_noisy
-from jobs.parameters import horizontal_mining
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
 from jobs.spec import JobSpec

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from markupsafe import Markup
 
 from jobs.report import render
-from jobs.report.tables import embedded, tables
+from jobs.report.tables import embedded
 
 if TYPE_CHECKING:
-    from jobs.findings import Result
+    from jobs.result import Result
 
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
@@ -45,7 +45,13 @@ def report(result: Result, *, written: datetime | None = None) -> str:
     """
     from jobs.report.content import content  # what only jobs tell; pages of other things come without
 
-    return page("report.html.j2", content(result, written or datetime.now(UTC)), tables(result), _OF_JOBS)
+    return page("report.html.j2", content(result, written or datetime.now(UTC)), _data(result), _OF_JOBS)
+
+
+def _data(result: Result) -> dict[str, Any] | None:
+    """What the page's scripts show; None where there is nothing for them."""
+    told = None if result.finding is None else result.finding.page_data(result.spec)
+    return None if told is None else {"rows": result.n_rows, **told}
 
 
 def page(template: str, content: Mapping[str, Any], data: Mapping[str, Any] | None, scripts: Sequence[str]) -> str:

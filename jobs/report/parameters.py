@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobs.parameters import engine_of
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 
 _OF_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
@@ -24,15 +24,6 @@ def parameters(spec: JobSpec) -> dict[str, dict[str, Any]]:
     if not spec.is_vertical:
         for name, meaningless in _OF_COLUMNS.items():
             tables[name] = {key: value for key, value in tables.get(name, {}).items() if key not in meaningless}
-    if shares_sums(spec):
+    if kind_of(spec).shares(spec):
         tables["trust"]["compute"] = list(spec.compute)  # who together could learn the most: also where it is a default
     return tables
-
-
-def shares_sums(spec: JobSpec) -> bool:
-    """Whether two computing parties hold shares of what the others bring."""
-    if spec.privacy.model != "exact":
-        return False
-    if spec.mines:
-        return spec.itemsets.disclose != "candidates" or engine_of(spec) == "replicated"
-    return spec.anonymizes or (spec.k_means is not None and spec.is_vertical)

@@ -6,7 +6,8 @@ The page holds so many rows as a browser likes; the rest is in the files beside 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,37 +16,38 @@ from numpy.typing import NDArray
 
 from jobs.report.text import visible
 
-if TYPE_CHECKING:
-    from jobs.findings import Result
-
 MOST_ROWS: Final = 50_000
 _DIGITS: Final = 6
 _FIRST_MEASURE: Final = 6  # columns of a table of rules before its measures
 
 
-def tables(result: Result) -> dict[str, Any] | None:
-    """What the page's scripts show; None where there is no result here.
+def page_data(
+    tables: Mapping[str, pa.Table], items: Sequence[str], *, counted: bool, estimated: bool
+) -> dict[str, Any]:
+    """What the page's scripts show of itemsets and rules.
 
     Lists of items are given by their lengths and, one after the other, positions in `items`. Numbers that JSON cannot
     say are null, which stands for infinity, in measures of rules over estimates for what is not known. Estimated
     supports have the ends of their intervals beside them, as shares. Where supports are not disclosed all counts are
     null, and there are no measures. Columns of numbers are Arrow arrays, which `embedded` writes without a Python
     object for each.
+
+    Args:
+        tables: The itemsets, and the rules where there are any.
+        items: All items that occur.
+        counted: Whether supports are known.
+        estimated: Whether they are estimates.
     """
-    found, rules = result.itemsets_table, result.rules_table
-    if result.found is None or found is None:
-        return None
-    names = pa.array(result.found.items, pa.string())
+    names = pa.array(items, pa.string())
     data: dict[str, Any] = {
-        "rows": result.n_rows,
-        "counted": result.found.counted,
-        "estimated": result.estimated is not None,
-        "items": [visible(item) for item in result.found.items],
-        "itemsets": _itemsets(_most_frequent(_numbered(found, names), MOST_ROWS)),
+        "counted": counted,
+        "estimated": estimated,
+        "items": [visible(item) for item in items],
+        "itemsets": _itemsets(_most_frequent(_numbered(tables["itemsets"], names), MOST_ROWS)),
         "rules": None,
     }
-    if rules is not None:
-        data["rules"] = _rules(_most_frequent(_numbered(with_intervals(rules), names), MOST_ROWS))
+    if "rules" in tables:
+        data["rules"] = _rules(_most_frequent(_numbered(with_intervals(tables["rules"]), names), MOST_ROWS))
     return data
 
 

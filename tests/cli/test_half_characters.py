@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import comine
 from coordinator.cli.outlet import outlet
-from jobs.spec import JobSpec
+from jobs.loading import job_of, load_job
 from jobs.toml import read_toml
 from link.errors import ComineError, ConfigurationError, InputDataError
 from mining.loading import load_table, load_transactions
@@ -102,7 +102,7 @@ def test_in_the_name_of_a_file(name: str, tmp_path: Path) -> None:
         lambda: comine.load_model(name),
         lambda: comine.anonymize(name),
         lambda: read_toml(tmp_path / name),
-        lambda: JobSpec.load(tmp_path / name),
+        lambda: load_job(tmp_path / name),
         lambda: load_transactions(tmp_path / name, "parquet"),
         lambda: load_transactions(f"duckdb:///{name}", "sql", query="SELECT 1"),
         lambda: load_transactions(f"sqlite:///{name}", "sql", query="SELECT 1"),
@@ -136,7 +136,7 @@ def test_a_path_that_is_no_text_can_be_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0b", "\x1c", "\x0c"])
 def test_only_ends_of_lines_end_items_of_a_catalogue(comine: Comine, tmp_path: Path, sign: str) -> None:
     (tmp_path / "items.txt").write_text(f"one{sign}two\nthree\n", encoding="utf-8")
-    spec = JobSpec.of(job("itemsets", "universe", "items.txt"), "the job", tmp_path)
+    spec = job_of(job("itemsets", "universe", "items.txt"), "the job", tmp_path)
     assert spec.itemsets.catalogue == ("one" + sign + "two", "three")
 
 

@@ -111,8 +111,8 @@ def test_from_python(tmp_path: Path) -> None:
     write(tmp_path, "shuffle", "rules", "top_k = 8", RULES)
     data = {party: tmp_path / f"{party}.dat" for party in PARTIES}
     result = api.simulate(tmp_path / "job.toml", data, seed=1)
-    assert result.itemsets_table is not None
-    assert result.itemsets_table.column_names == COLUMNS
+    assert result.tables.get("itemsets") is not None
+    assert result.tables["itemsets"].column_names == COLUMNS
     assert len(result.itemsets()) == 8
     assert len(result.rules())
     assert "itemsets, estimated" in result._repr_html_()

@@ -108,7 +108,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.revocation:read_list",
     ),
     "files job": (
-        "jobs.spec:JobSpec.load",
+        "jobs.loading:load_job",
         "jobs.toml:read_toml",
     ),
     "files completion": ("coordinator.cli.completion:parties_of_job",),
@@ -205,7 +205,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "jobs.audit.tables:_parquet_rows",
     ),
     "records test_a_route_made_wrong": ("ldp.shuffling.route:route_of",),
-    "calls Control Propose": ("jobs.spec:JobSpec.from_canonical",),
+    "calls Control Propose": ("jobs.loading:job_from_canonical",),
     "calls FrequencyEstimation Create": ("jobs.collection:CollectionSpec.from_canonical",),
     "calls Anonymization Anonymize": ("party.anonymization.request:_contents",),
     "state coordinator": (

@@ -45,8 +45,8 @@ from jobs.anonymization.verifying import verify as verify_folder
 from jobs.audit.place import of_party as audited
 from jobs.collection import CollectionSpec
 from jobs.federation import Federation
+from jobs.loading import load_job
 from jobs.shuffle_route import RouteSpec
-from jobs.spec import JobSpec
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
@@ -385,7 +385,7 @@ def _sql(kind: str) -> Callable[[Path], object]:
 def _catalogue(path: Path) -> object:
     job = path.with_name("with-catalogue.toml")
     job.write_text(JOB.replace("max_length = 4", f'max_length = 4\nuniverse = "{path.name}"'))
-    return JobSpec.load(job)
+    return load_job(job)
 
 
 def _labels(path: Path) -> object:
@@ -458,7 +458,7 @@ def _state(folder: Path) -> Sequence[bytes]:
 
 
 READERS: dict[str, Reader] = {
-    "job": Reader(texts(JOB, PRIVATE, MODEL), JobSpec.load, "job.toml"),
+    "job": Reader(texts(JOB, PRIVATE, MODEL), load_job, "job.toml"),
     "federation": Reader(texts(federation_toml([7101, 7102, 7103])), Federation.load, "federation.toml"),
     "party": Reader(texts(party_toml("north", policy="max_jobs = 5")), _party, "party.toml"),
     "collection": Reader(texts(COLLECTION), CollectionSpec.load, "collection.toml"),

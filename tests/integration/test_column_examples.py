@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import comine
-from jobs.findings import Result
-from jobs.spec import JobSpec
+from jobs.loading import load_job
+from jobs.result import Result
 from mining.reference.pooled import brute_force
 from mining.reference.rules import Rule
 from mining.reference.rules import rules as every_rule
@@ -51,7 +51,7 @@ def check(job: Path, folder: Path, key: str, hidden: str = "\0") -> tuple[Result
         key: Its column of ids.
         hidden: How items end that the job excludes.
     """
-    spec = JobSpec.load(job)
+    spec = load_job(job)
     tables = {party: folder / f"{party}.csv" for party in spec.job.parties}
     assert len({len(table.read_text().splitlines()) for table in tables.values()}) == len(tables)  # ragged
     result = comine.simulate(job, tables, id=key)
@@ -61,9 +61,9 @@ def check(job: Path, folder: Path, key: str, hidden: str = "\0") -> tuple[Result
     assert result.n_rows == len(rows)
     least = ceil(Fraction(str(spec.itemsets.min_support)) * len(rows))
     expected = brute_force(rows, least, spec.itemsets.max_length)
-    assert result.itemsets_table is not None
-    assert {frozenset(row["itemset"]): row["count"] for row in result.itemsets_table.to_pylist()} == expected
-    assert result.rules_table is not None
+    assert result.tables.get("itemsets") is not None
+    assert {frozenset(row["itemset"]): row["count"] for row in result.tables["itemsets"].to_pylist()} == expected
+    assert result.tables.get("rules") is not None
     assert spec.rules is not None
     found = {
         Rule(
@@ -73,7 +73,7 @@ def check(job: Path, folder: Path, key: str, hidden: str = "\0") -> tuple[Result
             row["antecedent_count"],
             row["consequent_count"],
         )
-        for row in result.rules_table.to_pylist()
+        for row in result.tables["rules"].to_pylist()
     }
     assert found == every_rule(expected, Fraction(str(spec.rules.min_confidence)), single=True)
     return result, found

@@ -21,8 +21,8 @@ import party.tables
 from comine.command import run
 from jobs.consent import approve, read_approval
 from jobs.kinds.packed_itemsets import digest, unpack
+from jobs.loading import job_of
 from jobs.release import verify
-from jobs.spec import JobSpec
 from link.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
@@ -423,7 +423,7 @@ def test_data_that_changed_by_a_few_rows_are_not_mined_again(tmp_path: Path) -> 
             assert await mined() == bad  # a refused job is not what the next one is compared with
             privacy = {"model": "distributed", "epsilon": "2", "delta": "1e-6"}
             contents = weekly().model_dump(mode="json", by_alias=True) | {"privacy": privacy}
-            noisy = JobSpec.of(contents, "job.toml", Path())
+            noisy = job_of(contents, "job.toml", Path())
             _, ends = await nodes.run(noisy)  # whose noise nothing bounds
             assert {(event.state, event.error_code) for event in ends.values()} == bad
             assert {event.error_party for event in ends.values()} == {"south"}

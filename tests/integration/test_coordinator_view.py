@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 
 from coordinator.runner import run_job
 from jobs.kinds.packed_itemsets import unpack
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.grpc_channel import dial
@@ -62,7 +63,7 @@ def job(partition: Partition, disclose: Disclose) -> JobSpec:
         "itemsets": {"min_support": str(LEAST), "disclose": disclose},
         "rules": {"min_confidence": "0.6"},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 class Tap:

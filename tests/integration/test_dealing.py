@@ -13,7 +13,7 @@ import pytest
 from coordinator.driver import Driver
 from coordinator.lifecycle import Job, State
 from coordinator.runner import draft, run_job
-from jobs.spec import JobSpec
+from jobs.loading import job_of
 from link.authority import Authority
 from link.errors import from_code
 from mining.reference.pooled import brute_force
@@ -26,7 +26,7 @@ CELLS = {
     person: {column: random.choice("xy") for columns in COLUMNS.values() for column in columns}
     for person in (f"p{number}" for number in range(40))
 }
-SPEC = JobSpec.of(
+SPEC = job_of(
     {
         "job": {
             "name": "columns",
@@ -69,8 +69,8 @@ def test_two_parties_get_the_itemsets_of_the_joined_table(tmp_path: Path) -> Non
         async with nodes(tmp_path) as made:
             result = await run_job(SPEC, made.authority.issue("analyst", "coordinator"), made.addresses)
             assert result.n_rows == len(CELLS)
-            assert result.found is not None
-            assert {frozenset(itemset): count for itemset, count in result.found.rows()} == expected
+            assert result.finding is not None
+            assert {frozenset(itemset): count for itemset, count in result.finding.itemsets.rows()} == expected
 
     asyncio.run(test())
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from coordinator.runner import run_job
-from jobs.findings import Result
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ComineError
@@ -61,7 +62,7 @@ def asks(number: int, case: str = "fold") -> JobSpec:
         "job": {**named, "parties": list(ROWS), "dataset": "people"},
         "align": {"mode": "cardinality", "case": case},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def learns(towns: list[str], number: int) -> JobSpec:
@@ -71,7 +72,7 @@ def learns(towns: list[str], number: int) -> JobSpec:
         "naive_bayes": {"target": "town", "attributes": ["age"]},
         "columns": {"town": {"values": towns}, "age": {"cuts": ["40"]}},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def reaches(high: int) -> JobSpec:
@@ -81,7 +82,7 @@ def reaches(high: int) -> JobSpec:
         "k_means": {"k": 2, "max_iterations": 2, "attributes": ["age"]},
         "columns": {"age": {"low": "0", "high": str(high), "steps": 100}},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 async def outcome(nodes: Nodes, spec: JobSpec, name: str = "analyst") -> Result | ComineError:

@@ -15,7 +15,7 @@ import party.session_host
 from coordinator import lifecycle
 from coordinator.runner import run_job
 from jobs.description import sign
-from jobs.findings import Result
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link import grpc_stream
 from link.authority import Authority, write_identity
@@ -55,8 +55,8 @@ async def failed(nodes: Nodes, spec: JobSpec) -> ComineError:
 
 
 def supports(result: Result) -> dict[frozenset[str], int]:
-    assert result.found is not None
-    return {frozenset(items): count for items, count in result.found}
+    assert result.finding is not None
+    return {frozenset(items): count for items, count in result.finding.itemsets}
 
 
 def expected(data: dict[str, Rows], min_count: int) -> dict[frozenset[str], int]:

@@ -79,8 +79,8 @@ def test_a_call_that_breaks_is_made_again(
             addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
             result = await run_job(weekly(), nodes.authority.issue("analyst", "coordinator"), addresses)
             assert set(broken) == set(parties)
-            assert result.found is not None
-            assert {frozenset(itemset): count for itemset, count in result.found.rows()} == SUPPORTS
+            assert result.finding is not None
+            assert {frozenset(itemset): count for itemset, count in result.finding.itemsets.rows()} == SUPPORTS
 
     asyncio.run(test())
 
@@ -112,8 +112,8 @@ async def _gap(folder: Path, parties: tuple[str, ...], how: How, seconds: float)
             event.set()
         assert (await driven).state is State.SUCCEEDED, driver.error
         assert driver.result is not None
-        assert driver.result.found is not None
-        assert {frozenset(itemset): count for itemset, count in driver.result.found.rows()} == SUPPORTS
+        assert driver.result.finding is not None
+        assert {frozenset(itemset): count for itemset, count in driver.result.finding.itemsets.rows()} == SUPPORTS
 
 
 def _check_told(told: str, cuts: int) -> None:

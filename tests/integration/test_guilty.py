@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 
 from coordinator.runner import propose, run_job
 from jobs.audit.verification import verification
-from jobs.findings import Result
+from jobs.result import Result
 from link.authority import Authority, write_identity
 from link.errors import ComineError
 from link.identity import Identity

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.runner import run_job
 from jobs.federation import Federation
-from jobs.findings import Result
+from jobs.result import Result
 from link.authority import Authority
 from link.errors import ComineError
 from tests.unit.party.files import free_ports

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from coordinator.runner import run_job
-from jobs.findings import Result
+from jobs.result import Result
 from link.errors import ComineError
 from tests.integration.test_guilty import CLOCKS, HUB, SHOWN, SPOILT, shift, showing
 from tests.integration.test_guilty_network import KINDS, Wire, all_running

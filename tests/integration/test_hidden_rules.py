@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.kinds.packed_itemsets import unpack
-from jobs.spec import JobSpec
+from jobs.loading import job_of
 from protos.v1 import control_pb2 as control
 from tests.unit.party.nodes import DATA, running
 
@@ -35,7 +35,7 @@ def test_hidden_rules_reach_no_job(tmp_path: Path) -> None:
 
     async def test() -> tuple[bytes, bytes]:
         async with running(tmp_path, data=ROWS, prepare=hide) as nodes:
-            job_id, ends = await nodes.run(JobSpec.of(contents, "job.toml", Path()))
+            job_id, ends = await nodes.run(job_of(contents, "job.toml", Path()))
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
             _, packed = await nodes.clients[first].result(job_id)
             return job_id, packed

@@ -20,7 +20,8 @@ from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
+from jobs.loading import job_of
 from jobs.privacy_spec import PrivacyModel
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied
@@ -47,7 +48,7 @@ NORTH_AND_SOUTH = weekly(parties=["north", "south"])
 def noisy() -> JobSpec:
     contents = weekly().model_dump(mode="json", by_alias=True)
     contents["privacy"] = {"model": "distributed", "epsilon": "0.5", "delta": "1e-6"}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from protos.v1 import control_pb2 as control
 from protos.v1.plan_pb2 import EstimateRequest
@@ -17,14 +18,20 @@ from tests.unit.party.nodes import running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
-FROM_A_SPEC = ("jobs.run.statement", "jobs.tasks.horizontal_mining", "jobs.tasks.distributed_mining")
+FROM_A_SPEC = (
+    "jobs.run.statement",
+    "jobs.kinds.rows.kind.horizontal_mining",
+    "jobs.kinds.noisy.kind.distributed_mining",
+    "party.consent.job_from_canonical",
+    "party.estimate.job_from_canonical",
+)
 
 
 def noisy() -> JobSpec:
     contents = weekly().model_dump(mode="json", by_alias=True)
     contents["privacy"] = {"model": "distributed", "epsilon": "2", "delta": "1e-6"}
     contents["itemsets"] |= {"catalogue": [f"item{at:02d}" for at in range(40)], "exclude": ["other*"]}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def test_no_statement_or_task_is_made_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,8 +50,6 @@ def test_no_statement_or_task_is_made_on_the_event_loop(tmp_path: Path, monkeypa
         module, _, function = name.rpartition(".")
         real = getattr(__import__(module, fromlist=[function]), function)
         monkeypatch.setattr(name, watched(name, real))
-    read = JobSpec.from_canonical.__func__  # type: ignore[attr-defined]
-    monkeypatch.setattr(JobSpec, "from_canonical", classmethod(watched("read", read)))
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -54,4 +59,4 @@ def test_no_statement_or_task_is_made_on_the_event_loop(tmp_path: Path, monkeypa
                 await nodes.clients["north"].stub.Estimate(EstimateRequest(spec=spec.canonical()))
 
     asyncio.run(test())
-    assert made == {name: {False} for name in (*FROM_A_SPEC, "read")}
+    assert made == {name: {False} for name in FROM_A_SPEC}

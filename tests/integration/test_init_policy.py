@@ -18,7 +18,7 @@ import pytest
 
 from coordinator.loopback import LoopbackFederation
 from coordinator.member import load_federation
-from jobs.spec import JobSpec
+from jobs.loading import load_job
 from link.grpc_channel import dial
 from party.config import PartyConfig
 from party.init_files import render_party
@@ -250,7 +250,7 @@ def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: 
                 JOB.format(parties='"north", "south", "east"') + f"[itemsets]\nmin_support = {support}\n"
                 f'exclude = ["hiv*", {exclude}]\n'
             )
-            specs.append(JobSpec.load(job).canonical())
+            specs.append(load_job(job).canonical())
     for party in PARTIES:
         told, refused = asyncio.run(planned(world, party, specs * 4))
         assert len(set(told)) == 1

@@ -12,8 +12,8 @@ import pytest
 
 from coordinator.planner import plan_job
 from coordinator.runner import run_job
+from jobs.loading import load_job
 from jobs.schema import generate
-from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import MalformedMessage, PeerError, PolicyDenied
 from mining.public_sizes import measured
@@ -195,5 +195,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     contents = json.loads(machine)
     assert all(each["seconds"] is not None for each in contents["alternatives"])
     jsonschema.validate(contents, json.loads(generate("plan")))
-    kept = Store(tmp_path / "kept").load_plan(JobSpec.load(tmp_path / "job.toml").digest)
+    kept = Store(tmp_path / "kept").load_plan(load_job(tmp_path / "job.toml").digest)
     assert kept == contents

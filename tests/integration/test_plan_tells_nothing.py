@@ -16,6 +16,7 @@ from typing import Any, Final
 import grpc
 import pytest
 
+from jobs.loading import job_of
 from jobs.plan.calibration import Speed
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -111,7 +112,7 @@ def _over_columns(draw: random.Random) -> JobSpec:
         contents["align"]["bound"] = draw.randint(1, 5000)
     if task == "itemsets":
         contents["itemsets"] = _itemsets(draw)
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def _under_noise(draw: random.Random) -> JobSpec:
@@ -129,7 +130,7 @@ def _under_noise(draw: random.Random) -> JobSpec:
         "itemsets": given,
         "privacy": privacy,
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def _of_people(draw: random.Random) -> JobSpec:

@@ -17,6 +17,7 @@ import pytest
 from comine.command import run
 from coordinator.cli.plan import show_plan
 from coordinator.planner import plan_job
+from jobs.loading import job_of
 from jobs.plan.plan import Plan
 from jobs.schema import generate
 from jobs.spec import JobSpec
@@ -44,7 +45,7 @@ def private(model: str = "local", epsilon: str = "1", **privacy: Any) -> JobSpec
         "itemsets": {"top_k": 3, "max_length": 1, "universe": "items.txt", "catalogue": ITEMS},
         "privacy": {"model": model, "epsilon": epsilon, **privacy},
     }
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def limited(folder: Path, table: str, *names: str) -> Callable[[Any], None]:
@@ -121,7 +122,7 @@ def test_a_job_is_charged_at_every_party_and_refused_where_too_little_is_left(
 
 
 def test_exact_jobs_are_listed_as_unbounded_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exact = JobSpec.of(
+    exact = job_of(
         {
             "job": {"name": "weekly", "task": "itemsets", "parties": list(DATA), "dataset": "baskets"},
             "itemsets": {"min_support": "0.2"},
@@ -202,7 +203,7 @@ def test_a_plan_tells_what_is_charged_and_what_is_left(tmp_path: Path, capsys: p
 def test_a_plan_is_no_way_around_noise(tmp_path: Path) -> None:
     contents = private("distributed", delta="1e-6").model_dump(mode="json", by_alias=True)
     contents["itemsets"]["min_support"] = "0.1"
-    noisy = JobSpec.of(contents, "job.toml", Path())
+    noisy = job_of(contents, "job.toml", Path())
 
     async def test() -> Plan:
         def prepare(_: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.client import PartyClient
 from coordinator.runner import run_job
-from jobs.findings import Result
+from jobs.result import Result
 from link.errors import DeadlineExceeded, JobCancelled
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly

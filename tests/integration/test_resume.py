@@ -21,7 +21,8 @@ from coordinator.runner import draft, resume_job, run_job
 from coordinator.store import JobFolder, Store
 from jobs.audit.events import Ended, Event
 from jobs.audit.verification import verification
-from jobs.findings import Result
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.core import Transport
@@ -59,7 +60,7 @@ def spec_of(**itemsets: Any) -> JobSpec:
         },
         "itemsets": {"min_support": LEAST, **itemsets},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def write_table(folder: Path, name: str, people: Sequence[str] = tuple(CELLS)) -> None:
@@ -139,8 +140,8 @@ def everywhere(*lengths: int) -> dict[str, list[int]]:
 
 
 def supports(result: Result) -> dict[frozenset[str], int]:
-    assert result.found is not None
-    return {frozenset(items): count for items, count in result.found}
+    assert result.finding is not None
+    return {frozenset(items): count for items, count in result.finding.itemsets}
 
 
 @pytest.mark.parametrize("level", [2, 3, 4])
@@ -200,7 +201,7 @@ def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path) -
 
 
 def test_rules_without_supports_follow_in_another_attempt(tmp_path: Path) -> None:
-    spec = JobSpec.of(
+    spec = job_of(
         {
             "job": {
                 "name": "columns",
@@ -219,8 +220,8 @@ def test_rules_without_supports_follow_in_another_attempt(tmp_path: Path) -> Non
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             folder = await lose(nodes, spec)
-            again = (await resume(nodes, folder)).rules_table
-            straight = (await run_job(spec, analyst(nodes), nodes.addresses)).rules_table
+            again = (await resume(nodes, folder)).tables.get("rules")
+            straight = (await run_job(spec, analyst(nodes), nodes.addresses)).tables.get("rules")
             assert again is not None
             assert len(again)
             assert again.equals(straight)

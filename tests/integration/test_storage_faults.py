@@ -19,7 +19,7 @@ import pytest
 import party.release
 from coordinator.runner import run_job
 from jobs.audit.verification import verification
-from jobs.findings import Result
+from jobs.result import Result
 from link.errors import ComineError, ResourceError
 from link.trust import Trust
 from party.job import ENDS

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anonymize.hierarchies.files import rows_of
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from tests.joint.anonymisation_world import ILLS, PARTIES, hierarchies
 
@@ -42,4 +43,4 @@ def job(parties: Sequence[str] = PARTIES[:3], *, recipients: Sequence[str] = ("a
     }
     if "note" in contents["anonymize"]["insensitive"]:  # each row of these has its own
         contents["anonymize"].setdefault("allow_unique", ["note"])
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.session import Session
 from mining.joint.hybrid.disclosure import openings
@@ -82,4 +83,4 @@ def job(parties: Sequence[str] = PARTIES, privacy: Mapping[str, Any] | None = No
         "privacy": {"model": "local", "epsilon": 4, **(privacy or {})},
         **tables,
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import ModelParameters, model_parameters
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from mining.models import decision_tree, naive_bayes
 from mining.models.attributes import LabelledRows, coded_columns
@@ -67,7 +68,7 @@ def job(
     contents["columns"] = {name: COLUMNS[name] for name in named}
     if align is not None:
         contents["align"] = dict(align)
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def people(n_rows: int, seed: int) -> Rows:

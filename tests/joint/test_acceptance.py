@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
-from jobs.spec import JobSpec
+from jobs.loading import job_of
+from jobs.result import Result
 from mining.loading import load_transactions
 from mining.reference.fpgrowth import fp_growth
 from mining.transactions import Transactions
@@ -97,8 +97,8 @@ def mined(parts: Mapping[str, Transactions], min_support: str, **itemsets: Any) 
         "job": {"name": "acceptance", "task": "itemsets", "parties": list(parts), "dataset": "baskets"},
         "itemsets": {"min_support": min_support, **itemsets},
     }
-    result = asyncio.run(simulate_job(JobSpec.of(contents, "the test", Path()), parts))
-    assert result.found is not None
+    result = asyncio.run(simulate_job(job_of(contents, "the test", Path()), parts))
+    assert result.finding is not None
     return result
 
 
@@ -116,10 +116,10 @@ def test_reference_results(
     data = load(right["data"])
     owner = np.random.default_rng(n_parties).integers(n_parties, size=data.n_rows)
     result = mined(dealt(data, owner, n_parties), str(right["minsup"]), strategy=strategy)
-    assert result.found is not None
+    assert result.finding is not None
     assert result.n_rows == right["rows"]
-    assert {str(sets.shape[1]): len(sets) for sets, _ in result.found.levels} == right["by_length"]
-    assert result.found.digest() == right["sha256"]
+    assert {str(sets.shape[1]): len(sets) for sets, _ in result.finding.itemsets.levels} == right["by_length"]
+    assert result.finding.itemsets.digest() == right["sha256"]
 
 
 @pytest.mark.parametrize("strategy", ["level-wise", "one-shot", "auto"])
@@ -137,8 +137,8 @@ def test_skewed_splits(
         "empty": random.choice([0, 2], n_rows),
     }[split]
     result = mined(dealt(data, owner, 3), "0.005", strategy=strategy)
-    assert result.found is not None
-    assert result.found.digest() == right["sha256"]
+    assert result.finding is not None
+    assert result.finding.itemsets.digest() == right["sha256"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_party_with_items_that_nobody_else_has(options: dict[str, Any], load: 
         for a, b in pairwise(part.offsets.tolist())
     ]
     result = mined(parts, "0.01", **options)
-    assert result.found is not None
-    found = {frozenset(itemset): count for itemset, count in result.found}
+    assert result.finding is not None
+    found = {frozenset(itemset): count for itemset, count in result.finding.itemsets}
     assert any(item.endswith("-here") for itemset in found for item in itemset)
     assert found == fp_growth(pooled, 99)

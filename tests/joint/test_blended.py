@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crypto.primitives.randomness import Randomness
-from jobs.kinds.blended.parameters import blended_mining
+from jobs.kinds.charge import charge
 from jobs.plan.estimate import estimate
-from jobs.privacy_account import charge
 from jobs.run import PartyRun
 from jobs.statement import statement
 from ldp.accounting.concentrated import gaussian_delta, zcdp_epsilon
@@ -308,7 +307,7 @@ def test_a_job_spends_what_ledgers_charge_and_a_plan_tells_it() -> None:
     for end in ends.values():
         assert isinstance(end, PartyRun), end
         assert end.outcome.spent is not None
-        assert end.outcome.estimated is not None
+        assert end.outcome.finding is not None
         assert (end.outcome.strategy, end.outcome.n_rows) == ("blended", 2600)
         assert charged.epsilon is not None
         assert charged.delta is not None
@@ -349,9 +348,8 @@ def test_a_statement_says_who_trusts_whom() -> None:
     ],
 )
 def test_jobs_that_cannot_be_blended(tables: dict[str, Any], sentence: str) -> None:
-    spec = job(**{"privacy": PRIVACY, "itemsets": {"max_length": 1}, **tables})
     with pytest.raises(ConfigurationError, match=sentence):
-        blended_mining(spec)
+        job(**{"privacy": PRIVACY, "itemsets": {"max_length": 1}, **tables})
 
 
 # -- what leaves, and what ends it ------------------------------------------------------------------------------------

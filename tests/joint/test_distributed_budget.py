@@ -13,7 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from jobs.spec import JobSpec
 from ldp.accounting.concentrated import discreteness, rdp_epsilon, skellam_rdp, zcdp_epsilon
 from ldp.accounting.skellam import Skellam

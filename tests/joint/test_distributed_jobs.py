@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from coordinator.simulate import simulate_job
-from jobs.cut_rows import cut_rows
 from jobs.data import Data
-from jobs.findings import Result
 from jobs.kinds.noisy.parameters import distributed_mining
-from jobs.release import pack_outcome
+from jobs.loading import job_of
+from jobs.result import Result, cautions
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -47,7 +46,7 @@ def job(partition: str = "hybrid", task: str = "itemsets", **tables: dict[str, A
     }
     for name, more in tables.items():
         contents[name] = contents.get(name, {}) | more
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def baskets(rows: int, seed: int) -> Transactions:
@@ -70,7 +69,7 @@ def simulated(spec: JobSpec, given: dict[str, Data], seed: int = 1) -> Result:
 def test_what_the_jobs_own_contributions_cut_off_is_told(contributions: list[int] | None, cut: list[int]) -> None:
     given = {"epsilon": "8"} | ({} if contributions is None else {"contributions": contributions})
     result = simulated(job(itemsets={"max_length": 2, "min_support": "0.06"}, privacy=given), data(3000))
-    told = cut_rows(result)
+    told = cautions(result)
     assert [sentence.partition(" itemsets of ")[2][0] for sentence in told] == [str(length) for length in cut]
     assert all("raise it, or leave it out" in sentence for sentence in told)
 
@@ -80,11 +79,11 @@ def test_what_the_jobs_own_contributions_cut_off_is_told(contributions: list[int
 def test_a_job_tells_estimates_and_what_they_cost(partition: str, noise: str) -> None:
     spec = job(partition, "rules", rules={"min_confidence": "0.3"}, privacy={"noise": noise})
     result = simulated(spec, data())
-    assert result.estimated is not None
-    spent = result.estimated.spent
+    assert result.finding is not None
+    spent = result.finding.estimated.spent
     assert (spent.model, spent.epsilon, spent.delta, spent.local_epsilon) == ("distributed", 2.0, 1e-6, None)
     assert ("Skellam" in spent.bound) == (noise == "skellam")
-    table, rules = result.itemsets_table, result.rules_table
+    table, rules = result.tables.get("itemsets"), result.tables.get("rules")
     assert table is not None
     assert rules is not None
     assert table.column_names[-3:] == ["deviation", "low", "high"]
@@ -99,13 +98,16 @@ def test_a_job_tells_estimates_and_what_they_cost(partition: str, noise: str) ->
 def test_items_are_left_out_by_pattern() -> None:
     excluded = {"exclude": ["item0"], "universe": "items.txt", "catalogue": ["item0", "item1", "item2"]}
     result = simulated(job(itemsets=excluded), data())
-    assert result.itemsets_table is not None
-    assert {item for itemset in result.itemsets_table["itemset"].to_pylist() for item in itemset} == {"item1", "item2"}
+    assert result.tables.get("itemsets") is not None
+    assert {item for itemset in result.tables["itemsets"]["itemset"].to_pylist() for item in itemset} == {
+        "item1",
+        "item2",
+    }
 
 
 def test_the_result_goes_to_recipients_alone() -> None:
     result = simulated(job(job={"recipients": ["south"]}), data())
-    assert result.estimated is not None  # a simulation shows what the learner got
+    assert result.finding is not None  # a simulation shows what the learner got
 
 
 @pytest.mark.parametrize("partition", ["horizontal", "hybrid"])
@@ -148,8 +150,8 @@ def test_what_means_nothing_or_would_tell_too_much_is_refused(tables: dict[str, 
 
 def test_a_job_without_a_least_support_finds_the_k_largest() -> None:
     result = simulated(job(itemsets={"top_k": 5, "min_support": None}), data())
-    assert result.itemsets_table is not None
-    assert result.itemsets_table.num_rows == 5
+    assert result.tables.get("itemsets") is not None
+    assert result.tables["itemsets"].num_rows == 5
 
 
 def test_parameters_follow_the_job() -> None:
@@ -177,7 +179,7 @@ def test_retail_with_one_of_three_colluding(shared_data: pathlib.Path, public: b
     given: dict[str, Data] = {p: Transactions.from_rows(rows[at::3]) for at, p in enumerate(PARTIES)}
     scores = []
     for seed in range(3):
-        table = simulated(job("horizontal", itemsets=items), given, seed).itemsets_table
+        table = simulated(job("horizontal", itemsets=items), given, seed).tables.get("itemsets")
         assert table is not None
         found = {frozenset(itemset) for itemset in table["itemset"].to_pylist()}
         scores.append(2 * len(found & true) / (len(found) + len(true)))
@@ -207,5 +209,5 @@ def test_equal_transcripts_at_all_parties() -> None:
     for party, end in ends.items():
         assert isinstance(end, PartyRun)
         assert set(end.receipts_from) == set(PARTIES) - {party}
-    packed = {pack_outcome(run.outcome) for run in ends.values() if isinstance(run, PartyRun)}
+    packed = {run.outcome.finding.pack() for run in ends.values() if isinstance(run, PartyRun)}
     assert len(packed) == 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from jobs.run import PartyRun
 from ldp.sets.svim import ItemMining
 from link.core import Transport
@@ -349,8 +349,8 @@ def test_executors_of_threads_give_the_same() -> None:
     for ends in (one, other):
         end = ends["south"]
         assert isinstance(end, PartyRun), end
-        assert end.outcome.estimated is not None
-        packed.append(end.outcome.estimated.to_arrow())
+        assert end.outcome.finding is not None
+        packed.append(end.outcome.finding.estimated.itemsets.to_arrow())
     assert packed[0].equals(packed[1])
 
 
@@ -369,6 +369,6 @@ def test_frames_that_come_late_twice_or_in_disorder_change_nothing(model: str) -
     ):
         for end in ends.values():
             assert isinstance(end, PartyRun), end
-            assert end.outcome.estimated is not None
-            found.append(end.outcome.estimated.to_arrow())
+            assert end.outcome.finding is not None
+            found.append(end.outcome.finding.estimated.itemsets.to_arrow())
     assert all(each.equals(found[0]) for each in found)

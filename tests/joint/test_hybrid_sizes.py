@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from jobs.budget_document import Amounts
+from jobs.kinds.charge import charge
+from jobs.loading import job_of
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
-from jobs.privacy_account import charge
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
@@ -50,7 +51,7 @@ def job(model: str, *, recipients: tuple[str, ...] = ("all",), **changes: Any) -
         "itemsets": {"top_k": 16, "universe": "items.txt", "catalogue": ITEMS, **changes},
         "privacy": privacy,
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def answers(left: Amounts | None = None, *, hidden: tuple[str, ...] = ()) -> dict[str, Answer]:

@@ -19,7 +19,7 @@ from anonymize.verifier import verify
 from jobs.kinds.release import anonymising as anonymize_task
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
-from jobs.spec import JobSpec
+from jobs.loading import job_from_canonical, job_of
 from jobs.statement import statement
 from link.errors import ConfigurationError, InputDataError
 from mining.tables import Table
@@ -102,7 +102,7 @@ def test_the_certificate_tells_the_loss_of_the_pooled_release(tmp_path: Path) ->
 def test_all_learners_sign_the_same_release_and_others_none() -> None:
     result = comine.simulate(job(recipients=("coordinator", "south")), DATA)
     assert result.release().table.num_rows == 60
-    elsewhere = replace(comine.simulate(job(recipients=("south",)), DATA), anonymized=None)
+    elsewhere = replace(comine.simulate(job(recipients=("south",)), DATA), finding=None)
     with pytest.raises(ConfigurationError, match="the coordinator gets no release"):
         elsewhere.release()
     with pytest.raises(ConfigurationError, match="its result is release"):
@@ -163,15 +163,15 @@ def test_hierarchies_are_read_from_files_and_belong_to_the_digest(tmp_path: Path
             "hierarchies": given,
         },
     }
-    spec = JobSpec.of(contents, "the test", tmp_path)
+    spec = job_of(contents, "the test", tmp_path)
     assert spec.anonymization.hierarchies["sex"] == (("f", "*"), ("m", "*"))
-    assert JobSpec.from_canonical(spec.canonical()) == spec
+    assert job_from_canonical(spec.canonical()) == spec
     assert comine.simulate(spec, DATA).release().node["age"] in range(4)
     (tmp_path / "sex.csv").write_text("f,any\nm,any\n")
-    assert JobSpec.of(contents, "the test", tmp_path).digest != spec.digest
+    assert job_of(contents, "the test", tmp_path).digest != spec.digest
     given["sex"] = "none.csv"
     with pytest.raises(ConfigurationError, match=r"\[anonymize.hierarchies\] sex: .*cannot be read"):
-        JobSpec.of(contents, "the test", tmp_path)
+        job_of(contents, "the test", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_other_tasks_have_no_such_table() -> None:
         "anonymize": json.loads(job().canonical())["anonymize"],
     }
     with pytest.raises(ConfigurationError, match='needs task = "anonymize"'):
-        JobSpec.of(contents, "the test", Path())
+        job_of(contents, "the test", Path())
 
 
 def test_values_that_nobody_named_are_told_without_them() -> None:

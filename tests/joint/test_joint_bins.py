@@ -23,6 +23,7 @@ from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.verifier import verify
 from jobs.kinds.release.release import Anonymized
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.errors import InputDataError
 from tests.examples import examples
@@ -53,7 +54,7 @@ def job(entries: Mapping[str, Any], parties: Sequence[str], k: int, **changes: A
             **changes,
         },
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def joint(spec: JobSpec, columns: Columns, ill: Sequence[str], owners: Sequence[int]) -> comine.Result:

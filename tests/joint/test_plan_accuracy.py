@@ -15,6 +15,7 @@ import pytest
 
 from coordinator.demo import JOB, households
 from coordinator.simulate import simulate_job
+from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
 from jobs.spec import JobSpec
@@ -77,7 +78,7 @@ def test_the_demo(settings: dict[str, str]) -> None:
     contents["itemsets"].update(settings)
     del contents["rules"]["measures"]  # which a job without numbers cannot have
     data = {name: Transactions.from_rows(rows) for name, rows in households().items()}
-    check(JobSpec.of(contents, "the demo", Path()), data)
+    check(job_of(contents, "the demo", Path()), data)
 
 
 @cache

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.kinds.charge import charge
 from jobs.kinds.noisy.parameters import distributed_mining
+from jobs.loading import job_of
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Plan
-from jobs.privacy_account import charge
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
@@ -51,7 +52,7 @@ def job(itemsets: dict[str, Any] | None = None, **privacy: Any) -> JobSpec:
         "itemsets": {key: value for key, value in given.items() if value is not None},
         "privacy": {"model": "distributed", "epsilon": "2", "delta": "1e-6", "colluding": 1, **privacy},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def planned(spec: JobSpec, *, told: bool = True) -> Plan:

@@ -29,9 +29,9 @@ from crypto.protocols.union_lists import (
     common_fakes,
     room_for_common_fakes,
 )
-from jobs.parameters import horizontal_mining
+from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.loading import job_of
 from jobs.run import PartyRun
-from jobs.spec import JobSpec
 from link.executor import ThreadExecutor
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.hidden_sizes import HiddenSizes
@@ -130,14 +130,14 @@ def compare(
     contents["trust"]["compute"] = compute
     if rules is not None:
         contents["job"]["task"], contents["rules"] = "rules", rules
-    spec, seen, executor = JobSpec.of(contents, "the test", Path()), Seen(), ThreadExecutor(2)
+    spec, seen, executor = job_of(contents, "the test", Path()), Seen(), ThreadExecutor(2)
     try:
         runs = asyncio.run(run_job(spec, data, executor, observe=seen.observe))
     finally:
         executor.close()
     ended = [run for run in runs.values() if isinstance(run, PartyRun)]
     assert len(ended) == len(data), runs
-    found = next(run.outcome.itemsets for run in ended if run.outcome.itemsets is not None)
+    found = next(run.outcome.finding.itemsets for run in ended if run.outcome.finding is not None)
     frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
     sizes = seen.sizes(sum(map(len, data.values())), frequent, bound)
     if horizontal_mining(spec).all_learn(data):

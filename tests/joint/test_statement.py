@@ -18,7 +18,7 @@ from google.protobuf import symbol_database
 from coordinator import client as coordinator_client
 from coordinator.runner import run_job as run_at_nodes
 from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
-from jobs.findings import Result
+from jobs.result import Result
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -118,7 +118,7 @@ def test_recipients_among_the_parties_and_only_they_learn_supports(variant: str)
     for frame in frames:
         if frame.type == Opening.DESCRIPTOR.full_name and Opening.FromString(frame.body).label == "supports":
             assert frame.receiver in spec.learners
-    assert {party for party, run in runs.items() if run.outcome.itemsets is not None} == set(spec.learners)
+    assert {party for party, run in runs.items() if run.outcome.finding is not None} == set(spec.learners)
 
 
 # -- what one party sees ---------------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def test_the_coordinator_gets_frequent_itemsets_and_costs(
 
     result = asyncio.run(test())
     expected = pooled_supports(SHOPS, Decimal("0.3"))
-    assert result.found is not None
-    assert {frozenset(s): n for s, n in result.found} == expected
+    assert result.finding is not None
+    assert {frozenset(s): n for s, n in result.finding.itemsets} == expected
     assert frozenset([RARE]) not in expected
     assert frozenset([COMMON, "milk"]) in expected
     everything = b"".join(received)

@@ -40,16 +40,16 @@ def test_the_first_of_the_pooled_result(drawn: tuple[Rows, Rows, Rows], strategy
     wanted = first(pooled_supports(data, least), k) if any(drawn) else {}
     for end in ends.values():
         assert isinstance(end, PartyRun), end
-        assert end.outcome.itemsets is not None
-        assert {tuple(sorted(items)): count for items, count in end.outcome.itemsets} == wanted
+        assert end.outcome.finding is not None
+        assert {tuple(sorted(items)): count for items, count in end.outcome.finding.itemsets} == wanted
 
 
 @pytest.mark.parametrize("k", [1, 3, 50])
 def test_of_columns_too(k: int) -> None:
     contents: dict[str, Any] = {**JOB, "itemsets": {**JOB["itemsets"], "top_k": k}}
     result = api.simulate(contents, {party: pd.DataFrame(table) for party, table in PEOPLE.items()})
-    assert result.found is not None
-    assert {tuple(sorted(items)): count for items, count in result.found} == first(expected(), k)
+    assert result.finding is not None
+    assert {tuple(sorted(items)): count for items, count in result.finding.itemsets} == first(expected(), k)
 
 
 def test_what_is_opened_between_parties_stays_the_same() -> None:

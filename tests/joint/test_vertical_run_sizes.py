@@ -17,8 +17,9 @@ from coordinator.simulate import simulate_job
 from crypto.params import STANDARD_128
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.union_costs import UnionSizes
-from jobs.findings import Result
-from jobs.parameters import vertical_mining
+from jobs.kinds.columns.parameters import vertical_mining
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.traffic import Traffic, greeting, receipts
 from mining.candidates import join
@@ -48,7 +49,7 @@ MODES: dict[str, dict[str, Any]] = {
 def job(parties: Sequence[str], recipients: Sequence[str] = ("all",), **tables: Any) -> JobSpec:
     task = "rules" if "rules" in tables else "itemsets"
     named = {"name": "j", "task": task, "parties": list(parties), "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": {**named, "recipients": list(recipients)}, **tables}, "the test", Path())
+    return job_of({"job": {**named, "recipients": list(recipients)}, **tables}, "the test", Path())
 
 
 def tables(parties: Sequence[str], n_rows: int, seed: int) -> dict[str, Table]:
@@ -76,8 +77,8 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
     positions = union.elements if task.mode == "union" else result.n_rows
     least = minimum_count(task.min_support, result.n_rows)
     columns = {party: item_columns(data[party], task.itemisation) for party in parties}
-    assert result.found is not None
-    found = result.found
+    assert result.finding is not None
+    found = result.finding.itemsets
     holder = np.array([[item in columns[party].items for party in parties].index(True) for item in found.items])
     levels, sets = list[Level](), [level for level, _ in found.levels]
     while sets and task.allows(len(levels) + 2) and len(levels) < len(sets):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.anonymise import JointRelease
@@ -92,4 +93,4 @@ def job(parties: Sequence[str], *, recipients: Sequence[str] = ("all",), **chang
     }
     del contents["anonymize"]["insider_k"]
     contents["anonymize"] |= {name: changes[name] for name in ("insider_k",) if name in changes}
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())

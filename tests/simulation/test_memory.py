@@ -18,8 +18,8 @@ import pytest
 
 from coordinator.loopback import LoopbackFederation
 from coordinator.runner import run_job
-from jobs.findings import Result
-from jobs.spec import JobSpec
+from jobs.loading import job_of
+from jobs.result import Result
 from mining.bitmaps import packed_bytes
 from mining.loading import load_transactions
 from party.memory import return_freed_arrays
@@ -51,7 +51,7 @@ async def mined(federation: LoopbackFederation, min_support: str, jobs: int) -> 
         "job": {"name": "memory", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"},
         "itemsets": {"min_support": min_support},
     }
-    spec = JobSpec.of(contents, "the test", Path())
+    spec = job_of(contents, "the test", Path())
     await federation.ready()
     results = [await run_job(spec, federation.identity(), federation.addresses) for _ in range(jobs)]
     return results[0]
@@ -67,8 +67,8 @@ def test_a_node_stays_small(name: str, min_support: str, jobs: int, shared_data:
     with federation.running():
         result = asyncio.run(mined(federation, min_support, jobs))
         peaks = {party: peak_bytes(node.pid) for party, node in federation.nodes.items()}
-    assert result.found is not None
-    frequent = {item for itemset, _ in result.found if len(itemset) == 1 for item in itemset}
+    assert result.finding is not None
+    frequent = {item for itemset, _ in result.finding.itemsets if len(itemset) == 1 for item in itemset}
     for party, path in files.items():
         data = load_transactions(path, "basket")
         packed = packed_bytes(len(frequent), data.n_rows) + data.nbytes

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from jobs.data import Data
 from jobs.fitness import REASONS
+from jobs.loading import job_of
 from jobs.run import PartyRun
 from jobs.spec import JobSpec
 from jobs.statement import statement
@@ -71,7 +72,7 @@ def told(party: str, end: PartyRun | BaseException) -> tuple[str, ...]:
 
 def spec_of(contents: dict[str, Any]) -> JobSpec:
     named = {"name": "test", "parties": list(PARTIES), "dataset": "people", "deadline": "30m", **contents["job"]}
-    return JobSpec.of({**contents, "job": named}, "the test", Path())
+    return job_of({**contents, "job": named}, "the test", Path())
 
 
 # -- rows of items ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from crypto.primitives.randomness import Randomness
 from jobs.data import Data
+from jobs.loading import job_of
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -60,7 +61,7 @@ def job(
         "itemsets": {"min_support": min_support, **itemsets},
         "union": {} if bound is None else {"bound": bound},
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 @cache
@@ -118,5 +119,5 @@ def _encoded(given: Rows | Data) -> Data:
 
 def supports(run: PartyRun) -> dict[frozenset[str], int]:
     """What a learner found."""
-    assert run.outcome.itemsets is not None
-    return {frozenset(itemset): count for itemset, count in run.outcome.itemsets.rows()}
+    assert run.outcome.finding is not None
+    return {frozenset(itemset): count for itemset, count in run.outcome.finding.itemsets.rows()}

@@ -16,8 +16,8 @@ import pytest
 from comine.command import application
 from jobs.document import ResultDocument
 from jobs.hiding_document import HidingDocument
+from jobs.loading import job_from_canonical, job_of, load_job
 from jobs.schema import NAMES
-from jobs.spec import JobSpec
 from link.errors import BY_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -270,13 +270,13 @@ def test_toml_in_pages_can_be_read_and_whole_jobs_load(page: Path) -> None:
         contents = tomllib.loads(block)
         itemsets = contents.get("itemsets", {})
         if "job" in contents and itemsets.get("universe", "frequent-items") in ("frequent-items", "all-items"):
-            JobSpec.of(contents, named(page), page.parent)
+            job_of(contents, named(page), page.parent)
 
 
 @pytest.mark.parametrize("job", sorted((ROOT / "examples").rglob("job.toml")), ids=named)
 def test_examples_load(job: Path) -> None:
-    spec = JobSpec.load(job)
-    assert JobSpec.from_canonical(spec.canonical()) == spec
+    spec = load_job(job)
+    assert job_from_canonical(spec.canonical()) == spec
 
 
 def test_the_frame_for_protocols_runs_and_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec import JobSpec
+from jobs.loading import load_job
 from link.errors import BY_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,7 @@ def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Pat
     assert installed.returncode == 0, installed.stderr
 
     job = ROOT / "examples" / "groceries" / "job.toml"
-    shops = JobSpec.load(job).job.parties
+    shops = load_job(job).job.parties
     data = [part for shop in shops for part in ("--party", f"{shop}={job.parent / shop}.dat")]
     comine = tmp_path / "venv" / "bin" / "comine"
     done = run(comine, "simulate", job, *data, "--out", "result", cwd=tmp_path, PYTHONPATH="")

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from jobs.kinds.reported.parameters import check_given
 from jobs.spec import JobSpec
 from ldp.budget import check_epsilon
 from link.errors import ConfigurationError
 from mining.joint.blended.parameters import Blending
 from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.transactions import matching
-
-MEANINGLESS: Final = {
-    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
-    "union": ("bound", "max_item_bytes"),
-    "trust": ("compute",),
-    "privacy_": ("local_epsilon", "shufflers", "colluding", "noise", "contributions", "search"),
-}
 
 
 def is_blended(spec: JobSpec) -> bool:
@@ -35,7 +25,6 @@ def blended_mining(spec: JobSpec) -> Blending:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # which the specification refuses
     assert privacy.delta is not None
-    check_given(spec, MEANINGLESS)
     if not privacy.opted_in or set(privacy.opted_in) == set(spec.job.parties):
         raise ConfigurationError(
             '[privacy] model = "blended" needs opted_in, the parties whose people trust them to count: at least one, '

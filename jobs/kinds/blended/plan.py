@@ -7,13 +7,13 @@ from typing import Final
 
 from crypto.params import STANDARD_128
 from jobs.kinds.blended.parameters import blended_mining
+from jobs.kinds.charge import charge
 from jobs.kinds.reported.plan import likely_rows
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, moving_s
 from jobs.plan.privacy import Privacy
-from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts

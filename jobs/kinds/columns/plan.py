@@ -16,10 +16,11 @@ from crypto.protocols.alignment_costs import (
 from crypto.protocols.joint_prf_costs import PrfSizes, prf_work
 from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_costs import UnionSizes
+from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.columns.parameters import vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
 from jobs.kinds.rows.plan_alternatives import difference, is_possible
-from jobs.parameters import row_alignment, vertical_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network, of_unions
 from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jobs.parameters import engine_reason, helper_of, vertical_mining
+from jobs.kinds.columns.engine import engine_reason, helper_of
+from jobs.kinds.columns.parameters import vertical_mining
 from jobs.plan.plan import EngineFigures
 from jobs.spec import JobSpec
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_engine
@@ -89,9 +90,9 @@ def of_engines(compared: Compared, *, known: bool) -> list[EngineFigures]:
 
 def why(spec: JobSpec, compared: Compared) -> str | None:
     """Why the job takes its engine, and whether what the parties tell speaks for another one; None without engines."""
-    reason = engine_reason(spec)
-    if reason is None:
+    if not compared:
         return None
+    reason = engine_reason(spec)
     taken = next(engine for engine, (variant, _) in compared.items() if variant.chosen)
     seconds = {engine: figures.seconds for engine, (variant, figures) in compared.items() if variant.allowed}
     quickest = min(seconds, key=lambda engine: seconds[engine])

@@ -21,7 +21,7 @@ from crypto.params import STANDARD_128
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.union_costs import UnionSizes
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
-from jobs.parameters import vertical_mining
+from jobs.kinds.columns.parameters import vertical_mining
 from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.predicted import CLASSES
 from jobs.spec import JobSpec

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import assert_never
 
+from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import columns_of, model_parameters
-from jobs.parameters import row_alignment
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from jobs.kinds.reported.parameters import check_given
 from jobs.spec import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
 from mining.joint.distributed.parameters import DEFAULT_LENGTH, LONGEST, DistributedMining
 from mining.joint.parameters import RuleParameters
 from mining.transactions import matching
-
-MEANINGLESS: Final = {
-    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_"),
-    "union": ("bound", "max_item_bytes"),
-    "trust": ("compute",),
-    "privacy_": ("local_epsilon", "analyst", "shufflers", "search", "opted_in"),
-}
 
 
 def is_noisy(spec: JobSpec) -> bool:
@@ -36,7 +26,6 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # as the specification sees to, and to delta
     assert privacy.delta is not None
-    check_given(spec, MEANINGLESS)
     if given.max_length is not None and given.max_length > LONGEST:
         raise ConfigurationError(
             f"[itemsets] max_length is at most {LONGEST} under noise, which each length has more of; lower it"

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from crypto.params import STANDARD_128
+from jobs.kinds.charge import charge
 from jobs.kinds.noisy.parameters import distributed_mining
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_sizes import expected, total_rows
-from jobs.parameters import horizontal_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory, seconds
 from jobs.plan.privacy import NoisyLevel, Privacy
-from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts

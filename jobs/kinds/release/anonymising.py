@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
-from jobs.parameters import row_alignment
 from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError

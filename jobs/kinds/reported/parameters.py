@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
-
 from jobs.spec import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
 from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL, HybridMining, Search
 from mining.joint.parameters import RuleParameters
 from mining.transactions import matching
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-_WAYS: Final = {
-    "itemsets": ("disclose", "strategy", "prefer", "thin", "union", "lambda_", "max_candidates"),
-    "union": ("bound", "max_item_bytes"),
-    "trust": ("compute",),
-}
-_OTHERS: Final = ("contributions", "noise", "opted_in")
-MEANINGLESS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
-    "local": {**_WAYS, "privacy_": (*_OTHERS, "delta", "local_epsilon", "shufflers", "colluding")},
-    "shuffle": {**_WAYS, "privacy_": _OTHERS},
-}
-"""By model, and by table, the fields that mean nothing there."""
-
-
-def is_reported(spec: JobSpec) -> bool:
-    """Whether a job mines by perturbed records, which all are reported to an analyst."""
-    return spec.is_hybrid and spec.privacy.model in ("local", "shuffle")
-
-
-def is_estimated(spec: JobSpec) -> bool:
-    """Whether what a job finds are estimates, with intervals: by perturbed records or noisy sums."""
-    return spec.mines and spec.privacy.model != "exact"
 
 
 def hybrid_mining(spec: JobSpec) -> HybridMining:
@@ -46,7 +18,6 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # which the specification refuses
     assert privacy.model in ("local", "shuffle")
-    check_given(spec, MEANINGLESS[privacy.model])
     catalogue = _catalogue(spec)
     task = HybridMining(
         model="shuffle" if privacy.model == "shuffle" else "local",
@@ -110,25 +81,3 @@ def _search(spec: JobSpec) -> Search:
             'use search = "svsm", and max_length above 1'
         )
     return found
-
-
-def check_given(spec: JobSpec, meaningless: Mapping[str, Sequence[str]]) -> None:
-    """Refuses what would be given in vain, so that nobody counts on it.
-
-    Args:
-        spec: The job.
-        meaningless: By table, the fields that mean nothing under the job's model.
-
-    Raises:
-        ConfigurationError: One of them is not at its default.
-    """
-    for table, names in meaningless.items():
-        section: BaseModel | None = getattr(spec, table)
-        known = type(section).model_fields if section is not None else {}
-        for name in names:
-            if section is not None and getattr(section, name) != known[name].get_default(call_default_factory=True):
-                called = known[name].alias or name
-                raise ConfigurationError(
-                    f'[{table.rstrip("_")}] {called} means nothing with [privacy] model = "{spec.privacy.model}"; '
-                    "leave it out"
-                )

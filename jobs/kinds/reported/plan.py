@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from crypto.params import STANDARD_128
+from jobs.kinds.charge import charge
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, UNKNOWN_ROWS, Speeds, moving_s
 from jobs.plan.privacy import Privacy
-from jobs.privacy_account import charge
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts

@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_figures import Figures
-from jobs.parameters import horizontal_mining
+from jobs.loading import job_from_canonical
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Alternative
 from jobs.spec import JobSpec
@@ -69,7 +70,7 @@ def variants(spec: JobSpec) -> list[Variant]:
 def is_possible(changed: JobSpec) -> bool:
     """Whether a job file may say this: what a plan recommends is read as what a party is asked for."""
     with suppress(ConfigurationError):
-        JobSpec.from_canonical(changed.canonical())
+        job_from_canonical(changed.canonical())
         return True
     return False
 

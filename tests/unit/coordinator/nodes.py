@@ -19,8 +19,8 @@ from crypto.params import STANDARD_128
 from jobs.consent import approve, read_proposal
 from jobs.description import sign as sign_description
 from jobs.kinds.packed_itemsets import digest, pack
+from jobs.loading import job_from_canonical, job_of
 from jobs.release import sign
-from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import ComineError, PolicyDenied, UnexpectedMessage
 from link.grpc_channel import SERVER_OPTIONS, server_credentials
@@ -32,7 +32,7 @@ from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlServicer, add_ControlServicer_to_server
 
 TABLE = pack(Itemsets(("bread", "milk"), [(np.array([[0], [1]], np.int32), np.array([5, 4]))], 9))
-SPEC = JobSpec.of(
+SPEC = job_of(
     {
         "job": {"name": "weekly", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"},
         "itemsets": {"min_support": 2},
@@ -114,7 +114,7 @@ class Script(ControlServicer):
     async def Propose(self, request: Any, context: Any) -> control.Decision:  # noqa: N802
         await self._note("Propose", context)
         proposal = read_proposal(request, self.identity.trust, "hub")
-        self.job_id = JobSpec.from_canonical(proposal.spec).job_id(proposal.nonce, proposal.expiry)
+        self.job_id = job_from_canonical(proposal.spec).job_id(proposal.nonce, proposal.expiry)
         if not self.manual:
             self.approve()
         return control.Decision(job_id=self.job_id, approval=self.approval)

@@ -14,7 +14,7 @@ import pytest
 from coordinator.comparison import Comparison, check_comparable, compare
 from coordinator.comparison_report import report
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, JobCancelled, PolicyDenied
 from mining.transactions import Transactions

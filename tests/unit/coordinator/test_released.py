@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.released import assemble
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.errors import ProtocolViolation
 from protos.v1.control_pb2 import Release, ResultHeader
@@ -21,7 +22,7 @@ def signed(**sizes: Any) -> tuple[ResultHeader, bytes]:
 
 def job(mode: str) -> JobSpec:
     named = {"name": "a", "task": "align", "parties": PARTIES, "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, "align": {"mode": mode}}, "the test", Path())
+    return job_of({"job": named, "align": {"mode": mode}}, "the test", Path())
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def job(mode: str) -> JobSpec:
 def test_the_size_that_all_have_signed(mode: str, sizes: dict[str, int], told: tuple[int | None, int | None]) -> None:
     released = {party: signed(party=party, **sizes) for party in PARTIES}
     result = assemble(job(mode), bytes(32), None, released, None)
-    assert (result.n_rows, result.positions, result.found) == (*told, None)
+    assert (result.n_rows, result.positions, result.finding.itemsets) == (*told, None)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-import coordinator.simulate as module
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
+from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.packed_itemsets import pack
-from jobs.release import pack_outcome
-from jobs.tasks import Outcome
+from jobs.result import Result
 from link.errors import MalformedMessage, ProtocolViolation
 from mining.itemsets import Itemsets
+from mining.joint.estimated import Estimated, pack_estimates
 from mining.transactions import Transactions
 from tests.joint.hybrid_world import PARTIES, baskets, job
 
@@ -30,29 +29,27 @@ def simulated(**tables: Any) -> Result:
 
 def test_estimates_and_what_they_cost_are_in_the_result() -> None:
     result = simulated()
-    assert result.estimated is not None
-    assert result.found is not None
-    assert result.found.counted
-    assert len(result.found) == 3
-    assert result.estimated.spent.model == "local"
+    assert result.finding is not None
+    assert result.finding.itemsets.counted
+    assert len(result.finding.itemsets) == 3
+    assert result.finding.estimated.spent.model == "local"
     assert result.n_rows == 600
 
 
-def exact(outcome: Outcome) -> bytes:
+def exact(_: Estimated) -> bytes:
     return pack(Itemsets((), [], 600))
 
 
-def of_another_model(outcome: Outcome) -> bytes:
-    assert outcome.spent is not None
-    return pack_outcome(replace(outcome, spent=replace(outcome.spent, model="distributed")))
+def of_another_model(found: Estimated) -> bytes:
+    return pack_estimates(replace(found, spent=replace(found.spent, model="distributed")))
 
 
-def without_rules(outcome: Outcome) -> bytes:
-    return pack_outcome(replace(outcome, estimated_rules=None))
+def without_rules(found: Estimated) -> bytes:
+    return pack_estimates(replace(found, rules=None))
 
 
-def of_fewer_rows(outcome: Outcome) -> bytes:
-    content = json.loads(pack_outcome(outcome)) | {"n_rows": 599}
+def of_fewer_rows(found: Estimated) -> bytes:
+    content = json.loads(pack_estimates(found)) | {"n_rows": 599}
     return f"{json.dumps(content, sort_keys=True, separators=(',', ':'), ensure_ascii=False)}\n".encode()
 
 
@@ -68,6 +65,6 @@ def of_fewer_rows(outcome: Outcome) -> bytes:
 def test_nothing_else_is_taken_for_them(
     packed: Any, kind: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "pack_outcome", packed)
+    monkeypatch.setattr(FoundEstimates, "pack", lambda self: packed(self.estimated))
     with pytest.raises(kind, match=sentence):
         simulated(**RULES)

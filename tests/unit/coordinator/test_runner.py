@@ -11,8 +11,9 @@ import pytest
 
 from coordinator import lifecycle
 from coordinator.runner import run_job
-from jobs.findings import Result
 from jobs.kinds.packed_itemsets import digest, pack
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.errors import (
@@ -55,8 +56,8 @@ def failed(message: str, code: str = "E101", party: str = "south") -> control.Jo
 def test_a_good_end() -> None:
     result, made = run()
     assert isinstance(result, Result)
-    assert result.found is not None
-    assert dict(result.found) == {("bread",): 5, ("milk",): 4}
+    assert result.finding is not None
+    assert dict(result.finding.itemsets) == {("bread",): 5, ("milk",): 4}
     assert (result.n_rows, set(result.parties), result.session_id) == (9, {"north", "south"}, bytes(32))
     assert result.receipts["south"].agrees_with == ("peer",)
     for node in made.nodes.values():
@@ -132,7 +133,7 @@ def test_a_signed_table_of_another_kind_is_refused(disclose: str, rules: Any, ta
     if rules is not None:
         contents["job"]["task"], contents["rules"] = "rules", rules
     release = {"release": lambda r: setattr(r, "result_digest", digest(table)), "table": table}
-    error, _ = run(JobSpec.of(contents, "the test", Path()), north=release, south=release)
+    error, _ = run(job_of(contents, "the test", Path()), north=release, south=release)
     assert isinstance(error, ProtocolViolation)
     assert error.message == "north sent a result of another kind than the job asks for"
 

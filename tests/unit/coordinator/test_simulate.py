@@ -21,9 +21,9 @@ DATA = {name: Transactions.from_rows(rows) for name, rows in ROWS.items()}
 def test_the_pooled_result_with_costs_and_receipts() -> None:
     told: list[tuple[object, ...]] = []
     result = asyncio.run(simulate_job(SPEC, DATA, seed=1, watcher=lambda *words: told.append(words)))
-    assert result.found is not None
+    assert result.finding is not None
     pooled = [row for rows in ROWS.values() for row in rows]
-    assert {frozenset(items): count for items, count in result.found} == brute_force(pooled, 2)
+    assert {frozenset(items): count for items, count in result.finding.itemsets} == brute_force(pooled, 2)
     assert all(costs.bytes_sent > 0 and costs.rounds > 0 for costs in result.parties.values())
     assert result.receipts["north"].agrees_with == ("south",)
     assert {words[0] for words in told} == {"north", "south"}

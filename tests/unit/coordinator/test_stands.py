@@ -13,6 +13,7 @@ from coordinator.driver import Driver
 from coordinator.runner import cancel_job, draft, resume_job, run_job
 from coordinator.status import describe, job_status
 from coordinator.store import JobFolder, Store
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from jobs.standing import JobDocument, PartyStanding
 from link.authority import Authority
@@ -24,7 +25,7 @@ from tests.unit.party.nodes import DATA, Nodes, hold, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
-COLUMNS = JobSpec.of(
+COLUMNS = job_of(
     {
         "job": {
             "name": "c",

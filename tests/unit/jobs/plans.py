@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jobs.loading import job_of
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.predicted import told_as
 from jobs.spec import JobSpec
@@ -50,7 +51,7 @@ def weekly(
         "union": {} if bound is None else {"bound": bound},
         **({} if rules is None else {"rules": rules}),
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def answer(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from jobs.findings import Receipt, Result
+from jobs.kinds.itemsets_finding import FoundItemsets
+from jobs.loading import job_of
 from jobs.plan import Plan
-from jobs.spec import JobSpec
+from jobs.result import Receipt, Result
 from link.costs import Costs
 from mining.itemsets import Itemsets
 from mining.miner import frequent_itemsets
@@ -56,15 +57,14 @@ def made(
         decided = replace(of_supports, itemsets=found) if rules else None
     parties = {party: Costs(10, 20, 3, 0.25) for party in PARTIES}
     return Result(
-        spec=JobSpec.of(contents, "the test", Path()),
+        spec=job_of(contents, "the test", Path()),
         job_id=bytes(32),
         session_id=bytes(range(32)),
         n_rows=len(rows),
         strategy="level-wise",
         parties=parties,
         receipts={party: _receipt(party) for party in PARTIES},
-        found=None if elsewhere else found,
-        decided=None if elsewhere else decided,
+        finding=None if elsewhere else FoundItemsets(found, decided),
         **more,
     )
 

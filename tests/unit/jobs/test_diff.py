@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.diff import Change, diff
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 
 
@@ -18,7 +19,7 @@ def spec(itemsets: dict[str, Any] | None = None, **job: Any) -> JobSpec:
     }
     if job.get("task") == "rules":
         contents["rules"] = {"min_confidence": Decimal("0.5")}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def test_changes_are_told_by_key_with_both_values() -> None:

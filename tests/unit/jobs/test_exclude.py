@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import comine
 from jobs.itemsets_spec import MOST_STARS
-from jobs.spec import JobSpec
+from jobs.loading import job_of
 from jobs.statement import statement
 from link.errors import ConfigurationError
 from mining.reference.pooled import brute_force
@@ -58,8 +58,8 @@ def test_excluded_items_are_as_if_they_were_nowhere(
         return
     result = comine.simulate(job, given_rows, seed=1)
     assert result.n_rows == len(pooled)
-    assert result.found is not None
-    assert {frozenset(items): count for items, count in result.found} == brute_force(pooled, 2)
+    assert result.finding is not None
+    assert {frozenset(items): count for items, count in result.finding.itemsets} == brute_force(pooled, 2)
 
 
 @pytest.mark.parametrize("exclude", [["hiv*"], []])
@@ -73,7 +73,7 @@ def test_items_outside_a_catalogue_do_no_harm(exclude: list[str]) -> None:
 
 def test_the_statement_tells_what_is_excluded() -> None:
     def told(**itemsets: Any) -> list[str]:
-        return statement(JobSpec.of(contents(**itemsets), "job.toml", Path())).prose()
+        return statement(job_of(contents(**itemsets), "job.toml", Path())).prose()
 
     (line,) = set(told(exclude=["hiv*", "x?"])) - set(told())
     assert line == (
@@ -87,10 +87,10 @@ def test_no_pattern_has_so_many_asterisks_that_it_keeps_a_node_busy(pattern: str
     """A thousand patterns of a hundred asterisks each took ten seconds, in the middle of all that a node does."""
     job = contents(exclude=[pattern])
     if pattern.count("*") <= MOST_STARS:
-        JobSpec.of(job, "job.toml", Path())
+        job_of(job, "job.toml", Path())
         return
     with pytest.raises(ConfigurationError, match="a pattern has at most 10 asterisks"):
-        JobSpec.of(job, "job.toml", Path())
+        job_of(job, "job.toml", Path())
 
 
 def test_an_owner_is_told_of_such_a_pattern_too() -> None:

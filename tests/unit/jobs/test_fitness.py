@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from jobs.fitness import LEFT_OUT, REASONS
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from tests.joint import anonymisation_jobs_world
@@ -32,10 +33,8 @@ PLACES: Final[dict[str, str]] = {
                 "jobs.kinds.release.parameters",
             ),
             *(
-                "jobs.data_kinds",
+                "jobs.kinds.data",
                 "jobs.kinds.models.parameters",
-                "jobs.parameters",
-                "jobs.tasks",
                 "mining.joint.anonymisation.axes",
             ),
             *("mining.joint.anonymisation.distance_limits", "mining.joint.anonymisation.models"),
@@ -84,7 +83,7 @@ NODE: Final = (
     "charging case judge part policy privacy_budget privacy_rules progress release release_rules session_host sources"
 )
 OF_JOBS: Final = (
-    "data data_kinds parameters run tasks kinds/models/learning kinds/models/model kinds/models/parameters "
+    "data run kinds/data kinds/models/learning kinds/models/model kinds/models/parameters "
     "kinds/release/anonymising kinds/release/parameters kinds/release/release"
 )
 
@@ -159,7 +158,7 @@ def spec_of(contents: dict[str, Any]) -> JobSpec:
     whole = {**contents, "job": named}
     if named["task"] == "itemsets":
         whole["itemsets"] = {"min_support": "0.1", **contents.get("itemsets", {})}
-    return JobSpec.of(whole, "the test", Path())
+    return job_of(whole, "the test", Path())
 
 
 RELEASES: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {

@@ -17,6 +17,7 @@ from coordinator.cli.plan import show_plan
 from jobs.kinds.columns.plan import _alignments
 from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants
+from jobs.loading import job_from_canonical, job_of
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import frequent_at, joined, predicted
@@ -104,7 +105,7 @@ JOBS: dict[str, JobSpec] = {
 
 def over_columns(task: str, **tables: Any) -> JobSpec:
     named = {"name": "j", "task": task, "parties": [*PARTIES], "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, **tables}, "the test", Path())
+    return job_of({"job": named, **tables}, "the test", Path())
 
 
 for mode in ("intersection", "union"):
@@ -116,7 +117,7 @@ for model, more in {
     "shuffle": {"epsilon": "2", "delta": "1e-6"},
     "local": {"epsilon": "2"},
 }.items():
-    JOBS[model] = JobSpec.of(
+    JOBS[model] = job_of(
         {
             "job": {
                 "name": "j",
@@ -219,7 +220,7 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
     if spec.mines and not spec.is_vertical and spec.privacy.model == "exact":
         changed += [variant.spec for variant in variants(spec)]
     for other in changed:
-        assert JobSpec.from_canonical(other.canonical()) == other
+        assert job_from_canonical(other.canonical()) == other
     plan = forecast(spec, publishing(sizes_for(spec)), LATENCY_S)
     named = {each.name for each in plan.alternatives}
     if name in ("release of columns", "clusters over columns"):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_sizes import expected, total_rows
-from jobs.parameters import horizontal_mining
 from jobs.plan import Plan
 from jobs.plan.estimate import estimate
 from jobs.schema import generate

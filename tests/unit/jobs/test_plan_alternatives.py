@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from coordinator.cli.plan import show_plan
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_alternatives import variants
-from jobs.parameters import horizontal_mining
+from jobs.loading import job_of
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Alternative, Plan
-from jobs.spec import JobSpec
 from jobs.statement import statement
 from tests.unit.jobs.plans import PARTIES, answer, answers, weekly
 
@@ -57,7 +57,7 @@ def test_a_variant_is_the_job_with_just_these_settings(job: str) -> None:
             table, setting = line.split(" ", 1)
             assert table == "[itemsets]"
             contents["itemsets"].update(tomllib.loads(setting))
-        assert JobSpec.of(contents, "the test", Path()) == variant.spec
+        assert job_of(contents, "the test", Path()) == variant.spec
         assert horizontal_mining(variant.spec) != horizontal_mining(spec)
 
 

@@ -15,12 +15,14 @@ import pytest
 from coordinator.cli.plan import show_plan
 from coordinator.simulate import simulate_job
 from jobs.document import document
-from jobs.findings import Result
-from jobs.parameters import engine_of, engine_reason, itemisation
+from jobs.kinds.columns.parameters import itemisation
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
 from jobs.plan.predicted import CLASSES
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 from mining.candidates import join
@@ -36,7 +38,7 @@ SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
 
 def job(parties: tuple[str, ...], **tables: Any) -> JobSpec:
     named = {"name": "j", "task": "itemsets", "parties": list(parties), "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, **tables}, "the test", Path())
+    return job_of({"job": named, **tables}, "the test", Path())
 
 
 def table(party: str, n_rows: int, columns: int, seed: int) -> Table:
@@ -80,14 +82,14 @@ def test_a_job_costs_about_what_was_planned(n_parties: int, disclose: str) -> No
     spec = job(parties, itemsets={"min_support": "0.06", "disclose": disclose})
     result = asyncio.run(simulate_job(spec, data, seed=1))
     plan = estimate(spec, answers(spec, data, result), 0.001)
-    assert result.found is not None
-    found = [len(sets) for sets, _ in result.found.levels]
+    assert result.finding is not None
+    found = [len(sets) for sets, _ in result.finding.itemsets.levels]
     assert plan.batches[0].candidates == found[0] * (found[0] - 1) // 2
     assert len(found) - 1 <= len(plan.batches) <= len(found) + 1
     actual = sum(costs.bytes_sent for costs in result.parties.values())
     assert 0.6 * actual <= plan.bytes_sent <= 2 * actual
     assert plan.compare(result.parties)["north"]["bytes_sent"]["predicted"] == plan.parties["north"].bytes_sent
-    assert document(result)["engine_reason"] == engine_reason(spec)
+    assert document(result)["engine_reason"] == kind_of(spec).engine_reason(spec)
     assert any("is a guess" in line for line in plan.assumptions)
 
 
@@ -113,7 +115,7 @@ def test_all_engines_are_compared(n_parties: int, capsys: pytest.CaptureFixture[
     helper = "coordinator" if n_parties == 2 else "east"
     by_name = {each.engine: each for each in plan.engines}
     assert set(by_name) == {"paillier", "ot", "replicated"}
-    assert [each.engine for each in plan.engines if each.chosen] == [engine_of(spec)] == ["ot"]
+    assert [each.engine for each in plan.engines if each.chosen] == [kind_of(spec).engine(spec)] == ["ot"]
     assert (by_name["ot"].seconds, by_name["ot"].bytes_sent) == (plan.seconds, plan.bytes_sent)
     assert by_name["paillier"].allowed
     assert not by_name["replicated"].allowed
@@ -132,7 +134,7 @@ def test_a_helper_that_the_job_allows_is_made_use_of() -> None:
     data = {party: table(party, 100, 2, place) for place, party in enumerate(("north", "south"))}
     spec = job(tuple(data), itemsets={"min_support": "0.1"}, trust={"helper": "coordinator"})
     plan = estimate(spec, answers(spec, data), 0.001)
-    assert engine_of(spec) == "replicated"
+    assert kind_of(spec).engine(spec) == "replicated"
     assert plan.strategy == "level-wise, replicated"
     assert all(each.allowed for each in plan.engines)
     ot = next(each for each in plan.engines if each.engine == "ot")
@@ -143,7 +145,7 @@ def test_a_narrow_network_changes_the_choice_and_the_seconds() -> None:
     data = {party: table(party, 100, 2, place) for place, party in enumerate(("north", "south"))}
     plain = job(tuple(data), itemsets={"min_support": "0.1"})
     narrow = job(tuple(data), itemsets={"min_support": "0.1"}, plan={"bandwidth": "100 kbit/s"})
-    assert (engine_of(plain), engine_of(narrow)) == ("ot", "paillier")
+    assert (kind_of(plain).engine(plain), kind_of(narrow).engine(narrow)) == ("ot", "paillier")
     plan = estimate(narrow, answers(narrow, data), 0.001)
     assert any("the network carries 100 kbit/s" in line for line in plan.assumptions)
     wide = estimate(
@@ -155,7 +157,7 @@ def test_a_narrow_network_changes_the_choice_and_the_seconds() -> None:
     assert "0.1 Mbit/s" in plan.engine_reason
     assert "ot would be quicker here" in plan.engine_reason  # so few rows are not what the job takes for granted
     few = job(tuple(data), itemsets={"min_support": "0.1"}, plan={"bandwidth": "100 kbit/s", "rows": 100, "items": 6})
-    assert engine_of(few) == "ot"
+    assert kind_of(few).engine(few) == "ot"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,6 @@ def test_what_is_taken_for_granted_must_make_sense(plan: dict[str, Any], says: s
 def test_jobs_over_rows_take_only_the_network_for_granted() -> None:
     contents = {"name": "j", "task": "itemsets", "parties": ["a", "b"], "dataset": "d"}
     tables = {"job": contents, "itemsets": {"min_support": "0.1"}}
-    assert JobSpec.of({**tables, "plan": {"bandwidth": "1 Gbit/s"}}, "the test", Path()).plan.bytes_per_s == 1.25e8
-    with pytest.raises(ConfigurationError, match=r"\[plan\] rows needs partition"):
-        JobSpec.of({**tables, "plan": {"rows": 5}}, "the test", Path())
+    assert job_of({**tables, "plan": {"bandwidth": "1 Gbit/s"}}, "the test", Path()).plan.bytes_per_s == 1.25e8
+    with pytest.raises(ConfigurationError, match=r"\[plan\] rows means nothing"):
+        job_of({**tables, "plan": {"rows": 5}}, "the test", Path())

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from coordinator.simulate import simulate_job
 from jobs.kinds.columns.plan_sizes import MOST_ITEMSETS, MOST_ROWS, ExpectedColumns
+from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
@@ -30,7 +31,7 @@ SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
 def job(parties: tuple[str, ...], **tables: Any) -> JobSpec:
     task = "itemsets" if "itemsets" in tables else "align"
     named = {"name": "j", "task": task, "parties": list(parties), "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, **tables}, "the test", Path())
+    return job_of({"job": named, **tables}, "the test", Path())
 
 
 def answers(

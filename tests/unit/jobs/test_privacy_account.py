@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.privacy_account import Charge, charge
+from jobs.kinds.charge import charge
+from jobs.loading import job_of
+from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 
 SIX = Decimal("1e-6")
@@ -23,10 +25,10 @@ def job(**privacy: Any) -> JobSpec:
             "dataset": "baskets",
             "partition": "hybrid",
         },
-        "itemsets": {"min_support": Decimal("0.01")},
+        "itemsets": {"min_support": Decimal("0.01"), "max_length": 1, "universe": "items", "catalogue": ["a", "b"]},
         "privacy": privacy,
     }
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_jobs_without_a_privacy_table_are_exact() -> None:
         "job": {"name": "weekly", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"},
         "itemsets": {"min_support": 5},
     }
-    assert charge(JobSpec.of(contents, "job.toml", Path())) == Charge("exact", None, None, None)
+    assert charge(job_of(contents, "job.toml", Path())) == Charge("exact", None, None, None)
 
 
 def test_decimals_stay_exact() -> None:

@@ -19,10 +19,11 @@ import jobs.report
 import jobs.report.content
 import jobs.report.tables
 from jobs.document import document
-from jobs.findings import Result
 from jobs.report import report
-from jobs.report.tables import embedded, tables
+from jobs.report.page import _data
+from jobs.report.tables import embedded
 from jobs.report.text import visible
+from jobs.result import Result
 from jobs.schema import generate
 from tests.unit.jobs.pages import Page, taken_apart
 from tests.unit.jobs.results import consents, made, plan
@@ -104,27 +105,27 @@ def test_every_link_of_the_page_has_its_place(result: Result) -> None:
 @pytest.mark.parametrize("result", some_results())
 def test_the_data_are_the_tables(result: Result) -> None:
     data = page_of(result).data
-    if result.itemsets_table is None:
+    if result.tables.get("itemsets") is None:
         assert data is None
         return
     assert data is not None
-    expected = [[visible(item) for item in row] for row in result.itemsets_table["itemset"].to_pylist()]
+    expected = [[visible(item) for item in row] for row in result.tables["itemsets"]["itemset"].to_pylist()]
     assert sets_of(data["itemsets"], data["items"]) == expected
-    assert result.found is not None
-    assert data["counted"] == result.found.counted
-    counts = result.itemsets_table["count"].to_pylist()
-    assert data["itemsets"]["count"] == (counts if result.found.counted else None) or not counts
-    if result.rules_table is None:
+    assert result.finding is not None
+    assert data["counted"] == result.finding.itemsets.counted
+    counts = result.tables["itemsets"]["count"].to_pylist()
+    assert data["itemsets"]["count"] == (counts if result.finding.itemsets.counted else None) or not counts
+    if result.tables.get("rules") is None:
         assert data["rules"] is None
         return
     for side in ("antecedent", "consequent"):
-        expected = [[visible(item) for item in row] for row in result.rules_table[side].to_pylist()]
+        expected = [[visible(item) for item in row] for row in result.tables["rules"][side].to_pylist()]
         assert sets_of(data["rules"][side], data["items"]) == expected
-    if not result.found.counted and len(result.rules_table):
+    if not result.finding.itemsets.counted and len(result.tables.get("rules")):
         assert data["rules"]["count"] is data["rules"]["antecedentCount"] is data["rules"]["consequentCount"] is None
         assert data["rules"]["measures"] == {}
     for name, values in data["rules"]["measures"].items():
-        whole = [None if abs(value) == float("inf") else value for value in result.rules_table[name].to_pylist()]
+        whole = [None if abs(value) == float("inf") else value for value in result.tables["rules"][name].to_pylist()]
         assert values == [None if value is None else pytest.approx(value, rel=1e-5) for value in whole]
 
 
@@ -182,8 +183,8 @@ def test_what_does_not_fit_the_page_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     page = page_of(result)
     assert page.data is not None
     assert len(page.data["itemsets"]["count"]) == len(page.data["rules"]["count"]) == 3
-    assert result.itemsets_table is not None
-    counts = result.itemsets_table["count"].to_pylist()
+    assert result.tables.get("itemsets") is not None
+    counts = result.tables["itemsets"]["count"].to_pylist()
     assert sorted(page.data["itemsets"]["count"]) == sorted(counts)[-3:]
     assert f"This page holds the 3 of highest count; all {len(counts)} are in itemsets.csv." in page.text
 
@@ -280,7 +281,7 @@ def test_a_notebook_shows_the_figures_and_loads_nothing(result: Result) -> None:
     assert "http" not in fragment
     assert "Who learnt what" in page.text
     assert '.save("folder")' in page.text
-    assert ("no recipient" in page.text) == (result.found is None)
+    assert ("no recipient" in page.text) == (result.finding is None)
 
 
 def test_a_result_names_itself() -> None:
@@ -290,7 +291,7 @@ def test_a_result_names_itself() -> None:
 
 def test_the_page_packs_tightly() -> None:
     """A number for each item of each itemset, its length and its count, and each name once."""
-    data = json.loads(embedded(tables(made())))
+    data = json.loads(embedded(_data(made())))
     assert data["itemsets"] == {
         "lengths": [1, 1, 1, 2, 2, 2, 3],
         "items": [0, 1, 2, 0, 1, 0, 2, 1, 2, 0, 1, 2],

@@ -16,8 +16,8 @@ import pytest
 from coordinator.comparison import compare
 from coordinator.comparison_report import report as comparison_report
 from coordinator.simulate import simulate_job
-from jobs.findings import Result
 from jobs.report import report
+from jobs.result import Result
 from jobs.spec import JobSpec
 from mining.transactions import Transactions
 from tests.joint.hybrid_world import PARTIES, baskets, job
@@ -101,7 +101,7 @@ def test_everything_is_drawn_without_a_complaint(tmp_path: Path, width: int) -> 
 )
 def test_pages_with_less_in_them_work_too(tmp_path: Path, result: Result) -> None:
     dumped = seen(tmp_path, report(result))
-    assert ("No two items are frequent together" in dumped) == (result.found is not None)
+    assert ("No two items are frequent together" in dumped) == (result.finding is not None)
     assert "Run it again" in dumped
 
 
@@ -136,9 +136,9 @@ def test_tables_sort_and_filter(tmp_path: Path) -> None:
         """,
     )
     result = made(rules=True, rows=ROWS)
-    assert result.itemsets_table is not None
-    assert result.rules_table is not None
-    sets = result.itemsets_table.to_pylist()
+    assert result.tables.get("itemsets") is not None
+    assert result.tables.get("rules") is not None
+    sets = result.tables["itemsets"].to_pylist()
     both = [row for row in sets if {"milk", "bread"} <= set(row["itemset"])]
     assert found["first"].startswith(("milk", "bread"))
     assert all(item in found["longest"] for item in ("milk", "bread", "</script>"))
@@ -146,9 +146,9 @@ def test_tables_sort_and_filter(tmp_path: Path) -> None:
     assert len(found["pair"]) == 1
     assert found["none"] == f"0 of {len(sets)} itemsets"
     assert found["all"] == f"{len(sets)} itemsets"
-    rules = [row for row in result.rules_table.to_pylist() if "beer" in row["consequent"]]
+    rules = [row for row in result.tables["rules"].to_pylist() if "beer" in row["consequent"]]
     certain = [row for row in rules if row["confidence"] == 1]
-    total = len(result.rules_table)
+    total = len(result.tables.get("rules"))
     assert found["rules"] == f"{len(rules)} of {total} rules"
     assert found["certain"] == f"{len(certain)} of {total} rules"
 
@@ -174,9 +174,12 @@ def test_a_page_without_supports_sorts_filters_and_draws(tmp_path: Path) -> None
         return { first, told, captions };
         """,
     )
-    assert result.itemsets_table is not None
-    assert result.rules_table is not None
-    sets, rules = result.itemsets_table["itemset"].to_pylist(), result.rules_table["consequent"].to_pylist()
+    assert result.tables.get("itemsets") is not None
+    assert result.tables.get("rules") is not None
+    sets, rules = (
+        result.tables["itemsets"]["itemset"].to_pylist(),
+        result.tables["rules"]["consequent"].to_pylist(),
+    )
     both = [items for items in sets if {"milk", "bread"} <= set(items)]
     assert all(item in found["first"] for item in ("milk", "bread"))
     assert found["told"] == [

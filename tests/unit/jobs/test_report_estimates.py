@@ -11,10 +11,10 @@ import pytest
 
 from coordinator.simulate import simulate_job
 from jobs.document import document
-from jobs.findings import Result
+from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.report import report
 from jobs.report.notebook import notebook
-from jobs.report.tables import tables
+from jobs.result import Result
 from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.transactions import Transactions
 from tests.joint.hybrid_world import PARTIES, baskets, job
@@ -31,11 +31,12 @@ def result() -> Result:
     )
     data = {party: Transactions.from_rows(baskets(300, place)) for place, party in enumerate(PARTIES)}
     made = asyncio.run(simulate_job(spec, data, seed=2))
-    assert made.estimated is not None
-    itemsets = made.estimated.itemsets
+    assert isinstance(made.finding, FoundEstimates)
+    found = made.finding.estimated
+    itemsets = found.itemsets
     whole = next(itemset for itemset, _ in itemsets.rounded().rows() if len(itemset) == 2)
     rules = EstimatedRules(itemsets, (EstimatedRule(whole[:1], whole[1:], 0.5, 0.25, 1.0),))
-    return replace(made, estimated=replace(made.estimated, rules=rules))
+    return replace(made, finding=FoundEstimates(replace(found, rules=rules)))
 
 
 def embedded(page: str) -> dict[str, object]:
@@ -69,21 +70,19 @@ def test_the_page_has_intervals(result: Result) -> None:
 
 
 def test_what_was_not_estimated_is_left_open(result: Result) -> None:
-    assert result.estimated is not None
-    assert result.estimated.rules is not None
-    rule = result.estimated.rules.rules[0]
-    levels = [level for level in result.estimated.itemsets.levels if level[0].shape[1] == 2]
-    items = result.estimated.itemsets.items
+    assert isinstance(result.finding, FoundEstimates)
+    told = result.finding.estimated
+    assert told.rules is not None
+    rule = told.rules.rules[0]
+    levels = [level for level in told.itemsets.levels if level[0].shape[1] == 2]
+    items = told.itemsets.items
     place = items.index(rule.antecedent[0])
-    single = next(level for level in result.estimated.itemsets.levels if level[0].shape[1] == 1)
+    single = next(level for level in told.itemsets.levels if level[0].shape[1] == 1)
     kept = single[0][:, 0] == place
-    fewer = replace(result.estimated.itemsets, levels=[(single[0][kept], single[1][kept], single[2][kept]), *levels])
-    gap = replace(
-        result,
-        estimated=replace(result.estimated, itemsets=fewer, rules=EstimatedRules(fewer, (rule,))),
-        found=fewer.rounded(),
-    )
-    found = tables(gap)
+    fewer = replace(told.itemsets, levels=[(single[0][kept], single[1][kept], single[2][kept]), *levels])
+    estimated = replace(told, itemsets=fewer, rules=EstimatedRules(fewer, (rule,)))
+    gap = replace(result, finding=FoundEstimates(estimated))
+    found = FoundEstimates(estimated).page_data(gap.spec)
     assert found is not None
     assert found["rules"]["consequentCount"].to_pylist() == [None]
     assert "—" in report(gap)
@@ -95,5 +94,5 @@ def test_the_account_tells_what_it_cost(result: Result) -> None:
     privacy = contents["privacy"]
     assert (contents["estimated"], privacy["model"], privacy["delta"]) == (True, "shuffle", 1e-6)
     assert privacy["epsilon"] <= 3 <= privacy["local_epsilon"]
-    elsewhere = document(replace(result, found=None, estimated=None))
+    elsewhere = document(replace(result, finding=None))
     assert (elsewhere["estimated"], elsewhere["privacy"]) == (None, None)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.loading import job_of, load_job
 from jobs.report.job_file import job_file
-from jobs.spec import JobSpec
 from mining.measure_names import MEASURE_NAMES
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
@@ -51,10 +51,10 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(contents())
 def test_it_reads_again_as_the_same_job(given: dict[str, Any]) -> None:
-    spec = JobSpec.of(given, "the test", Path())
+    spec = job_of(given, "the test", Path())
     written = job_file(spec)
     with_decimals = tomllib.loads(written, parse_float=Decimal)
-    assert JobSpec.of(with_decimals, "the report", Path()).digest == spec.digest
+    assert job_of(with_decimals, "the report", Path()).digest == spec.digest
 
 
 COLUMNS = TEXTS.filter(lambda name: "=" not in name)
@@ -67,8 +67,8 @@ def test_a_vertical_job_reads_again_as_the_same_job(cuts: dict[str, list[Decimal
     contents: dict[str, Any] = {"job": {**job, "task": "itemsets" if mines else "align"}, "align": {"trim": trim}}
     if mines:
         contents["itemsets"] = {"min_support": 2, "cuts": cuts, "quantiles": {"pay, yearly": 4}, "engine": "ot"}
-    spec = JobSpec.of(contents, "the test", Path())
-    again = JobSpec.of(tomllib.loads(job_file(spec), parse_float=Decimal), "the report", Path())
+    spec = job_of(contents, "the test", Path())
+    again = job_of(tomllib.loads(job_file(spec), parse_float=Decimal), "the report", Path())
     assert again.digest == spec.digest
 
 
@@ -79,18 +79,18 @@ def test_a_catalogue_is_named_not_written(tmp_path: Path) -> None:
         '[job]\nname = "x"\ntask = "itemsets"\nparties = ["a", "b"]\ndataset = "d"\n'
         '[itemsets]\nmin_support = 0.010\nuniverse = "catalogue.txt"\n'
     )
-    spec = JobSpec.load(job)
+    spec = load_job(job)
     written = job_file(spec)
     assert "milk" not in written
     assert "the public catalogue: 2 items" in written
     assert "min_support = 0.010\n" in written
     job.write_text(written)
-    assert JobSpec.load(job).digest == spec.digest
+    assert load_job(job).digest == spec.digest
 
 
 @pytest.mark.parametrize("name", ["\u202eevil", "\x7f", "\u2028", 'quote" and \\', "\x00\n"])
 def test_names_hide_nothing(name: str) -> None:
-    spec = JobSpec.of(
+    spec = job_of(
         {
             "job": {"name": name, "task": "itemsets", "parties": ["a", "b"], "dataset": "d"},
             "itemsets": {"min_support": 1},

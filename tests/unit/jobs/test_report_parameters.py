@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_of
 from jobs.report.content import _parameters
-from jobs.report.parameters import parameters, shares_sums
+from jobs.report.parameters import parameters
 from jobs.spec import JobSpec
 
 PARTIES = ["north", "south", "east"]
@@ -23,7 +25,7 @@ def job(*, itemsets: dict[str, Any] | None = None, trust: dict[str, Any] | None 
         "trust": trust or {},
         **privacy,
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def test_what_is_of_columns_only_is_not_shown_of_rows() -> None:
@@ -49,7 +51,7 @@ def test_what_is_of_columns_only_is_not_shown_of_rows() -> None:
 )
 def test_who_computes_is_shown_wherever_sums_stay_shared(spec: JobSpec, compute: list[str] | None) -> None:
     before = spec.canonical()
-    assert shares_sums(spec) is (compute is not None)
+    assert kind_of(spec).shares(spec) is (compute is not None)
     assert parameters(spec)["trust"].get("compute") == compute
     assert _parameters(spec)["trust"].get("compute") == compute
     assert spec.canonical() == before
@@ -58,6 +60,6 @@ def test_who_computes_is_shown_wherever_sums_stay_shared(spec: JobSpec, compute:
 def test_lists_too_long_for_a_table_are_not_in_the_report(tmp_path: Path) -> None:
     (tmp_path / "items.txt").write_text("bread\nmilk\n")
     contents = job().model_dump(mode="json", by_alias=True) | {"itemsets": {"min_support": 2, "universe": "items.txt"}}
-    spec = JobSpec.of(contents, "the test", tmp_path)
+    spec = job_of(contents, "the test", tmp_path)
     assert parameters(spec)["itemsets"]["catalogue"] == ["bread", "milk"]
     assert "catalogue" not in _parameters(spec)["itemsets"]

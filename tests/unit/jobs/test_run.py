@@ -78,7 +78,7 @@ def test_who_cancels_a_job_while_it_fails_does_not_change_why_it_ended(
         raise InputDataError("a cell does not fit")
 
     monkeypatch.setattr("jobs.run.Session.establish", establish)
-    monkeypatch.setattr("jobs.run.run_task", fail)
+    monkeypatch.setattr("jobs.kinds.rows.kind.Rows.run", fail)
     monkeypatch.setattr("jobs.run.Receipts", lambda *_: type("Receipts", (), {"accounts": dict}))
 
     async def test() -> None:

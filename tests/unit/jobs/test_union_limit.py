@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.union_costs import UnionSizes
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_from_canonical, job_of
 from jobs.plan.answer import SetSize
 from jobs.plan.estimate import estimate
 from jobs.plan.prices import union_machine_s
 from jobs.spec import JobSpec
-from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED, takes_unions
+from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED
 from link.errors import ConfigurationError
 from tests.examples import slowly
 from tests.unit.jobs.plans import SPEED, answer, weekly
@@ -28,22 +30,26 @@ CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "
 def vertical(parties: tuple[str, ...], mode: str, bound: int | None = None) -> JobSpec:
     align = {"mode": mode} | ({} if bound is None else {"bound": bound})
     named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, "align": align}, "the test", Path())
+    return job_of({"job": named, "align": align}, "the test", Path())
+
+
+def _takes_unions(spec: JobSpec) -> bool:
+    return kind_of(spec).unions(spec).taken
 
 
 @pytest.mark.parametrize("options", [{}, {"universe": "hidden"}, {"universe": "all-items"}, {"strategy": "one-shot"}])
 def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"a union of more than 16 parties needs \[union\] bound"):
         weekly(MANY, **options)
-    assert takes_unions(weekly(MANY, bound=64, **options))
-    assert takes_unions(weekly(MANY[:-1], **options))
+    assert _takes_unions(weekly(MANY, bound=64, **options))
+    assert _takes_unions(weekly(MANY[:-1], **options))
     with pytest.raises(ConfigurationError, match=r"needs \[align\] bound"):
         vertical(MANY, "union")
     vertical(MANY, "union", 64)
 
 
 def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
-    assert not takes_unions(weekly(MANY, **CATALOGUE))
+    assert not _takes_unions(weekly(MANY, **CATALOGUE))
     for mode in ("intersection", "cardinality"):
         vertical(MANY, mode)
         vertical(MANY, mode, 10_000_000)
@@ -54,10 +60,10 @@ def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
         "job": {"name": "j", "task": "itemsets", "parties": [*MANY], "dataset": "baskets"},
         "itemsets": {"min_support": "0.1", "universe": "c.txt", "strategy": "level-wise"},
     }
-    assert not takes_unions(JobSpec.of(contents, "the test", tmp_path))
+    assert not _takes_unions(job_of(contents, "the test", tmp_path))
     contents["itemsets"]["thin"] = True  # type: ignore[index]
     with pytest.raises(ConfigurationError, match="needs"):
-        JobSpec.of(contents, "the test", tmp_path)
+        job_of(contents, "the test", tmp_path)
 
 
 @given(st.integers(2, 64), st.integers(1, 1 << 24))
@@ -83,7 +89,7 @@ def test_a_node_refuses_what_a_coordinator_did_not() -> None:
     spec = weekly(MANY, bound=64)
     forged = spec.model_copy(update={"union": spec.union.model_copy(update={"bound": None})})
     with pytest.raises(ConfigurationError, match="needs"):
-        JobSpec.from_canonical(forged.canonical())
+        job_from_canonical(forged.canonical())
 
 
 @pytest.mark.parametrize("numbers", slowly([[8, 16, 32], [32, 64]], now=[0]), ids=str)
@@ -128,7 +134,7 @@ def test_longer_names_leave_fewer_places() -> None:
     def job(most: int, bound: int) -> JobSpec:
         spec = weekly(parties, bound=bound)
         union = spec.union.model_copy(update={"max_item_bytes": most})
-        return JobSpec.from_canonical(spec.model_copy(update={"union": union}).canonical())
+        return job_from_canonical(spec.model_copy(update={"union": union}).canonical())
 
     job(128, 1 << 20)
     job(4096, 1 << 14)

@@ -18,6 +18,7 @@ import pytest
 
 from jobs.consent import approve, propose
 from jobs.federation import Federation
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.grpc_channel import dial
@@ -49,7 +50,7 @@ def weekly(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec
         "job": {"name": "weekly", "task": "itemsets", "parties": list(DATA), "dataset": "baskets", **changes},
         "itemsets": {"min_support": "0.2", **(itemsets or {})},
     }
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 @dataclass

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from party.anonymization.releases import Releases
@@ -19,7 +20,7 @@ from tests.unit.party.files import PARTIES, party_toml
 def spec(partition: str) -> JobSpec:
     job = {"name": "weekly", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"}
     contents = {"job": {**job, "partition": partition}, "itemsets": {"min_support": 2}}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
 def private(model: str) -> JobSpec:
     contents = spec("horizontal").model_dump(mode="json", by_alias=True)
     contents["privacy"] = {"model": model, "epsilon": "1", "delta": "1e-6"}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 @pytest.mark.parametrize("bounded", [True, False])

@@ -19,8 +19,9 @@ from anonymize.hierarchies.files import rows_of
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.union_disclosure import deviation, leakage
 from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes
+from jobs.kinds.charge import charge
 from jobs.kinds.release.parameters import joint_anonymisation
-from jobs.privacy_account import charge
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from jobs.statement import statement
 from jobs.union_limit import blurred_merges
@@ -43,18 +44,18 @@ CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "
 
 def job(*parties: str, dataset: str = "baskets", **itemsets: object) -> JobSpec:
     named = {"name": "weekly", "task": "itemsets", "parties": list(parties or PARTIES), "dataset": dataset}
-    return JobSpec.of({"job": named, "itemsets": {"min_support": 20, **itemsets}}, "job.toml", Path())
+    return job_of({"job": named, "itemsets": {"min_support": 20, **itemsets}}, "job.toml", Path())
 
 
 def noisy() -> JobSpec:
     contents = job().model_dump(mode="json", by_alias=True)
     contents["privacy"] = {"model": "distributed", "epsilon": "1", "delta": "1e-6"}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def columns(*parties: str) -> JobSpec:
     named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "baskets", "partition": "vertical"}
-    return JobSpec.of({"job": named, "align": {"mode": "cardinality"}}, "job.toml", Path())
+    return job_of({"job": named, "align": {"mode": "cardinality"}}, "job.toml", Path())
 
 
 @contextmanager

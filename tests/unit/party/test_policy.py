@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.parameters import engine_of
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_of
 from jobs.spec import JobSpec
-from jobs.union_limit import blurred_merges, takes_unions
+from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError, PolicyDenied
 from party.case import Case, Earlier
 from party.policy import check_new_rows, decide, verdicts
@@ -38,13 +39,14 @@ def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
         "itemsets": {k: v for k, v in {"min_support": Decimal("0.01"), **(itemsets or {})}.items() if v is not None},
         **tables,
     }
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def private(model: str, **changes: Any) -> JobSpec:
     """A job of north, south and east under a privacy model."""
     given = {"model": model, "epsilon": Decimal(1), "delta": None if model == "local" else Decimal("1e-6")}
-    partition = {"partition": "hybrid", "itemsets": changes.pop("itemsets", None)}
+    asked = {"universe": "items", "catalogue": ["a", "b", "c"]} | ({"max_length": 1} if model == "blended" else {})
+    partition = {"partition": "hybrid", "itemsets": asked | (changes.pop("itemsets", None) or {})}
     return job(**partition, privacy={key: value for key, value in (given | changes).items() if value is not None})
 
 
@@ -62,7 +64,7 @@ def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any
     }
     if contents["job"]["task"] == "itemsets":
         contents["itemsets"] = {"min_support": Decimal("0.01"), **(itemsets or {})}
-    return JobSpec.of(contents, "job.toml", Path())
+    return job_of(contents, "job.toml", Path())
 
 
 def case(spec: JobSpec, **changes: Any) -> Case:
@@ -87,7 +89,7 @@ def started(days_ago: float, *parties: str, **changes: Any) -> Earlier:
 
 def test_rules_about_itemsets_say_nothing_to_a_task_without_them() -> None:
     align = {"task": "align", "partition": "vertical", "name": "a", "parties": ["north", "south"], "dataset": "baskets"}
-    spec = JobSpec.of({"job": align}, "job.toml", Path())
+    spec = job_of({"job": align}, "job.toml", Path())
     strict = policy(tasks=["align"], min_support=Decimal("0.5"), min_count=10, max_length=2, withhold=("a*",))
     assert judge(strict, spec) == "auto"
     assert {"min_support", "min_count", "max_length", "withhold"}.isdisjoint(
@@ -421,9 +423,9 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"max_epsilon", "max_delta"}
     else:
         written -= {"compute"}
-    if spec.mines and spec.itemsets.disclose == "candidates" and engine_of(spec) != "replicated":
+    if spec.mines and spec.itemsets.disclose == "candidates" and kind_of(spec).engine(spec) != "replicated":
         written -= {"compute"}  # nothing stays shared
-    if not (spec.is_vertical or takes_unions(spec)):
+    if not (spec.is_vertical or kind_of(spec).unions(spec).taken):
         written -= {"max_union_bound"}
     written = written | {"max_unions"} if blurred_merges(spec) else written - {"max_unions"}
     if cost.local_epsilon is None:

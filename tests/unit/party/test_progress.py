@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobs.loading import job_of
 from jobs.resumption import hindrance
 from jobs.spec import JobSpec
 from link.errors import BY_CODE, ConfigurationError, InputDataError, UnexpectedMessage
@@ -28,7 +29,7 @@ JOB = record().job_id
 
 def spec_of(partition: str = "vertical") -> JobSpec:
     job = {"name": "j", "task": "itemsets", "parties": ["north", "south"], "dataset": "people", "partition": partition}
-    return JobSpec.of({"job": job, "itemsets": {"min_support": 2}}, "the test", Path())
+    return job_of({"job": job, "itemsets": {"min_support": 2}}, "the test", Path())
 
 
 @pytest.fixture

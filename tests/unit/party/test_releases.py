@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.loading import job_of
 from jobs.spec import JobSpec
 from link.errors import PolicyDenied, ResourceError
 from party.anonymization.releases import Counted, Releases
@@ -176,7 +177,7 @@ def test_queries_of_one_database_count_together(tmp_path: Path) -> None:
 def of(spec: JobSpec, dataset: str) -> JobSpec:
     contents = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     contents["job"]["dataset"] = dataset
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def test_a_release_that_came_to_nothing_counts_for_failures(tmp_path: Path) -> None:

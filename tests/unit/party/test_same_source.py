@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.privacy_account import charge
+from jobs.kinds.charge import charge
 from link.errors import PolicyDenied
 from link.executor import ThreadExecutor
 from party.anonymization.releases import Releases

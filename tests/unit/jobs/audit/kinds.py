@@ -16,7 +16,8 @@ from coordinator.simulate import simulate_job
 from crypto.primitives.randomness import Randomness
 from jobs.consent import approve, propose
 from jobs.data import Data
-from jobs.findings import Result
+from jobs.loading import job_of
+from jobs.result import Result
 from jobs.spec import JobSpec
 from link.authority import Authority
 from mining.transactions import Transactions
@@ -39,7 +40,7 @@ def basket_job(task: str = "rules", **tables: Any) -> JobSpec:
     }
     for name, more in tables.items():
         contents[name] = contents.get(name, {}) | more
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 def _supports() -> tuple[JobSpec, dict[str, Data]]:
@@ -68,13 +69,13 @@ def _vertical() -> tuple[JobSpec, dict[str, Data]]:
     tables = model_jobs_world.columns(rows, held, {"north": {3}, "south": {4, 5}, "east": set()})
     named = {"name": "j", "task": "rules", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
     contents = {"job": named, "itemsets": {"min_support": "0.1"}, "rules": {"min_confidence": "0.3"}}
-    return JobSpec.of(contents, "the test", Path()), dict(tables)
+    return job_of(contents, "the test", Path()), dict(tables)
 
 
 def _alignment() -> tuple[JobSpec, dict[str, Data]]:
     _, tables = _vertical()
     named = {"name": "j", "task": "align", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
-    return JobSpec.of({"job": named, "align": {"mode": "union"}}, "the test", Path()), tables
+    return job_of({"job": named, "align": {"mode": "union"}}, "the test", Path()), tables
 
 
 def _model() -> tuple[JobSpec, dict[str, Data]]:

@@ -86,8 +86,8 @@ def test_no_value_of_the_data_is_in_the_log(tmp_path: Path):
     _, ends = world.run(data=data)
     run = ends["north"]
     assert isinstance(run, PartyRun)
-    assert run.outcome.itemsets is not None
-    counts = {N_ROWS, run.outcome.n_rows, *(count for _, count in run.outcome.itemsets.rows())}
+    assert run.outcome.finding is not None
+    counts = {N_ROWS, run.outcome.n_rows, *(count for _, count in run.outcome.finding.itemsets.rows())}
     for party in PARTIES:
         for file in (world.log(party), world.log(party).with_name("audit.log.head")):
             text = file.read_bytes()

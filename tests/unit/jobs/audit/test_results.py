@@ -17,8 +17,8 @@ from jobs.audit.events import Released
 from jobs.audit.results import check_result
 from jobs.audit.verification import verification
 from jobs.audit.verify import check_log
-from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
+from jobs.result import Receipt, Result
 from jobs.spec import JobSpec
 from link.authority import Authority
 from link.trust import Trust
@@ -204,7 +204,7 @@ def own_copy(tmp_path: Path) -> tuple[World, Path]:
         run.outcome.strategy,
         {"south": run.costs},
         {"south": Receipt(header.release, header.signature, header.certificate, run.receipts_from)},
-        run.outcome.itemsets.canonical(),
+        run.outcome.finding.canonical(),
     )
     write_result_folder(tmp_path / "own", result)
     return world, tmp_path / "own"

@@ -18,10 +18,11 @@ from jobs.audit.log import AuditLog
 from jobs.audit.recorder import SessionRecorder
 from jobs.audit.verify import CheckedLog, check_log
 from jobs.consent import approve, propose
-from jobs.findings import Receipt, Result
 from jobs.folder import write_result_folder
-from jobs.kinds.packed_itemsets import digest, pack
+from jobs.kinds.packed_itemsets import digest
+from jobs.loading import job_of
 from jobs.release import release_of, sign
+from jobs.result import Receipt, Result
 from jobs.run import PartyRun, run_party
 from jobs.spec import JobSpec
 from link.authority import Authority
@@ -61,7 +62,7 @@ def weekly(deadline: str = "30s", rules: Mapping[str, Any] | None = None, **item
         "itemsets": {"min_support": "0.2", **itemsets},
         **({} if rules is None else {"rules": rules}),
     }
-    return JobSpec.of(contents, "the test", Path())
+    return job_of(contents, "the test", Path())
 
 
 @dataclass
@@ -124,8 +125,8 @@ class World:
         for party, end in ends.items():
             log = self.logs[party]
             if isinstance(end, PartyRun):
-                found = end.outcome.itemsets
-                signed = b"" if found is None else digest(pack(found, end.outcome.rules))
+                found = end.outcome.finding
+                signed = b"" if found is None else digest(found.pack())
                 release = release_of(end, job_id=job, party=party, result_digest=signed)
                 self.headers[party] = header = sign(release, self.identities[party])
                 log.append(
@@ -152,8 +153,7 @@ class World:
                     party: Receipt(header.release, header.signature, header.certificate, ends[party].receipts_from)
                     for party, header in self.headers.items()
                 },
-                learner.outcome.itemsets,
-                learner.outcome.rules,
+                learner.outcome.finding,
                 proposal=self.proposal,
                 approvals=self.approvals,
                 signer=self.coordinator,

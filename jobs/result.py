@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.kinds.finding import Finding
+from jobs.kinds.registry import kind_of
 from jobs.spec import JobSpec
 from link.costs import Costs
 from link.errors import ConfigurationError
@@ -15,13 +17,8 @@ from link.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jobs.kinds.models.model import Model
-    from jobs.kinds.release.release import Anonymized
     from jobs.plan import Plan
     from link.identity import Identity
-    from mining.itemsets import Itemsets
-    from mining.joint.estimated import Estimated
-    from mining.rules import Rules
     from protos.v1.control_pb2 import SignedApproval, SignedProposal
 
 
@@ -55,19 +52,13 @@ class Result:
         strategy: The strategy that the parties took.
         parties: What the job cost each party.
         receipts: What each party signed.
-        found: The frequent itemsets in canonical order; None where the coordinator is no recipient. Of estimates, these
-            with whole counts.
-        decided: The rules that hold, where the parties decided on them and opened no support; otherwise they follow
-            from `found`.
+        finding: What was found; None where it is not told here, or where the job finds nothing but numbers of rows.
         seed: The seed of a simulation with repeatable draws.
         simulated: Whether all parties ran in one process.
         proposal: What the coordinator signed and asked of all parties; None where nobody was asked.
         approvals: By party, its signed consent to the proposal.
         plan: What was expected of the job before it ran; None where nobody planned it.
         positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
-        trained: The model; None where the coordinator is no recipient or the task learns none.
-        estimated: The estimates, of a job that gives such, with what each record has spent.
-        anonymized: The release; None where the coordinator is no recipient or the task releases nothing.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
         signer: Who signs the manifest of a folder that this is saved in; None where nobody does.
@@ -80,17 +71,13 @@ class Result:
     strategy: str
     parties: Mapping[str, Costs]
     receipts: Mapping[str, Receipt]
-    found: Itemsets | None
-    decided: Rules | None = None
+    finding: Finding | None = None
     seed: int | None = None
     simulated: bool = False
     proposal: SignedProposal | None = None
     approvals: Mapping[str, SignedApproval] = field(default_factory=dict)
     plan: Plan | None = None
     positions: int | None = None
-    trained: Model | None = None
-    estimated: Estimated | None = None
-    anonymized: Anonymized | None = None
     alignments: Mapping[str, pa.Table] = field(default_factory=dict)
     signer: Identity | None = field(default=None, repr=False, compare=False)
 
@@ -103,34 +90,13 @@ class Result:
         return replace(self, seed=seed, simulated=True)
 
     @cached_property
-    def itemsets_table(self) -> pa.Table | None:
-        """Columns itemset, length, count, support in the contract's order; None where there is no result here.
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The tables of what was found, by name, in the contract's order; none where it is not told here.
 
-        Count and support are null where the job opened no support. Estimates have deviation, low and high besides.
+        `itemsets` has the columns itemset, length, count and support; estimates have deviation, low and high besides.
+        `rules` has the measures that were asked for. Numbers are null where the job opened no support.
         """
-        if self.estimated is not None:
-            return self.estimated.itemsets.to_arrow()
-        return None if self.found is None else self.found.to_arrow()
-
-    @cached_property
-    def rules_table(self) -> pa.Table | None:
-        """The rules with their measures; None where the task has none or there is no result here.
-
-        All numbers are null where the job opened no support. Rules over estimates have low and high of their confidence
-        besides.
-        """
-        asked = self.spec.rules
-        if asked is None or self.found is None:
-            return None
-        if self.estimated is not None:
-            return None if self.estimated.rules is None else self.estimated.rules.to_arrow(asked.measures)
-        if self.decided is not None:
-            return replace(self.decided, measures=asked.measures).to_arrow()
-        from mining.rules import association_rules
-
-        return association_rules(
-            self.found, asked.min_confidence, consequent=asked.consequent, measures=asked.measures
-        ).to_arrow()
+        return {} if self.finding is None else self.finding.tables(self.spec)
 
     def itemsets(self) -> Any:
         """The frequent itemsets: a pandas DataFrame where pandas is installed, a pyarrow Table otherwise.
@@ -138,7 +104,8 @@ class Result:
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task finds no itemsets.
         """
-        return _frame(self._require(self.itemsets_table))
+        self._told("itemsets")
+        return _frame(self.tables["itemsets"])
 
     def rules(self) -> Any:
         """The association rules, as `itemsets` gives its table.
@@ -148,41 +115,37 @@ class Result:
         """
         if self.spec.rules is None:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
-        return _frame(self._require(self.rules_table))
+        self._told("itemsets")
+        return _frame(self.tables["rules"])
 
-    def model(self) -> Model:
-        """The model, which can `predict`.
+    def model(self) -> Any:
+        """The model, a `jobs.kinds.models.model.Model`, which can `predict`.
 
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task learns no model.
         """
-        if not self.spec.trains:
-            raise ConfigurationError(f'task = "{self.spec.job.task}" learns no model')
-        if self.trained is None:
-            recipients = ", ".join(self.spec.job.recipients)
-            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no model")
-        return self.trained
+        return self._told("model").value
 
-    def release(self) -> Anonymized:
-        """The release of a job that anonymises, with its rows as a `table`.
+    def release(self) -> Any:
+        """The release of a job that anonymises, a `jobs.kinds.release.release.Anonymized`, with its rows as a `table`.
 
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task releases nothing.
         """
-        if not self.spec.anonymizes:
-            raise ConfigurationError(f'task = "{self.spec.job.task}" releases no rows')
-        if self.anonymized is None:
-            recipients = ", ".join(self.spec.job.recipients)
-            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no release")
-        return self.anonymized
+        return self._told("release").value
 
     @property
     def size(self) -> str:
         """The number of rows, in words."""
         if self.n_rows is None:
             return f"{self.positions:,} positions of rows"
-        shared = self.spec.is_vertical and not self.spec.mines
-        return f"{self.n_rows:,} rows in common" if shared else f"{self.n_rows:,} rows"
+        called = kind_of(self.spec).rows_called(self.spec)
+        return f"{self.n_rows:,} {'rows' if called == 'transactions' else called}"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether something was found that is not told here."""
+        return self.finding is None and kind_of(self.spec).finds is not None
 
     @property
     def disclosure(self) -> list[dict[str, Any]]:
@@ -207,22 +170,31 @@ class Result:
 
         return notebook(self)
 
-    def _require(self, table: pa.Table | None) -> pa.Table:
-        if not self.spec.mines:
-            instead = "model()" if self.spec.trains else "release()" if self.spec.anonymizes else "n_rows"
-            raise ConfigurationError(f'task = "{self.spec.job.task}" finds no itemsets; its result is {instead}')
-        if table is None:
+    def _told(self, name: str) -> Finding:
+        """What was found, which people call so."""
+        finds = kind_of(self.spec).finds
+        if finds != name:
+            other = "number of rows, n_rows" if finds is None else f"{finds}()"
+            raise ConfigurationError(f'task = "{self.spec.job.task}" finds no {name}; its result is {other}')
+        if self.finding is None:
             recipients = ", ".join(self.spec.job.recipients)
-            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no itemsets")
-        return table
+            raise ConfigurationError(f"the recipients of this job are {recipients}; the coordinator gets no {name}")
+        return self.finding
 
     def __repr__(self) -> str:
         parts = [repr(self.spec.job.name), self.spec.job.task, f"{len(self.spec.job.parties)} parties", self.size]
-        if self.spec.mines:
-            parts.append("result elsewhere" if self.found is None else f"{len(self.found):,} itemsets")
-        if (self.spec.trains and self.trained is None) or (self.spec.anonymizes and self.anonymized is None):
+        if self.is_elsewhere:
             parts.append("result elsewhere")
+        elif "itemsets" in self.tables:
+            parts.append(f"{len(self.tables['itemsets']):,} itemsets")
         return f"Result({', '.join(parts)})"
+
+
+def cautions(result: Result) -> list[str]:
+    """What readers of a result should know of rows that were cut."""
+    if result.finding is None:
+        return []
+    return kind_of(result.spec).cautions(result.spec, result.strategy, result.finding)
 
 
 def _frame(table: pa.Table) -> Any:

@@ -1,0 +1,88 @@
+"""The rows that several parties have in common, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.alignment.unions import of_alignment
+from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.data import table_of
+from jobs.kinds.finding import Finding
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.words import watched
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.session import Session
+from mining.joint import align
+
+
+class Alignment(Kind):
+    """The rows that several parties have in common, and nothing else."""
+
+    data = "table"
+    finds = None
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        return {"align": ALL, "plan": ALL}
+
+    def check(self, spec: JobSpec) -> None:
+        row_alignment(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        table, task = table_of(spec, data, session.me), row_alignment(spec)
+        found = await align.align(session, table, task)
+        if found.rows is None:
+            return Outcome(found.n_common, task.mode)
+        own = await session.compute(align.positions_of, table, found.rows)
+        positions = len(found.rows) if found.n_common is None else None
+        return Outcome(found.n_common, task.mode, positions=positions, alignment=own)
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = row_alignment(spec), spec.job.parties
+        union = task.mode == "union"
+        result = "the number of positions of rows" if union else "the number N of rows that all parties have"
+        return Disclosure(
+            result,
+            watched(spec, result),
+            align.openings(task, parties),
+            align.learned(task, parties),
+            align.collusion(parties),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        return EXACT
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"rows in common"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return False
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return of_alignment(spec)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"ids"})
+
+    def unpack(self, packed: bytes) -> Finding:
+        raise ValueError("an alignment finds nothing but a number of rows")
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return "Rows in common", "aligned together; no id left its owner"
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [("mode", strategy)]
+
+
+KIND: Final = Alignment()

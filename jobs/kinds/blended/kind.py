@@ -1,0 +1,94 @@
+"""Items from noisy counts of trusted parties and perturbed records of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.blended.parameters import blended_mining
+from jobs.kinds.blended.plan import estimate_blended
+from jobs.kinds.estimates_finding import FoundEstimates
+from jobs.kinds.finding import Finding
+from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_itemsets
+from jobs.kinds.rows_taken import rows_taken
+from jobs.kinds.words import asked, excluded, mined, watched
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.session import Session
+from mining.joint.blended import disclosure
+from mining.joint.blended.mine import mine
+
+
+class Blended(Kind):
+    """Items from noisy counts of trusted parties and perturbed records of the others."""
+
+    data = "transactions"
+    finds = "itemsets"
+    estimates = True
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        budget = {"model", "epsilon", "delta", "analyst", "opted_in"}
+        return ROWS | {"itemsets": ITEMSETS | CATALOGUE, "privacy": frozenset(budget)}
+
+    def check(self, spec: JobSpec) -> None:
+        check_itemsets(spec)
+        blended_mining(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        transactions = await rows_taken(session, spec, data)
+        task = await session.compute(blended_mining, spec)
+        found = await mine(session, transactions, task, resources.least_count)
+        finding = None if found.estimated is None else FoundEstimates(found.estimated)
+        return Outcome(found.n_rows, "blended", finding, spent=found.spent)
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = blended_mining(spec), spec.job.parties
+        seen = ", which tell the number of items that are asked about, and follow from what is opened with noise"
+        return Disclosure(
+            "the items that seem most frequent with estimated supports, and N",
+            watched(spec, "N", seen),
+            disclosure.openings(task, parties),
+            (*disclosure.learned(task, parties), *excluded(spec)),
+            disclosure.collusion(task),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_blended(spec, answers, latency_s, *others)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        """A record either is perturbed or counts at its trusted party; both are charged, the same at all parties."""
+        return Charge("blended", spec.privacy.epsilon, spec.privacy.epsilon, spec.privacy.delta)
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"itemsets"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return False
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return Unions(taken=False, merges=0, bound=spec.union.bound)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
+
+    def unpack(self, packed: bytes) -> Finding:
+        return FoundEstimates.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return mined(spec)
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*asked(spec), ("strategy", strategy)]
+
+    def rows_called(self, spec: JobSpec) -> str:
+        return "transactions"
+
+
+KIND: Final = Blended()

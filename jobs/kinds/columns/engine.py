@@ -1,0 +1,31 @@
+"""How a job over columns multiplies what lies at several parties, why so, and who helps."""
+
+from __future__ import annotations
+
+from jobs.kinds.columns.parameters import vertical_mining
+from jobs.spec import JobSpec
+from mining.joint.vertical.choice import choose_engine
+from mining.joint.vertical.parameters import COORDINATOR, chosen_engine, holders_of, is_dealt
+
+
+def engine_reason(spec: JobSpec) -> str:
+    """Why the job takes its engine, in a sentence."""
+    if spec.itemsets.engine != "auto":
+        return f'The job names engine = "{spec.itemsets.engine}".'
+    return choose_engine(vertical_mining(spec)).reason
+
+
+def helper_of(spec: JobSpec) -> str | None:
+    """Who helps the two computing parties: the coordinator as dealer, or the party that holds shares beside them.
+
+    None where nobody does.
+    """
+    task = vertical_mining(spec)
+    if chosen_engine(task) != "replicated":
+        return None
+    return COORDINATOR if is_dealt(task, spec.job.parties) else holders_of(task, spec.job.parties)[2]
+
+
+def is_dealt_by_coordinator(spec: JobSpec) -> bool:
+    """Whether the coordinator deals randomness to the two parties."""
+    return is_dealt(vertical_mining(spec), spec.job.parties)

@@ -1,0 +1,135 @@
+"""Itemsets and rules over columns of the same rows at several parties, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.alignment.parameters import check_alignment
+from jobs.kinds.alignment.unions import of_alignment
+from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coordinator
+from jobs.kinds.columns.parameters import itemisation, vertical_mining
+from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.data import table_of
+from jobs.kinds.finding import Finding
+from jobs.kinds.itemsets_finding import FoundItemsets
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
+from jobs.kinds.mining import ITEMSETS, check_exact
+from jobs.kinds.rows.kind import mining_watched
+from jobs.kinds.top import found_itemsets
+from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from link.session import Session
+from mining.item_columns import check_columns
+from mining.joint.vertical import disclosure
+from mining.joint.vertical import mine as vertical
+from mining.joint.vertical.parameters import chosen_engine
+
+
+class Columns(Kind):
+    """Itemsets and rules over columns of the same rows at several parties, exact."""
+
+    data = "table"
+    finds = "itemsets"
+    resumes = True
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        how = {"disclose", "max_candidates", "engine", "cuts", "quantiles"}
+        return {"itemsets": ITEMSETS | how, "rules": ALL, "align": ALL, "trust": ALL, "plan": ALL}
+
+    def check(self, spec: JobSpec) -> None:
+        check_exact(spec)
+        check_alignment(spec)
+        _check_helper(spec)
+        vertical_mining(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        table, task = table_of(spec, data, session.me), await session.compute(vertical_mining, spec)
+        found = await vertical.mine(session, table, task, resources.least_count, resources.dealings, resources.keeper)
+        return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = vertical_mining(spec), spec.job.parties
+        return Disclosure(
+            exact_result(spec),
+            mining_watched(spec, unions=self.unions(spec).taken),
+            disclosure.openings(task, parties),
+            (*cut_to_top(spec), *disclosure.learned(task, parties), *excluded(spec)),
+            disclosure.collusion(task, parties),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        return EXACT
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"itemsets"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return spec.itemsets.disclose != "candidates" or self.engine(spec) == "replicated"
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return of_alignment(spec)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"attempt", "ids", "cells"})
+
+    def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
+        check_columns(columns, itemisation(spec).numeric)
+
+    def engine(self, spec: JobSpec) -> Engine | None:
+        return chosen_engine(vertical_mining(spec))
+
+    def engine_reason(self, spec: JobSpec) -> str | None:
+        return engine_reason(spec)
+
+    def helper(self, spec: JobSpec) -> str | None:
+        return helper_of(spec)
+
+    def is_dealt(self, spec: JobSpec) -> bool:
+        return is_dealt_by_coordinator(spec)
+
+    def unpack(self, packed: bytes) -> Finding:
+        return FoundItemsets.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return mined(spec)
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*asked(spec), ("strategy", strategy)]
+
+    def rows_called(self, spec: JobSpec) -> str:
+        return "transactions"
+
+
+def _check_helper(spec: JobSpec) -> None:
+    """Refuses a helper that cannot help."""
+    helper, parties = spec.trust.helper, spec.job.parties
+    if helper == "none":
+        return
+    if helper not in ("coordinator", *parties):
+        raise ConfigurationError(f'[trust] helper is "none", "coordinator" or a party of the job, not \'{helper}\'')
+    if len(parties) == 2 and helper in parties:
+        raise ConfigurationError(f"[trust] helper: with two parties '{helper}' cannot deal randomness to itself")
+    if len(parties) > 2 and helper == "coordinator":
+        raise ConfigurationError(
+            '[trust] helper = "coordinator" deals randomness to two parties; with more of them, name the party that is '
+            "to hold shares beside the two computing parties"
+        )
+    if len(parties) > 2 and helper in spec.compute:
+        raise ConfigurationError(f"[trust] helper: '{helper}' is a computing party; name another one")
+    if spec.itemsets.engine not in ("auto", "replicated"):
+        raise ConfigurationError('[trust] helper needs [itemsets] engine = "replicated" or "auto"')
+
+
+KIND: Final = Columns()

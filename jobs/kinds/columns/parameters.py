@@ -1,0 +1,61 @@
+"""From a job specification to the public parameters of mining over columns of common rows."""
+
+from __future__ import annotations
+
+from jobs.kinds.alignment.parameters import id_normalisation
+from jobs.kinds.rules_parameters import decided_rules
+from jobs.spec import JobSpec
+from mining.item_columns import Itemisation
+from mining.joint.vertical.parameters import Expectation, VerticalMining
+
+
+def vertical_mining(spec: JobSpec) -> VerticalMining:
+    """The public parameters of joint mining over columns of common rows, as the specification gives them.
+
+    Raises:
+        ConfigurationError: They do not fit each other.
+    """
+    given, align = spec.itemsets, spec.alignment
+    assert align.mode != "cardinality"  # which the specification refuses
+    return VerticalMining(
+        min_support=given.min_support,
+        learners=spec.learners,
+        compute=spec.compute,
+        merger=spec.job.parties[0],
+        mode=align.mode,
+        normalisation=id_normalisation(spec),
+        itemisation=itemisation(spec),
+        disclose=given.disclose,
+        max_length=given.max_length,
+        max_candidates=given.max_candidates,
+        engine=given.engine,
+        helper=_helper(spec),
+        bound=align.bound,
+        rules=decided_rules(spec),
+        expectation=_expectation(spec),
+    )
+
+
+def itemisation(spec: JobSpec) -> Itemisation:
+    """How a vertical job turns cells into items."""
+    given = spec.itemsets
+    return Itemisation(given.cuts, given.quantiles, given.exclude)
+
+
+def _helper(spec: JobSpec) -> str | None:
+    """Two parties cannot replicate shares among three, so `replicated` means the coordinator where nobody is named."""
+    if spec.trust.helper != "none":
+        return spec.trust.helper
+    return "coordinator" if spec.itemsets.engine == "replicated" and len(spec.job.parties) == 2 else None
+
+
+def _expectation(spec: JobSpec) -> Expectation:
+    """What the job says of sizes beforehand; else what is usual, and of rows what its bound allows."""
+    given, usual = spec.plan, Expectation()
+    return Expectation(
+        parties=len(spec.job.parties),
+        rows=given.rows or spec.alignment.bound or usual.rows,
+        items=given.items or usual.items,
+        density=float(given.density or usual.density),
+        bytes_per_s=given.bytes_per_s or usual.bytes_per_s,
+    )

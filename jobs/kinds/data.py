@@ -1,0 +1,44 @@
+"""Data of the kind that a job needs."""
+
+from __future__ import annotations
+
+from jobs.data import Data, DataKind, data_kind
+from jobs.kinds.registry import kind_of
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from mining.tables import Table
+from mining.transactions import Transactions
+
+
+def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:
+    """Refuses data that a job cannot use.
+
+    Args:
+        spec: The job.
+        kind: Of this party's dataset.
+        me: This party.
+
+    Raises:
+        ConfigurationError: The job needs another kind.
+    """
+    needed, job = kind_of(spec).data, spec.job
+    if kind != needed:
+        raise ConfigurationError(
+            f'the dataset \'{job.dataset}\' of {me} has kind = "{kind}", and a job with task = "{job.task}" and '
+            f'partition = "{job.partition}" needs kind = "{needed}"',
+            party=me,
+        )
+
+
+def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
+    """The data of a job that needs transactions; errors as in `check_data_kind`."""
+    check_data_kind(spec, data_kind(data), me)
+    assert isinstance(data, Transactions)
+    return data
+
+
+def table_of(spec: JobSpec, data: Data, me: str) -> Table:
+    """The data of a job that needs a table; errors as in `check_data_kind`."""
+    check_data_kind(spec, data_kind(data), me)
+    assert isinstance(data, Table)
+    return data

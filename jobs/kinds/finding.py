@@ -1,0 +1,87 @@
+"""What a job has found, at whoever learns it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from jobs.spec import JobSpec
+
+
+class Finding(ABC):
+    """What a job has found: in one form that is signed, in files, and in words.
+
+    Attributes:
+        name: What people call it.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def value(self) -> Any:
+        """It in the library's own terms: itemsets, a model or a release."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Rows that it was found in."""
+
+    @abstractmethod
+    def pack(self) -> bytes:
+        """The canonical bytes: equal for equal findings."""
+
+    @abstractmethod
+    def canonical(self) -> Finding:
+        """The same in the order in which everybody has it."""
+
+    @abstractmethod
+    def fits(self, spec: JobSpec) -> bool:
+        """Whether it is what a job asks for."""
+
+    def tables(self, spec: JobSpec) -> dict[str, pa.Table]:
+        """The tables that are written as CSV and Parquet, by name."""
+        return {}
+
+    def write(self, folder: Path, spec: JobSpec) -> None:
+        """Writes its other files into a folder, which exists."""
+
+    def account(self, spec: JobSpec) -> dict[str, Any]:
+        """What `result.json` says of it, by key of `ResultDocument`."""
+        return {}
+
+    def figures(self, spec: JobSpec) -> list[tuple[str, int]]:
+        """The key figures of a report: what they count, and the number."""
+        return []
+
+    def facts(self, spec: JobSpec) -> list[tuple[str, str]]:
+        """What else a report says of it, in its list of facts."""
+        return []
+
+    def sections(self, spec: JobSpec) -> dict[str, Any]:
+        """What the templates of a report show of it, by the name of the section."""
+        return {}
+
+    def page_data(self, spec: JobSpec) -> dict[str, Any] | None:
+        """What the scripts of a report show of it; None where none is to run."""
+        return None
+
+    def printed(self) -> dict[str, Any]:
+        """What standard output gets of it beside its tables, as JSON, by key of `ResultDocument`."""
+        return {}
+
+    def text(self) -> str:
+        """What standard output gets of it where it has no tables."""
+        return ""
+
+    def lines(self) -> Iterator[str]:
+        """It in words, for a terminal; nothing where its tables say it."""
+        yield from ()
+
+    @abstractmethod
+    def summary(self, spec: JobSpec) -> str:
+        """It in a few words."""

@@ -1,0 +1,214 @@
+"""What a kind of job is: all that the rest of comine asks of one, and nothing that names one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, NamedTuple
+
+from crypto.protocols.outside_dealer import Dealings
+from jobs.data import Data, DataKind
+from jobs.kinds.finding import Finding
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.disclosure import Declared, Learned
+from link.session import Session
+from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
+
+Engine = Literal["paillier", "ot", "replicated"]
+Facet = Literal["itemsets", "model", "release", "rows in common"]
+ALL: Final = frozenset({"*"})
+EXACT: Final = Charge("exact", None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a party lends the run of a job.
+
+    Attributes:
+        least_count: Its own floor: it takes no part where fewer transactions make an itemset frequent.
+        dealings: What it has of the dealer, where the coordinator deals randomness.
+        keeper: What it has kept of earlier attempts, and how it keeps what each level discloses.
+    """
+
+    least_count: int = 1
+    dealings: Dealings | None = None
+    keeper: LevelKeeper = KEEPS_NOTHING
+
+
+NO_RESOURCES: Final = Resources()
+
+
+class Disclosure(NamedTuple):
+    """What a job of a kind discloses by its own design, beside what any job does.
+
+    Attributes:
+        result: What its recipients get, in words.
+        progress: What the coordinator sees while it runs, in words.
+        declared: Every label under which something may be opened.
+        learned: Who learns what.
+        collusion: Which parties may work together without learning more, in words.
+        beyond: What keeps all promises and may still tell something.
+    """
+
+    result: str
+    progress: str
+    declared: tuple[Declared, ...]
+    learned: tuple[Learned, ...]
+    collusion: str
+    beyond: tuple[str, ...] = ()
+
+
+class Unions(NamedTuple):
+    """The secure set unions and alignments of a job, of which each shows its merger something with noise.
+
+    Attributes:
+        taken: Whether the job may take a secure set union.
+        merges: How often, at the most, the job shows its merger how much two others have in common.
+        key: Of the job file, that bounds their lists.
+        bound: What the job sets there; None where it sets none.
+        named: Whether lists are as wide as the longest name that the job allows.
+        otherwise: What the job can take so that it takes no union.
+        instead: What the job can take so that it shows nothing of that kind.
+    """
+
+    taken: bool
+    merges: int
+    key: str = "[union] bound"
+    bound: int | None = None
+    named: bool = False
+    otherwise: str = "a catalogue"
+    instead: str = "a catalogue"
+
+
+class Kind(ABC):
+    """One kind of job, and all that is particular to it. Its package names the keys by which jobs are of it.
+
+    Attributes:
+        data: The kind of data that parties bring.
+        resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
+        estimates: Whether what it finds are estimates, with intervals.
+        noisy_rows: Whether the number of rows has noise, too.
+        finds: What it finds, in a word: `name` of its finding; None where it finds nothing but numbers of rows.
+    """
+
+    data: ClassVar[DataKind]
+    resumes: ClassVar[bool] = False
+    estimates: ClassVar[bool] = False
+    noisy_rows: ClassVar[bool] = False
+    finds: ClassVar[str | None]
+
+    @abstractmethod
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        """By table of a job file, `[job]` apart, the keys that mean something; `ALL` of them, or nothing of others."""
+
+    @abstractmethod
+    def check(self, spec: JobSpec) -> None:
+        """Refuses a job that cannot run, or says what nothing would keep to.
+
+        Raises:
+            ConfigurationError: With the reason.
+            InputDataError: A hierarchy is wrong.
+        """
+
+    @abstractmethod
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        """Runs one party's part.
+
+        Raises:
+            ConfigurationError: The data are not of the kind that the job needs.
+            ComineError: The job failed, as its protocols say.
+        """
+
+    @abstractmethod
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        """What a job discloses, from its specification alone."""
+
+    @abstractmethod
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        """What a job will cost and disclose; arguments as in `jobs.plan.estimate`."""
+
+    @abstractmethod
+    def charge(self, spec: JobSpec) -> Charge:
+        """The most that a job may cost a record."""
+
+    @abstractmethod
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        """What a job opens, in the words of policies: a node refuses a job with a facet that it has no rules for."""
+
+    @abstractmethod
+    def shares(self, spec: JobSpec) -> bool:
+        """Whether two computing parties hold shares of what the others bring."""
+
+    @abstractmethod
+    def unions(self, spec: JobSpec) -> Unions:
+        """The unions and alignments that a job takes."""
+
+    @abstractmethod
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        """For which reasons a party may have to say that it cannot take part, beside those of every job.
+
+        Keys of `jobs.fitness.REASONS` and `jobs.fitness.LEFT_OUT`.
+        """
+
+    @abstractmethod
+    def unpack(self, packed: bytes) -> Finding:
+        """What a party has packed, which may be anything.
+
+        Raises:
+            ValueError: It is no finding of this kind.
+        """
+
+    @abstractmethod
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        """What a report is about, and what was done together, in words for its title."""
+
+    @abstractmethod
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        """What was asked for and how it was done, for a report's list of facts."""
+
+    def rows_called(self, spec: JobSpec) -> str:
+        """What the rows are, over which a job runs."""
+        return "rows in common" if spec.is_vertical else "rows"
+
+    def cautions(self, spec: JobSpec, strategy: str, finding: Finding) -> list[str]:
+        """What readers of a result should know of rows that were cut."""
+        return []
+
+    def default_ids(self, spec: JobSpec) -> tuple[str, ...]:
+        """The columns of ids that are taken from files where nobody names any."""
+        return ("id",)
+
+    def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
+        """Refuses tables that the job cannot run on, where the columns of all parties are known.
+
+        Args:
+            spec: The job.
+            columns: By party, the names of its columns.
+
+        Raises:
+            ConfigurationError: The columns do not fit each other.
+            InputDataError: A party lacks one.
+        """
+
+    def engine(self, spec: JobSpec) -> Engine | None:
+        """How the job multiplies what lies at several parties; None where it has nothing to multiply."""
+        return None
+
+    def engine_reason(self, spec: JobSpec) -> str | None:
+        """Why the job takes its engine, in a sentence; None where nothing is chosen."""
+        return None
+
+    def helper(self, spec: JobSpec) -> str | None:
+        """Who helps the two computing parties: the coordinator as dealer, or a party; None where nobody does."""
+        return None
+
+    def is_dealt(self, spec: JobSpec) -> bool:
+        """Whether the coordinator deals randomness to the two parties of the job."""
+        return False

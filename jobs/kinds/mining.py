@@ -1,0 +1,60 @@
+"""What all kinds of jobs that find itemsets and rules ask of a job file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.kinds.kind import ALL
+from jobs.spec import UNIVERSES, JobSpec
+from link.errors import ConfigurationError
+from mining.measure_names import DEFAULT_MEASURES
+
+ITEMSETS: Final = frozenset({"min_support", "top_k", "max_length", "exclude"})
+"""Keys of [itemsets] that mean something in all of them."""
+CATALOGUE: Final = frozenset({"universe", "catalogue"})
+"""Where parties hold rows."""
+ROWS: Final = {"rules": ALL, "plan": frozenset({"bandwidth"})}
+"""Tables that mean something in all of them that are over rows."""
+
+
+def check_itemsets(spec: JobSpec) -> None:
+    """Refuses a job without the tables that its task needs.
+
+    Raises:
+        ConfigurationError: One is missing, or there is one too many.
+    """
+    task = spec.job.task
+    if spec.itemsets_ is None:
+        raise ConfigurationError(f'task = "{task}" needs an [itemsets] table with min_support; the table is missing')
+    given = spec.itemsets
+    if given.universe not in UNIVERSES and given.catalogue is None:
+        raise ConfigurationError(f"the job names the catalogue '{given.universe}', which does not come with it")
+    if task == "rules" and spec.rules is None:
+        raise ConfigurationError('task = "rules" needs a [rules] table with min_confidence')
+    if task != "rules" and spec.rules is not None:
+        raise ConfigurationError('a [rules] table needs task = "rules"')
+
+
+def check_exact(spec: JobSpec) -> None:
+    """Refuses what cannot be found without noise; errors as in `check_itemsets`."""
+    check_itemsets(spec)
+    given = spec.itemsets
+    if given.min_support_ is None:
+        raise ConfigurationError("[itemsets] min_support is missing; without noise there is no top_k alone")
+    if given.disclose != "frequent":
+        return
+    if given.top_k is not None:
+        raise ConfigurationError(
+            '[itemsets] disclose = "frequent" opens no supports, and top_k needs them; use "supports"'
+        )
+    if spec.rules is not None and spec.rules.measures != DEFAULT_MEASURES:
+        raise ConfigurationError(
+            'disclose = "frequent" opens no number, so leave out [rules] measures, or use "supports"'
+        )
+
+
+def check_colluding(spec: JobSpec) -> None:
+    """Refuses more colluders than there are other parties; errors as in `check_itemsets`."""
+    colluding, parties = spec.privacy.colluding, len(spec.job.parties)
+    if colluding > parties - 1:
+        raise ConfigurationError(f"[privacy] colluding = {colluding} leaves no honest party of {parties}")

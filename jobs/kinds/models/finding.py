@@ -1,0 +1,73 @@
+"""A model that a job has learnt, as what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.kinds.finding import Finding
+from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, unpack_model
+from jobs.kinds.models.model import Model
+from jobs.kinds.models.parameters import model_parameters
+from jobs.kinds.models.report import model_section
+from jobs.spec import JobSpec
+from jobs.written_json import json_text, write_json
+
+
+@dataclass(frozen=True)
+class FoundModel(Finding):
+    """A model that a job has learnt, as what it has found.
+
+    Attributes:
+        model: The model.
+    """
+
+    model: Model
+
+    name = "model"
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> FoundModel:
+        """What `pack` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        return cls(unpack_model(packed))
+
+    @property
+    def value(self) -> Model:
+        return self.model
+
+    @property
+    def n_rows(self) -> int:
+        return self.model.n_rows
+
+    def pack(self) -> bytes:
+        return pack_model(self.model)
+
+    def canonical(self) -> FoundModel:
+        return self
+
+    def fits(self, spec: JobSpec) -> bool:
+        return self.model.task == model_parameters(spec)
+
+    def write(self, folder: Path, spec: JobSpec) -> None:
+        write_json(folder / MODEL_FILE, model_document(self.model))
+
+    def sections(self, spec: JobSpec) -> dict[str, Any]:
+        return {"model": model_section(self.model)}
+
+    def printed(self) -> dict[str, Any]:
+        return {"model": model_document(self.model)}
+
+    def text(self) -> str:
+        return json_text(model_document(self.model))
+
+    def lines(self) -> Iterator[str]:
+        return self.model.lines()
+
+    def summary(self, spec: JobSpec) -> str:
+        return ""

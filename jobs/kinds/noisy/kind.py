@@ -1,0 +1,102 @@
+"""Itemsets from sums to which the parties add noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.estimates_finding import FoundEstimates
+from jobs.kinds.finding import Finding
+from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_itemsets
+from jobs.kinds.noisy.cut_rows import cut_rows
+from jobs.kinds.noisy.parameters import distributed_mining
+from jobs.kinds.noisy.plan import estimate_noisy
+from jobs.kinds.rows_taken import rows_taken
+from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.session import Session
+from mining.joint.distributed import disclosure
+from mining.joint.distributed.budget import spent
+from mining.joint.distributed.mine import mine
+from mining.joint.estimated import Estimated
+
+
+class Noisy(Kind):
+    """Itemsets from sums to which the parties add noise."""
+
+    data = "transactions"
+    finds = "itemsets"
+    noisy_rows = True
+    estimates = True
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        budget = {"model", "epsilon", "delta", "colluding", "noise", "contributions"}
+        return ROWS | {"itemsets": ITEMSETS | CATALOGUE | {"max_candidates"}, "privacy": frozenset(budget)}
+
+    def check(self, spec: JobSpec) -> None:
+        check_itemsets(spec)
+        check_colluding(spec)
+        distributed_mining(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        transactions = await rows_taken(session, spec, data)
+        task = await session.compute(distributed_mining, spec)
+        found = await mine(session, transactions, task, resources.least_count)
+        cost = await session.compute(spent, task, len(session.parties))
+        finding = None if found.itemsets is None else FoundEstimates(Estimated(found.itemsets, cost, found.rules))
+        return Outcome(found.n_rows, "level-wise", finding, spent=cost)
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = distributed_mining(spec), spec.job.parties
+        seen = ", which tell the number of candidates; all of these follow from what is opened with noise"
+        return Disclosure(
+            estimated_result(spec, "the itemsets whose noisy supports are large enough, with these", "N with noise"),
+            watched(spec, "N", seen),
+            disclosure.openings(task, parties),
+            (*disclosure.learned(task, parties), *excluded(spec)),
+            disclosure.collusion(task, parties),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_noisy(spec, answers, latency_s, *others)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        return Charge("distributed", None, spec.privacy.epsilon, spec.privacy.delta)
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"itemsets"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return False
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return Unions(taken=False, merges=0, bound=spec.union.bound)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
+
+    def unpack(self, packed: bytes) -> Finding:
+        return FoundEstimates.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return mined(spec)
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*asked(spec), ("strategy", strategy)]
+
+    def rows_called(self, spec: JobSpec) -> str:
+        return "transactions"
+
+    def cautions(self, spec: JobSpec, strategy: str, finding: Finding) -> list[str]:
+        return cut_rows(spec, finding.estimated.itemsets) if isinstance(finding, FoundEstimates) else []
+
+
+KIND: Final = Noisy()

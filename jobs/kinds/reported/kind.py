@@ -1,0 +1,115 @@
+"""Itemsets from perturbed records that are reported to an analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.estimates_finding import FoundEstimates
+from jobs.kinds.finding import Finding
+from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_itemsets
+from jobs.kinds.reported.parameters import hybrid_mining
+from jobs.kinds.reported.plan import estimate_reported
+from jobs.kinds.rows_taken import rows_taken
+from jobs.kinds.words import asked, estimated_result, excluded, mined
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import LARGEST_LOCAL, Charge
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from link.session import Session
+from mining.joint.hybrid import disclosure
+from mining.joint.hybrid.mine import mine
+from mining.joint.hybrid.parameters import SET_LENGTH
+
+
+class Reported(Kind):
+    """Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""
+
+    data = "transactions"
+    finds = "itemsets"
+    estimates = True
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        budget = {"model", "epsilon", "analyst", "search"}
+        if spec.privacy.model == "shuffle":
+            budget |= {"delta", "local_epsilon", "shufflers", "colluding"}
+        return ROWS | {"itemsets": ITEMSETS | CATALOGUE, "privacy": frozenset(budget)}
+
+    def check(self, spec: JobSpec) -> None:
+        check_itemsets(spec)
+        check_colluding(spec)
+        if spec.privacy.model == "shuffle" and spec.analyst in spec.shufflers:
+            raise ConfigurationError(
+                f"[privacy] '{spec.analyst}' is analyst and shuffler, so it would see whose report is whose"
+            )
+        hybrid_mining(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        transactions = await rows_taken(session, spec, data)
+        task = await session.compute(hybrid_mining, spec)
+        found = await mine(session, transactions, task, resources.least_count)
+        finding = None if found.estimated is None else FoundEstimates(found.estimated)
+        return Outcome(found.n_rows, task.search, finding, spent=found.spent)
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = hybrid_mining(spec), spec.job.parties
+        n_rows = "" if spec.to_coordinator else "N, "
+        return Disclosure(
+            estimated_result(spec, "the itemsets that seem most frequent with estimated supports", "N"),
+            f"{n_rows}the search taken, the steps of the job or why it failed, and each party's bytes, rounds and "
+            "seconds, which tell the parties' numbers of records and the number of candidates",
+            disclosure.openings(task, parties),
+            (*disclosure.learned(task, parties), *excluded(spec)),
+            disclosure.collusion(task),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_reported(spec, answers, latency_s, *others)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        given = spec.privacy
+        if given.model == "shuffle":
+            return Charge("shuffle", given.local_epsilon or LARGEST_LOCAL, given.epsilon, given.delta)
+        return Charge("local", given.epsilon, given.epsilon, Decimal(0))
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"itemsets"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return False
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return Unions(taken=False, merges=0, bound=spec.union.bound)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"strangers"})
+
+    def unpack(self, packed: bytes) -> Finding:
+        return FoundEstimates.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return mined(spec)
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*asked(spec), ("strategy", strategy)]
+
+    def rows_called(self, spec: JobSpec) -> str:
+        return "transactions"
+
+    def cautions(self, spec: JobSpec, strategy: str, finding: Finding) -> list[str]:
+        if strategy not in ("privset", "wheel"):
+            return []
+        return [
+            f"{strategy} cuts rows to {SET_LENGTH} items: where many are longer, supports are too low by more than "
+            "their intervals cover; take svim then"
+        ]
+
+
+KIND: Final = Reported()

@@ -1,0 +1,139 @@
+"""Itemsets and rules over rows that parties hold for themselves, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.data import Data
+from jobs.kinds.finding import Finding
+from jobs.kinds.itemsets_finding import FoundItemsets
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_exact
+from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.rows.plan import estimate_rows
+from jobs.kinds.rows_taken import rows_taken
+from jobs.kinds.top import found_itemsets
+from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
+from jobs.outcome import Outcome
+from jobs.plan.answer import Answer
+from jobs.plan.plan import Plan
+from jobs.privacy_account import Charge
+from jobs.spec import JobSpec
+from link.errors import ConfigurationError
+from link.session import Session
+from mining.joint import horizontal
+from mining.joint.collusion import collusion as opened_sums
+from mining.joint.disclosure import learned, openings
+
+_UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
+
+
+class Rows(Kind):
+    """Itemsets and rules over rows that parties hold for themselves, exact."""
+
+    data = "transactions"
+    finds = "itemsets"
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        how = {"disclose", "strategy", "prefer", "thin", "union", "lambda", "max_candidates"}
+        return ROWS | {
+            "itemsets": ITEMSETS | CATALOGUE | how,
+            "union": ALL,
+            "trust": frozenset({"compute"}),
+            "privacy": frozenset({"model"}),
+        }
+
+    def check(self, spec: JobSpec) -> None:
+        check_exact(spec)
+        if spec.is_hybrid and spec.privacy_ is None:
+            raise ConfigurationError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
+        horizontal_mining(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        transactions = await rows_taken(session, spec, data)
+        task = await session.compute(horizontal_mining, spec)
+        found = await horizontal.mine(session, transactions, task, resources.least_count)
+        return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        task, parties = horizontal_mining(spec), spec.job.parties
+        declared = openings(task, parties)
+        unions = any(line.label in _UNIONS for line in declared)
+        return Disclosure(
+            exact_result(spec),
+            mining_watched(spec, unions=unions),
+            declared,
+            (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
+            _collusion(spec),
+        )
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        return estimate_rows(spec, answers, latency_s, *others, compare=compare)
+
+    def charge(self, spec: JobSpec) -> Charge:
+        return EXACT
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"itemsets"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return spec.itemsets.disclose != "candidates"
+
+    def unions(self, spec: JobSpec) -> Unions:
+        """Where items are counted under pseudonyms, two unions may be of the very same items.
+
+        These are all that are placed, and those that are frequent. Other unions of one job are of different things.
+        """
+        task, parties = horizontal_mining(spec), spec.job.parties
+        taken = any(line.label in _UNIONS for line in openings(task, parties))
+        merges = 0 if len(parties) == 2 or not taken else 2 if task.hides_names else 1
+        return Unions(taken, merges, bound=spec.union.bound, named=True)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})
+
+    def unpack(self, packed: bytes) -> Finding:
+        return FoundItemsets.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return mined(spec)
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*asked(spec), ("strategy", strategy)]
+
+    def rows_called(self, spec: JobSpec) -> str:
+        return "transactions"
+
+
+def mining_watched(spec: JobSpec, *, unions: bool) -> str:
+    """What whoever watches exact mining sees."""
+    n_rows = "" if spec.to_coordinator else "N, "
+    of_unions = ", and of each union nearly how many elements all its sets hold together" if unions else ""
+    return (
+        f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
+        "seconds, which tell the number of candidates and the greatest length of a frequent itemset" + of_unions
+    )
+
+
+def _collusion(spec: JobSpec) -> str:
+    parties, union = spec.job.parties, "a merger that colludes learns more of who shares what"
+    first, second = spec.compute
+    if spec.itemsets.disclose == "candidates":
+        if len(parties) == 2:
+            return opened_sums(parties)
+        return f"{opened_sums(parties)}; the unions withstand single parties, and {union}"
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    together = "the third party's count" if len(parties) == 3 else "the sum over the others"
+    hidden = (
+        f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
+        f"{together} of every candidate"
+    )
+    opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
+    return f"{hidden}{opened}; the unions withstand single parties, and {union}"
+
+
+KIND: Final = Rows()

@@ -1,0 +1,45 @@
+"""From a job specification to the public parameters of mining over rows."""
+
+from __future__ import annotations
+
+from jobs.kinds.rules_parameters import decided_rules
+from jobs.spec import JobSpec
+from mining.joint.parameters import HorizontalMining, Universe
+
+
+def horizontal_mining(spec: JobSpec) -> HorizontalMining:
+    """The public parameters of joint mining, as the specification gives them.
+
+    Raises:
+        ConfigurationError: The job has a budget that nothing would keep to.
+    """
+    given = spec.itemsets
+    return HorizontalMining(
+        min_support=given.min_support,
+        learners=spec.learners,
+        merger=spec.job.parties[0],
+        compute=spec.compute,
+        max_length=given.max_length,
+        disclose=given.disclose,
+        strategy=given.strategy,
+        prefer=given.prefer,
+        thin=given.thin,
+        universe=_universe(spec),
+        catalogue=given.catalogue,
+        union=given.union,
+        lambda_=given.lambda_,
+        max_candidates=given.max_candidates,
+        bound=spec.union.bound,
+        max_item_bytes=spec.union.max_item_bytes,
+        rules=decided_rules(spec),
+    )
+
+
+def _universe(spec: JobSpec) -> Universe:
+    if spec.itemsets.catalogue is not None:
+        return "catalogue"
+    match spec.itemsets.universe:
+        case "hidden" | "hidden-all" | "all-items" | "frequent-items" as chosen:
+            return chosen
+        case _:
+            return "hidden-all" if spec.itemsets.prefer == "disclosure" else "frequent-items"

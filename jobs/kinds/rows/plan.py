@@ -1,0 +1,75 @@
+"""The plan of a job over rows: its unions and sums, and other ways to do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.rows.plan_alternatives import alternatives
+from jobs.kinds.rows.plan_figures import Figures, session_traffic
+from jobs.kinds.rows.plan_sizes import allowed
+from jobs.plan.answer import Answer
+from jobs.plan.assumptions import advice, assumptions, of_unions
+from jobs.plan.plan import Batch, PartyPlan, Plan
+from jobs.plan.prices import memory, unions_machine_s
+from jobs.spec import JobSpec
+from jobs.statement import statement
+from mining.joint.parameters import HorizontalMining
+from mining.joint.sizes import Step, Vote, steps
+
+
+def estimate_rows(
+    spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
+) -> Plan:
+    """What the job will cost and disclose; arguments as in `jobs.plan.estimate`."""
+    task, parties = horizontal_mining(spec), spec.job.parties
+    answers = {name: answers[name] for name in parties}
+    figures = Figures.of(task, answers, latency_s, spec.plan.bytes_per_s)
+    found, traffic = figures.found, figures.traffic
+    unknown = found is None or any(answer.n_rows is None for answer in answers.values())
+    most = [session_traffic(task, parties, answers, limit) for limit in allowed(task, parties)] if unknown else []
+    declared = statement(spec)
+    return Plan(
+        job=spec.job.name,
+        spec_digest=spec.digest.hex(),
+        n_rows=found.n_rows if found is not None else None,
+        strategy=found.strategy if found is not None else spec.itemsets.strategy,
+        rounds=traffic.rounds,
+        seconds=figures.seconds,
+        is_least=found is None,
+        parties={
+            name: PartyPlan(
+                rows_public=answers[name].rows_public,
+                n_rows=answers[name].n_rows,
+                bytes_sent=traffic.bytes_sent(name),
+                bytes_received=traffic.bytes_received(name),
+                bytes_sent_at_most=max((limit.bytes_sent(name) for limit in most), default=None),
+                bytes_received_at_most=max((limit.bytes_received(name) for limit in most), default=None),
+                seconds=figures.seconds,
+                memory_bytes=memory(task, answers[name], figures.sizes, len(parties)),
+            )
+            for name in parties
+        },
+        batches=_batches(task, steps(task, figures.sizes)) if found is not None else [],
+        disclosure=declared.as_data(),
+        prose=declared.prose(),
+        assumptions=[
+            *others,
+            *assumptions(spec, found, answers, latency_s),
+            *of_unions(unions_machine_s(task, figures.sizes, {n: answers[n].speed for n in parties})),
+        ],
+        advice=advice(spec),
+        alternatives=alternatives(spec, figures, answers, latency_s) if compare else [],
+    )
+
+
+def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:
+    votes = [step for step in taken if isinstance(step, Vote)]
+    return [Batch(step=vote.lane, candidates=vote.candidates, opened=_opened(task, vote)) for vote in votes]
+
+
+def _opened(task: HorizontalMining, vote: Vote) -> int:
+    """Of how many candidates the sums are opened."""
+    if task.disclose == "supports":
+        return vote.frequent
+    return 0 if task.is_shared else vote.candidates

@@ -1,0 +1,85 @@
+"""Sentences of disclosure statements that several kinds of jobs have in common."""
+
+from __future__ import annotations
+
+from jobs.spec import JobSpec
+from link.disclosure import Learned
+
+WATCHED = "the steps of the job or why it failed, and each party's bytes, rounds and seconds"
+
+
+def watched(spec: JobSpec, rows: str, more: str = "") -> str:
+    """What whoever watches a job sees, recipient or not.
+
+    Args:
+        spec: The job.
+        rows: What its number of rows is called; only those who are no recipients need to be told of it.
+        more: What follows from these.
+    """
+    return f"{'' if spec.to_coordinator else f'{rows}, '}{WATCHED}{more}"
+
+
+def cut_to_top(spec: JobSpec) -> tuple[Learned, ...]:
+    """Every party that learns supports cuts its result to the first k after the protocol, which finds all."""
+    if spec.itemsets.top_k is None:
+        return ()
+    what = (
+        "all frequent itemsets with their supports, not only those of the result: each party that learns supports "
+        f"takes {most_frequent(spec.itemsets.top_k)} out of them at the end"
+    )
+    return (Learned(spec.learners, "result", what),)
+
+
+def excluded(spec: JobSpec) -> tuple[Learned, ...]:
+    """Items that take no part."""
+    if not spec.itemsets.exclude:
+        return ()
+    patterns = ", ".join(f"'{pattern}'" for pattern in spec.itemsets.exclude)
+    what = f"nothing of items that match {patterns}: every party removes them from its rows beforehand"
+    return (Learned(spec.job.parties, "membership", what),)
+
+
+def exact_result(spec: JobSpec) -> str:
+    """What recipients of exact itemsets get."""
+    rules = spec.rules is not None
+    if spec.itemsets.disclose == "frequent":
+        return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
+    found = "all frequent itemsets with their supports"
+    if spec.itemsets.top_k is not None:
+        found = f"of all frequent itemsets {most_frequent(spec.itemsets.top_k)}, with supports"
+    return f"{found}{' and the association rules that follow' if rules else ''}, and N"
+
+
+def estimated_result(spec: JobSpec, found: str, rows: str) -> str:
+    """What recipients of estimates get.
+
+    Args:
+        spec: The job.
+        found: What is found.
+        rows: What the number of rows is called.
+    """
+    return f"{found}{' and association rules with estimated confidences' if spec.rules is not None else ''}, and {rows}"
+
+
+def most_frequent(k: int) -> str:
+    """The first k of all itemsets."""
+    return f"the {k:,} most frequent" if k > 1 else "the most frequent one"
+
+
+def mined(spec: JobSpec) -> tuple[str, str]:
+    """What a report on itemsets is about, and what was done together."""
+    what = "Association rules" if spec.rules is not None else "Frequent itemsets"
+    return f"{what} over all rows", "mined together; no row left its owner"
+
+
+def asked(spec: JobSpec) -> list[tuple[str, str]]:
+    """Which itemsets and rules are asked for."""
+    facts, support = [], spec.itemsets.min_support_
+    if support is not None:
+        threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
+        facts.append(("minimum support", threshold))
+    if spec.itemsets.top_k is not None:
+        facts.append(("most frequent", f"the first {spec.itemsets.top_k:,}"))
+    if spec.rules is not None:
+        facts.append(("minimum confidence", str(spec.rules.min_confidence)))
+    return facts

@@ -1,0 +1,108 @@
+"""Reads jobs: from files, from Python values and from what crossed the wire; what is wrong with one is said here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.kinds.registry import kind_of
+from jobs.kinds.release.table import with_hierarchies
+from jobs.kinds.tables import check_tables
+from jobs.spec import MAX_SPEC_BYTES, UNIVERSES, JobSpec
+from jobs.toml import read_toml, validate
+from jobs.union_limit import too_large_unions
+from link.errors import ConfigurationError, InputDataError
+from link.json_text import read_json
+from link.printable import why_not_read
+
+_PROPOSED: Final = "the proposed job"
+
+
+def load_job(path: Path) -> JobSpec:
+    """Reads a job file and the public catalogue that it may name.
+
+    Raises:
+        ConfigurationError: Something in the file is missing, unknown or wrong.
+    """
+    return job_of(read_toml(path), str(path), path.parent)
+
+
+def job_of(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
+    """A job from the contents of its file; a catalogue and hierarchies are looked for in `folder`.
+
+    Raises:
+        ConfigurationError: As in `load_job`.
+    """
+    spec = envelope(contents, where, folder)
+    check_job(spec, where)
+    return spec
+
+
+def envelope(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
+    """The same without a look at what its kind makes of it: of a job that says something for several privacy models.
+
+    Raises:
+        ConfigurationError: A key is unknown or wrong by itself.
+    """
+    spec = validate(JobSpec, with_hierarchies(contents, folder), where)
+    given = spec.itemsets_
+    if given is not None and given.universe not in UNIVERSES and given.catalogue is None:
+        named = {"catalogue": _read_catalogue(folder / given.universe), "universe": Path(given.universe).name}
+        spec = spec.model_copy(update={"itemsets_": given.model_copy(update=named)})
+    if len(spec.canonical()) > MAX_SPEC_BYTES:
+        if spec.anonymize is not None:
+            raise ConfigurationError(f"{where}: the hierarchies are too long for a job; take coarser leaves")
+        raise ConfigurationError(
+            f'{where}: the catalogue and the lists are too long for a job; use universe = "frequent-items"'
+        )
+    return spec
+
+
+def job_from_canonical(data: bytes) -> JobSpec:
+    """Reads a job that crossed the wire.
+
+    Raises:
+        ConfigurationError: It is not in canonical form, or cannot run.
+    """
+    try:
+        contents = read_json(data)
+    except ValueError:
+        raise ConfigurationError(f"{_PROPOSED} is not JSON") from None
+    spec = validate(JobSpec, contents, _PROPOSED)
+    if spec.canonical() != data:
+        raise ConfigurationError(f"{_PROPOSED} is not in canonical form; bring both nodes to the same version")
+    check_job(spec, _PROPOSED)
+    return spec
+
+
+def check_job(spec: JobSpec, where: str) -> None:
+    """Refuses a job that cannot run, or says something in vain.
+
+    Args:
+        spec: The job.
+        where: What errors call it.
+
+    Raises:
+        ConfigurationError: With the reason.
+    """
+    try:
+        kind = kind_of(spec)
+        check_tables(spec, kind.tables(spec))
+        kind.check(spec)
+        if refusal := too_large_unions(spec):
+            raise ConfigurationError(refusal)
+    except (ConfigurationError, InputDataError) as error:
+        raise ConfigurationError(f"{where}: {error.message}") from None
+
+
+def _read_catalogue(path: Path) -> tuple[str, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # no other sign ends a line, but may be in an item
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"the catalogue {path} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the catalogue {path} cannot be read: {why_not_read(error)}") from None
+    items = sorted({line for line in lines if line}, key=str.encode)
+    if not items:
+        raise ConfigurationError(f"the catalogue {path} names no item")
+    return tuple(items)
