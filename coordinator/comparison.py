@@ -153,7 +153,7 @@ def check_comparable(spec: JobSpec) -> None:
     Raises:
         ConfigurationError: It finds no itemsets, opens no supports, or is for others.
     """
-    if not spec.mines:
+    if spec.itemsets_ is None:
         raise ConfigurationError(f'task = "{spec.job.task}" finds no itemsets, and models are compared by these')
     if spec.itemsets.min_support_ is None:
         raise ConfigurationError(

@@ -13,7 +13,6 @@ from jobs.federation import Name
 from jobs.itemsets_spec import ItemsetsSection, RulesSection
 from jobs.kinds.key import Partition, Task
 from jobs.kinds.models.tables import (
-    MODEL_TABLES,
     ColumnSection,
     DecisionTreeSection,
     KMeansSection,
@@ -178,31 +177,11 @@ class JobSpec(Section):
         return hashlib.sha256(self.digest + nonce + expiry.to_bytes(8, "big")).digest()
 
     @property
-    def mines(self) -> bool:
-        """Whether the task finds itemsets, and so has an `[itemsets]` table."""
-        return self.job.task in ("itemsets", "rules")
-
-    @property
-    def trains(self) -> bool:
-        """Whether the task learns a model, and so has the table of that model and `[columns]`."""
-        return self.job.task in MODEL_TABLES
-
-    @property
-    def anonymizes(self) -> bool:
-        """Whether the task releases rows, and so has an `[anonymize]` table."""
-        return self.job.task == "anonymize"
-
-    @property
     def anonymization(self) -> JointAnonymizeSection:
         """The `[anonymize]` table of a task that releases rows; no other has one."""
         if self.anonymize is None:
             raise ValueError(f"the task {self.job.task} anonymises nothing")
         return self.anonymize
-
-    @property
-    def finds(self) -> bool:
-        """Whether the task finds more than numbers of rows: itemsets, a model or a release."""
-        return self.mines or self.trains or self.anonymizes
 
     @property
     def model(self) -> ModelSection:
@@ -265,8 +244,3 @@ class JobSpec(Section):
     def to_coordinator(self) -> bool:
         """Whether the coordinator gets the result."""
         return "coordinator" in self.job.recipients or "all" in self.job.recipients
-
-    @property
-    def table_to_coordinator(self) -> bool:
-        """Whether the coordinator gets itemsets, a model or a release: it is a recipient, and the task finds some."""
-        return self.finds and self.to_coordinator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobs.audit.events import Charged
 from jobs.audit.service_events import JointReleaseBegan
 from jobs.kinds.charge import charge
+from jobs.kinds.registry import opens
 from jobs.union_limit import blurred_merges
 from party.anonymization.releases import Releases
 from party.job import Job
@@ -28,7 +29,7 @@ def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
     named = job.spec.job
     cost, merges = charge(job.spec), blurred_merges(job.spec)
     room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
-    if job.spec.anonymizes:  # last: a start that is not charged uses up no release
+    if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = room.consent.judge.policy_of(job.spec).max_releases
         room.releases.begin(named.dataset, job.id, job.coordinator, most)
 
@@ -43,7 +44,7 @@ def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:
 
 def release_begun(releases: Releases, job: Job) -> tuple[JointReleaseBegan, ...]:
     """What the audit log is told of a joint release, by which an older copy of what counts them is known."""
-    if not job.spec.anonymizes:
+    if not opens(job.spec, "release"):
         return ()
     named, number = job.spec.job, releases.head
     return (JointReleaseBegan(dataset=named.dataset, coordinator=job.coordinator, job=job.id, number=number),)

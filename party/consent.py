@@ -227,7 +227,7 @@ def _standing(record: Record) -> str:
 
 def support_asked(spec: JobSpec) -> str:
     """The support that a job asks for, or how many itemsets it wants whatever their support."""
-    if not spec.mines:
+    if spec.itemsets_ is None:
         return ""
     asked = spec.itemsets.min_support_
     return f"top {spec.itemsets.top_k}" if asked is None else str(asked)

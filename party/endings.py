@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.audit.events import Ended
+from jobs.kinds.registry import opens
 from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE
 from party.job import Job
@@ -85,7 +86,7 @@ class Endings:
         if end.event is not None:
             await room.audit.record(end.event)
             end.event = None
-        if end.job.spec.anonymizes and end.error_code:
+        if opens(end.job.spec, "release") and end.error_code:
             await asyncio.to_thread(self._discharge, end)
         moved = await asyncio.to_thread(room.store.move, job_id, end.before, end.state, end.changes)
         if moved:

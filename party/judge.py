@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from jobs.kinds.data import check_data_kind
+from jobs.kinds.registry import opens
 from jobs.privacy_account import Charge
 from jobs.spec import JobSpec
 from jobs.spec_values import seconds
@@ -183,7 +184,7 @@ class Judge:
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
-            made=self._releases.counted(spec.job.dataset, job_id) if spec.anonymizes else NOTHING,
+            made=self._releases.counted(spec.job.dataset, job_id) if opens(spec, "release") else NOTHING,
             unions=self._unions(spec.job.dataset, job_id, attempt),
             charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from jobs.kinds.models.tables import MODEL_TABLES
+from jobs.kinds.registry import opens
 from jobs.kinds.release.table import INSIDER_K
 from mining.transactions import matching
 from party.anonymization.releases import too_many
@@ -31,7 +32,7 @@ def min_count_of_release(least: int, case: Case) -> Verdict:
 def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
     """No release or model takes a column of which an item `column=value` could match, generalised or not."""
     spec, refusal = case.spec, None
-    if spec.anonymizes:
+    if opens(spec, "release"):
         what, table, names = "releases", "anonymize", [name for _, name in asked_columns(spec.anonymization)]
     else:
         what, table, names = "models", MODEL_TABLES[spec.job.task], list(spec.columns)

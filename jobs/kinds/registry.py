@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from jobs.kinds.key import Key
-from jobs.kinds.kind import Kind
+from jobs.kinds.kind import Facet, Kind
 from jobs.spec import JobSpec
 from link.errors import ConfigurationError
 
@@ -66,3 +66,8 @@ def _kind(package: str) -> Kind:
 def tells_coordinator(spec: JobSpec) -> bool:
     """Whether the coordinator gets what a job finds: it is a recipient, and the job finds something."""
     return spec.to_coordinator and kind_of(spec).finds is not None
+
+
+def opens(spec: JobSpec, facet: Facet) -> bool:
+    """Whether a job opens something of the kind, in the words of policies."""
+    return facet in kind_of(spec).facets(spec)

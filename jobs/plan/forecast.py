@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from crypto.protocols.union_disclosure import deviation
+from jobs.kinds.registry import opens
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.predicted import End, predicted
@@ -65,7 +66,7 @@ def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     """Which release, and which union, of the same rows a job would be: each is safe by itself alone."""
     lines = []
     releases = {name: told[name].release for name in spec.job.parties if told[name].release}
-    if releases and spec.anonymizes:
+    if releases and opens(spec, "release"):
         lines.append(
             f"This would be {_places('release', releases)}. Releases combine: what each of several releases of the "
             "same rows hides, they may tell together."

@@ -21,7 +21,6 @@ from typing import Final, Literal
 
 from crypto.params import STANDARD_128
 from crypto.protocols.union_lists import length_class
-from jobs.kinds.noisy.parameters import is_noisy
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
@@ -98,7 +97,7 @@ def _sizes(
     spec: JobSpec, public: PublicSizes, all_rows: Mapping[str, int | None], me: str, end: End
 ) -> ItemsetSizes | None:
     """Nothing where the job mines no itemsets, or hangs on no counts of them, or the party publishes too little."""
-    if not spec.mines or spec.privacy.perturbs or spec.itemsets.min_support_ is None:
+    if spec.itemsets_ is None or spec.privacy.perturbs or spec.itemsets.min_support_ is None:
         return None
     asked = spec.itemsets.min_support
     if spec.is_vertical:
@@ -123,7 +122,7 @@ def _sizes(
 
 def _mined_as(spec: JobSpec) -> HorizontalMining:
     """A job under noise as if it had none."""
-    if not is_noisy(spec):
+    if spec.privacy.model != "distributed":
         return horizontal_mining(spec)
     from jobs.kinds.noisy.plan import exact_counterpart
 

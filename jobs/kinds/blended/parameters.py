@@ -10,11 +10,6 @@ from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.transactions import matching
 
 
-def is_blended(spec: JobSpec) -> bool:
-    """Whether a job puts noisy counts of trusted parties and perturbed records of the others together."""
-    return spec.mines and spec.privacy.model == "blended"
-
-
 def blended_mining(spec: JobSpec) -> Blending:
     """The public parameters of blended mining, as the specification gives them.
 

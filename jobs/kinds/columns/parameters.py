@@ -9,6 +9,11 @@ from mining.item_columns import Itemisation
 from mining.joint.vertical.parameters import Expectation, VerticalMining
 
 
+def mines(spec: JobSpec) -> bool:
+    """Whether a job over columns mines them, and does not only align them for something else."""
+    return spec.itemsets_ is not None
+
+
 def vertical_mining(spec: JobSpec) -> VerticalMining:
     """The public parameters of joint mining over columns of common rows, as the specification gives them.
 

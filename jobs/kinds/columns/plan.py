@@ -17,7 +17,7 @@ from crypto.protocols.joint_prf_costs import PrfSizes, prf_work
 from crypto.protocols.sum_costs import agreement_traffic
 from crypto.protocols.union_costs import UnionSizes
 from jobs.kinds.alignment.parameters import row_alignment
-from jobs.kinds.columns.parameters import vertical_mining
+from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
 from jobs.kinds.rows.plan_alternatives import difference, is_possible
@@ -71,7 +71,7 @@ class VerticalFigures:
         traffic = Traffic(tuple(answers))
         greeting(traffic, STANDARD_128.suite, certificates)
         seconds = SETTLE_S + _alignment_s(spec, found.sizes, speeds)
-        if spec.mines:
+        if mines(spec):
             task = vertical_mining(spec)
             mining_traffic(traffic, "/task", task, found.sizes)
             seconds += _mining_s(task, found.sizes, speeds)
@@ -111,7 +111,7 @@ def estimate_vertical(
         strategy=_strategy(spec),
         rounds=traffic.rounds,
         seconds=figures.seconds,
-        is_least=(not told and spec.alignment.bound is None) or (spec.mines and not figures.found.mining_is_reckoned),
+        is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.mining_is_reckoned),
         parties={
             name: PartyPlan(
                 rows_public=answer.rows_public,
@@ -188,7 +188,7 @@ def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int
     """Lists of points, bitmaps of items and of one level's conjunctions, and what the engine works on."""
     points = sum(sizes.rows.values()) * STANDARD_128.point_bytes
     found = NODE_BYTES + POINT_COPIES * points
-    if not spec.mines:
+    if not mines(spec):
         return found
     batches = [itemsets for level in sizes.levels for itemsets in level.batches]
     conjunctions = max((len({each[party] for each in one if party in each}) for one in batches), default=0)
@@ -208,7 +208,7 @@ def _opened(spec: JobSpec, level: Level) -> int:
 
 
 def _strategy(spec: JobSpec) -> str:
-    return f"level-wise, {chosen_engine(vertical_mining(spec))}" if spec.mines else spec.alignment.mode
+    return f"level-wise, {chosen_engine(vertical_mining(spec))}" if mines(spec) else spec.alignment.mode
 
 
 # -- other ways --------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
 def _alternative(
     spec: JobSpec, name: str, changed: JobSpec, lines: Sequence[str], figures: VerticalFigures, *, known: bool
 ) -> Alternative:
-    known = known and (figures.found.mining_is_reckoned or not changed.mines)
+    known = known and (figures.found.mining_is_reckoned or not mines(changed))
     adds, drops, in_short = difference(statement(spec), statement(changed), spec.job.parties)
     return Alternative(
         name=name,
@@ -258,10 +258,10 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         lines.append(
             f"More than {MOST_ROWS:,} rows of a party cannot be aligned: there the job would end with an error."
         )
-    if spec.alignment.mode != "union" and (spec.mines or len(answers) > 2):
+    if spec.alignment.mode != "union" and (mines(spec) or len(answers) > 2):
         common = min(found.sizes.rows.values())
         lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
-    if spec.mines:
+    if mines(spec):
         lines += _of_mining(spec, found)
     if spec.alignment.mode == "union":
         speeds = {name: answer.speed for name, answer in answers.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.kinds.columns.engine import engine_reason, helper_of
-from jobs.kinds.columns.parameters import vertical_mining
+from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.plan.plan import EngineFigures
 from jobs.spec import JobSpec
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_engine
@@ -41,7 +41,7 @@ Compared = Mapping[ChosenEngine, tuple[EngineVariant, "VerticalFigures"]]
 
 def engine_variants(spec: JobSpec) -> dict[ChosenEngine, EngineVariant]:
     """The job with each engine; none of a job that does not mine."""
-    if not spec.mines:
+    if not mines(spec):
         return {}
     task = vertical_mining(spec)
     return {

@@ -21,7 +21,7 @@ from crypto.params import STANDARD_128
 from crypto.protocols.product_chains import Itemset
 from crypto.protocols.union_costs import UnionSizes
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
-from jobs.kinds.columns.parameters import vertical_mining
+from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.predicted import CLASSES
 from jobs.spec import JobSpec
@@ -69,14 +69,14 @@ class ExpectedColumns:
         """From all parties' answers, in the order of the job; who hides a size is taken to be like the others."""
         rows = _rows(spec, answers)
         union, common = spec.alignment.mode == "union", min(rows.values())
-        if spec.mines:  # with fewer the job would end
+        if mines(spec):  # with fewer the job would end
             asked = spec.itemsets.min_support
             common = min(max(common, asked if isinstance(asked, int) else 1), MOST_ROWS)
         positions = UnionSizes.expected(rows, 0, 1, spec.alignment.bound, fill="union").elements if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
         sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
         sized = {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}
-        if not (spec.mines and sized):
+        if not (mines(spec) and sized):
             return cls(sizes)
         told = {name: found.columns for name, found in sized.items() if found.columns is not None}
         items = _like_others(answers, {name: found.items.elements for name, found in sized.items()})

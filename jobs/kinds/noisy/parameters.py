@@ -9,11 +9,6 @@ from mining.joint.parameters import RuleParameters
 from mining.transactions import matching
 
 
-def is_noisy(spec: JobSpec) -> bool:
-    """Whether a job mines supports to which the parties add noise."""
-    return spec.mines and spec.privacy.model == "distributed"
-
-
 def distributed_mining(spec: JobSpec) -> DistributedMining:
     """The public parameters of mining under distributed noise, as the specification gives them.
 

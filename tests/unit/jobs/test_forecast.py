@@ -217,7 +217,7 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
     spec = JOBS[name]
     changed = [way for _, way, _ in _alignments(spec)] if spec.is_vertical else []
     changed += [way.spec for way in engine_variants(spec).values()] if spec.is_vertical else []
-    if spec.mines and not spec.is_vertical and spec.privacy.model == "exact":
+    if spec.itemsets_ is not None and not spec.is_vertical and spec.privacy.model == "exact":
         changed += [variant.spec for variant in variants(spec)]
     for other in changed:
         assert job_from_canonical(other.canonical()) == other

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.kinds.models.parameters import model_parameters
+from jobs.kinds.registry import kind_of, tells_coordinator
 from jobs.loading import job_from_canonical, job_of
 from jobs.report.job_file import job_file
 from jobs.spec import JobSpec
@@ -70,7 +71,7 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
     again = job_of(read_toml(tmp_path / "job.toml"), "job.toml", tmp_path)
     assert again.digest == spec.digest
-    assert (spec.trains, spec.mines, spec.table_to_coordinator) == (True, False, True)
+    assert (kind_of(spec).finds, tells_coordinator(spec)) == ("model", True)
 
 
 @pytest.mark.parametrize(

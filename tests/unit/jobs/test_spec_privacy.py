@@ -111,7 +111,7 @@ def test_no_model_makes_noise_for_a_task_that_does_not_mine(model: str) -> None:
         "naive_bayes": {"target": "ill", "attributes": ["sex"]},
         "columns": {"ill": {"values": ["no", "yes"]}, "sex": {"values": ["f", "m"]}},
     }
-    assert job_of(contents, "job.toml", Path()).trains
+    assert kind_of(job_of(contents, "job.toml", Path())).finds == "model"
     privacy = {"model": model, "epsilon": 1, "delta": "1e-6"}
     with pytest.raises(ConfigurationError, match='means nothing with task = "naive-bayes"'):
         job_of({**contents, "privacy": privacy}, "job.toml", Path())

@@ -432,7 +432,7 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"max_local_epsilon", "analysts"}
     if cost.model != "shuffle":
         written -= {"shufflers"}
-    if not spec.mines:
+    if spec.itemsets_ is None:
         written -= {"min_support", "min_count", "max_length", "withhold", "max_candidates", "disclose", "compute"}
         written -= {"engines", "helpers"}
     of_policy = {verdict.rule for verdict in found if not verdict.rule.startswith("privacy.")}
