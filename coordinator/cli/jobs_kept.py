@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.kinds.registry import tells_coordinator
-
 if TYPE_CHECKING:
     from coordinator.store import JobFolder, Record
     from jobs.federation import Federation
@@ -255,6 +253,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
     from coordinator.member import read_federation
     from coordinator.released import result_of
     from coordinator.runner import ended
+    from jobs.kinds.registry import tells_coordinator
     from link.errors import ComineError, ConfigurationError
 
     known = read_federation(federation)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
-from jobs.kinds.charge import charge
 from jobs.loading import job_of
+from jobs.privacy_account import LARGEST_LOCAL, Charge
 from jobs.privacy_spec import PrivacyModel
 from jobs.spec import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied
@@ -462,6 +461,13 @@ def test_what_another_version_wrote_costs_what_it_cost_there(model: PrivacyModel
     privacy = {} if model == "exact" else {"epsilon": "0.5"} | ({} if model == "local" else {"delta": "1e-6"})
     contents = {"job": {"dataset": "d", "name": "n", "parties": ["a", "b"]}, "privacy": {"model": model, **privacy}}
     found = remembered(json.dumps(contents).encode())
-    given = SimpleNamespace(model=model, epsilon=Decimal("0.5"), delta=Decimal("1e-6"), local_epsilon=None)
-    assert found.charge == charge(SimpleNamespace(privacy=given))  # type: ignore[arg-type]
+    epsilon, delta = Decimal("0.5"), Decimal("1e-6")
+    expected: dict[PrivacyModel, Charge] = {
+        "exact": Charge("exact", None, None, None),
+        "local": Charge("local", epsilon, epsilon, Decimal(0)),
+        "shuffle": Charge("shuffle", LARGEST_LOCAL, epsilon, delta),
+        "distributed": Charge("distributed", None, epsilon, delta),
+        "blended": Charge("blended", epsilon, epsilon, delta),
+    }
+    assert found.charge == expected[model]
     assert (found.dataset, found.parties, found.merges) == ("d", ("a", "b"), 0)

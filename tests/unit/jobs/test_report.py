@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jobs.kinds.itemsets_finding
 import jobs.report
-import jobs.report.content
 import jobs.report.tables
 from jobs.document import document
 from jobs.report import report
@@ -177,7 +177,7 @@ def test_nothing_found_is_said() -> None:
 
 
 def test_what_does_not_fit_the_page_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (jobs.report.tables, jobs.report.content):
+    for module in (jobs.report.tables, jobs.kinds.itemsets_finding):
         monkeypatch.setattr(module, "MOST_ROWS", 3)
     result = made(rules=True)
     page = page_of(result)
@@ -209,7 +209,7 @@ def test_supports_that_are_not_disclosed_are_nowhere_and_it_is_said(monkeypatch:
     assert "Longest itemsets of two items and more itemset <i>ab" in fragment
     assert "The first rules" in fragment
     assert "None" not in fragment
-    for module in (jobs.report.tables, jobs.report.content):
+    for module in (jobs.report.tables, jobs.kinds.itemsets_finding):
         monkeypatch.setattr(module, "MOST_ROWS", 3)
     page = page_of(made(rules=True, counted=False))
     assert page.data is not None
