@@ -207,7 +207,11 @@ def test_data_that_do_not_fit() -> None:
     spec = job("decision-tree", PARTIES[:2])
     cases: list[tuple[dict[str, Any], type[ComineError], str]] = [
         ({"north": table(rows), "south": table(without)}, InputDataError, "the data of south have no column 'town'"),
-        ({"north": table(rows), "south": [["a"]]}, ConfigurationError, 'task = "decision-tree" .* needs kind = "table"'),
+        (
+            {"north": table(rows), "south": [["a"]]},
+            ConfigurationError,
+            'task = "decision-tree" .* needs kind = "table"',
+        ),
         ({"north": table({**rows, "smoker": ["maybe"] * 12}), "south": table(rows)}, InputDataError, "12 rows of the"),
         ({"north": table({**rows, "age": ["old"] * 12}), "south": table(rows)}, InputDataError, "is no number"),
         ({party: table({name: [] for name in rows}) for party in spec.job.parties}, InputDataError, "no row to learn"),
