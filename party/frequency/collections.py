@@ -14,7 +14,7 @@ from jobs.collection import CollectionSpec, digest_of
 from link.errors import ConfigurationError, InputDataError, ResourceError
 from party.frequency.access import check_deleter
 from party.frequency.collection import Collection
-from party.frequency.policy import FrequencySection, check_creation
+from party.frequency.policy import FrequencySection, check_creation, check_rounds
 from party.frequency.records import StoredCollection
 from party.frequency.schedule import schedule_of
 from party.frequency.store import FrequencyStore
@@ -112,6 +112,7 @@ class Collections:
 
         Raises:
             PolicyDenied: The node's policy does not allow it.
+            LimitExceeded: Its rounds, with those of the creator's other collections, would end too often.
             ConfigurationError: The name is taken, or it is meant for another node.
             ResourceError: The collections take as much of the disk as they may.
         """
@@ -120,8 +121,9 @@ class Collections:
                 f"the collection '{spec.name}' is meant for the node of {spec.collection.node}, not of {self._me}",
                 party=self._me,
             )
-        running = sum(not each.closed for each in self._collections.values()) + len(self._left_out)
-        check_creation(self._policy, spec, creator, self._me, running=running)
+        running = [each for each in self._collections.values() if not each.closed]
+        check_creation(self._policy, spec, creator, self._me, running=len(running) + len(self._left_out))
+        check_rounds(spec, [each.spec for each in running if each.stored.creator == creator], creator, self._me)
         if spec.name in self._collections or spec.name in self._left_out:
             raise ConfigurationError(
                 f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, field_validator
 
@@ -13,7 +14,10 @@ from jobs.federation import Name
 from jobs.spec_values import Duration, Fraction, seconds
 from jobs.toml import TomlTable
 from ldp.domain import LARGEST_DOMAIN
-from link.errors import PolicyDenied
+from link.errors import LimitExceeded, PolicyDenied
+
+DAY_S: Final = 86_400
+MOST_ROUNDS: Final = 100_000  # of one coordinator that may end in a day; each takes some 440 bytes of the audit log
 
 
 class FrequencySection(TomlTable):
@@ -72,6 +76,33 @@ def check_creation(policy: FrequencySection, spec: CollectionSpec, coordinator: 
     refusal = _refusal(policy, spec, coordinator, running)
     if refusal is not None:
         raise PolicyDenied(f"the policy of {me} {refusal}", party=me)
+
+
+def check_rounds(spec: CollectionSpec, open_: Iterable[CollectionSpec], creator: str, me: str) -> None:
+    """Refuses a collection with which its creator's rounds would end too often: the audit log keeps each end for ever.
+
+    Args:
+        spec: What is to be created.
+        open_: The creator's other collections, as far as they are open.
+        creator: Who asks.
+        me: This party.
+
+    Raises:
+        LimitExceeded: They would.
+    """
+    if sum(map(_rounds_a_day, (spec, *open_))) > MOST_ROUNDS:
+        raise LimitExceeded(
+            f"the open collections of {creator} at {me} may end {MOST_ROUNDS:,} rounds a day together, and with "
+            f"'{spec.name}' they would end more; take a longer window, or close a collection",
+            party=me,
+        )
+
+
+def _rounds_a_day(spec: CollectionSpec) -> int:
+    if spec.window is None:
+        return 1
+    rounds = -(-DAY_S // spec.window.length_s)
+    return rounds if spec.window.periods is None else min(rounds, spec.window.periods)
 
 
 def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, running: int) -> str | None:

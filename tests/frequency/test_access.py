@@ -13,10 +13,10 @@ import pytest
 from cryptography import x509
 
 from jobs.collection import CollectionSpec
-from link.errors import PolicyDenied
+from link.errors import LimitExceeded, PolicyDenied
 from party.config import AUDIT_LOG
 from party.frequency.access import may_read, quota_of
-from party.frequency.policy import FrequencySection, check_creation
+from party.frequency.policy import MOST_ROUNDS, FrequencySection, check_creation, check_rounds
 from party.methods import METHODS
 from protos.v1 import control_pb2, frequency_pb2
 from protos.v1 import frequency_pb2 as pb
@@ -206,6 +206,36 @@ def test_a_policy_refuses_and_names_its_rule(policy: dict[str, Any], spec: dict[
     check_creation(
         FrequencySection.model_validate({"max_epsilon": "8"}), spec_of(**spec), "analyst", "north", running=3
     )
+
+
+def test_the_open_collections_of_one_coordinator_end_so_many_rounds_a_day(tmp_path: Path) -> None:
+    """The audit log keeps the end of each round for ever, be it without a report."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst, other = world.analyst, world.caller("rival", "coordinator")
+            await analyst.create(spec_of(window={"length": "1s"}))  # 86,400
+            refusal = await refused(analyst.create(spec_of(name="more", window={"length": "6s"})))
+            assert (refusal.code, refusal.party) == ("E403", "north")
+            assert "may end 100,000 rounds a day together, and with 'more' they would end more" in refusal.sentence
+            await analyst.create(spec_of(name="few", window={"length": "1s", "periods": 9_000}))
+            await analyst.create(spec_of(name="slow", window={"length": "1m"}))  # 1,440
+            await analyst.create(spec_of(name="single"))
+            await other.create(spec_of(name="others", window={"length": "1s"}))
+            await analyst.stub.Close(pb.CloseCollectionRequest(collection="homepages"))
+            await analyst.create(spec_of(name="more", window={"length": "6s"}))
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("lengths", [[1] * 2, [2] * 3, [59] * 100, [60] * 100, [1, 60], [10] * 11 + [6]])
+def test_rounds_of_whatever_windows_add_up(lengths: list[int]) -> None:
+    specs = [spec_of(window={"length": f"{each}s"}) for each in lengths]
+    if sum(86_400 / each for each in lengths) <= MOST_ROUNDS:
+        check_rounds(specs[0], specs[1:], "analyst", "north")
+    else:
+        with pytest.raises(LimitExceeded, match="rounds a day together"):
+            check_rounds(specs[0], specs[1:], "analyst", "north")
 
 
 def test_few_reports_are_not_shown(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ OTHERWISE = {
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
     "released ended joint-release-began",
     "once for each collection or route that was created": "collection-closed collection-deleted route-retired",
-    "time or the schedule of a collection": "round-ended",
+    "a hundred thousand a day of a coordinator's collections": "round-ended",
     "reports: each batch has a minimum of them": "batch-closed batch-forwarded",
 }
 
