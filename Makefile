@@ -28,9 +28,11 @@ demo: setup  ## three organisations mine rules together over real data: separate
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
   --max-worker-restart=0
 
+TESTS = not slow
+
 test: setup  ## all checks, and all tests but those marked slow
 	$(MAKE) --no-print-directory --jobs=2 --output-sync check collected
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "$(TESTS)"
 
 # At first pytest compiles all tests: here once, beside the checks, and not at each worker.
 collected: setup
