@@ -354,7 +354,8 @@ def _warm_up() -> None:
     import coordinator.released  # noqa: F401
     import jobs.document
     import jobs.report.content  # noqa: F401
-    from jobs import folder, report
+    from jobs import folder
+    from jobs.report import page
 
     folder.prepare()
-    report.prepare()
+    page.prepare()

@@ -95,7 +95,7 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
 
 def _write_account(draft: Path, result: Result) -> None:
     from jobs.document import document
-    from jobs.report import report  # what only the page needs is not loaded before there is a result
+    from jobs.report.page import report  # what only the page needs is not loaded before there is a result
 
     write_json(draft / "result.json", document(result))
     (draft / "report.html").write_text(report(result), encoding="utf-8")

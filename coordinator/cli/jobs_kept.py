@@ -187,7 +187,7 @@ def report(
     """Write the report of a job and print where it is."""
     from coordinator.cli.console import write
     from coordinator.store import write_whole
-    from jobs.report import report as page
+    from jobs.report.page import report as page
     from link.errors import ResourceError
 
     found, folder = _result(federation, job)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
-from crypto.protocols.outside_dealer import Dealings
 from jobs.data import Data, DataKind
 from jobs.kinds.finding import Finding
 from jobs.outcome import Outcome
@@ -18,6 +17,9 @@ from jobs.spec import JobSpec
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
+
+if TYPE_CHECKING:
+    from crypto.protocols.outside_dealer import Dealings
 
 Engine = Literal["paillier", "ot", "replicated"]
 Facet = Literal["itemsets", "model", "release", "rows in common"]

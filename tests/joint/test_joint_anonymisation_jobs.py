@@ -221,7 +221,7 @@ def test_other_tasks_have_no_such_table() -> None:
         "itemsets": {"min_support": 2},
         "anonymize": json.loads(job().canonical())["anonymize"],
     }
-    with pytest.raises(ConfigurationError, match='needs task = "anonymize"'):
+    with pytest.raises(ConfigurationError, match=r'an \[anonymize\] table means nothing with task = "itemsets"'):
         job_of(contents, "the test", Path())
 
 

@@ -19,8 +19,7 @@ import jobs.kinds.itemsets_finding
 import jobs.report
 import jobs.report.tables
 from jobs.document import document
-from jobs.report import report
-from jobs.report.page import _data
+from jobs.report.page import _data, report
 from jobs.report.tables import embedded
 from jobs.report.text import visible
 from jobs.result import Result

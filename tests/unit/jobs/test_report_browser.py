@@ -16,7 +16,7 @@ import pytest
 from coordinator.comparison import compare
 from coordinator.comparison_report import report as comparison_report
 from coordinator.simulate import simulate_job
-from jobs.report import report
+from jobs.report.page import report
 from jobs.result import Result
 from jobs.spec import JobSpec
 from mining.transactions import Transactions

@@ -12,8 +12,8 @@ import pytest
 from coordinator.simulate import simulate_job
 from jobs.document import document
 from jobs.kinds.estimates_finding import FoundEstimates
-from jobs.report import report
 from jobs.report.notebook import notebook
+from jobs.report.page import report
 from jobs.result import Result
 from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.transactions import Transactions
