@@ -102,7 +102,7 @@ def test_a_federation_file(tmp_path: Path) -> None:
 
 def test_a_result_that_went_to_others_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = {**JOB, "job": {**JOB["job"], "recipients": ["north", "east"]}}
-    elsewhere = replace(comine.simulate(spec, ROWS), found=None)
+    elsewhere = replace(comine.simulate(spec, ROWS), finding=None)
     present(elsewhere, tmp_path / "out", as_json=False)
     told = capsys.readouterr()
     assert told.out == ""
