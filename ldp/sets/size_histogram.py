@@ -7,8 +7,14 @@ A set with s > L candidates counts with L/s to each. So padding to L takes off a
     b = Σ_{s > L} σ(s)·(1 − L/s)
 
 and off all of them together Σ σ(s)·(s − L). How this is divided among candidates, sizes do not tell: those that go with
-large sets lose most of it. So b is what a frequency may be too low by; the length is chosen by it (`ldp.sets.svim`),
-and intervals are widened by it. Of σ, which is noisy, an upper confidence limit of b is taken.
+large sets lose most of it. So b is what a frequency may be too low by, and intervals are widened by it. Of σ, which is
+noisy, an upper confidence limit of b is taken.
+
+A length is chosen (`ldp.sets.svim`) by b, and by the share of its members that a set reports,
+
+    κ = Σ_s σ(s)·min(s, L) / Σ_s σ(s)·s
+
+for what is found of a frequency is κ of it on average, while its noise is what it is.
 
 For the estimates themselves the loss is taken to be in proportion: they are multiplied by 1 + u, with
 
@@ -183,6 +189,26 @@ def lost_square(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
     return max(lost, 0.0) ** 2 + noise**2
 
 
+def kept_share(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
+    """κ: how much of their members sets report that are padded to a length, of sizes after Norm-Sub.
+
+    Args:
+        sizes: Of a `SetSizes`.
+        ends: Its classes, of which the middle stands for all sizes.
+        length: L.
+
+    Returns:
+        Above 0, and 1 where no set is longer.
+    """
+    middles, shares = _middles(ends), _projected(sizes)
+    members = float(middles @ shares)
+    return float(np.minimum(middles, length) @ shares) / members if members > 0 else 1.0
+
+
+def _middles(ends: tuple[int, ...]) -> Floats:
+    return (np.array(ends, np.float64) + np.array([-1, *ends[:-1]]) + 1) / 2
+
+
 def _lost(sizes: Estimate, ends: tuple[int, ...], length: int) -> tuple[float, float]:
     """The estimate of b, and its standard deviation; of a class, the largest size stands for all."""
     at = ends.index(length) + 1
@@ -206,8 +232,7 @@ def lost_share(sizes: Estimate, ends: tuple[int, ...], length: int, total: float
     """
     at = ends.index(length) + 1
     shares = _projected(sizes) if treatment == "norm-sub" else sizes.frequencies
-    middles = (np.array(ends[at:]) + np.array(ends[at - 1 : -1]) + 1) / 2
-    beyond = middles - length
+    beyond = _middles(ends)[at:] - length
     lost = float(beyond @ shares[at:])
     if lost <= 0 or total <= 0:
         return 0.0
