@@ -206,7 +206,8 @@ def kept_share(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
 
 
 def _middles(ends: tuple[int, ...]) -> Floats:
-    return (np.array(ends, np.float64) + np.array([-1, *ends[:-1]]) + 1) / 2
+    middles: Floats = (np.array(ends, np.float64) + np.array([-1, *ends[:-1]]) + 1) / 2
+    return middles
 
 
 def _lost(sizes: Estimate, ends: tuple[int, ...], length: int) -> tuple[float, float]:
