@@ -502,6 +502,21 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
     asyncio.run(test())
 
 
+def test_a_job_leaves_nothing_in_the_state_folder_but_what_the_reference_names(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference-party-toml.md").read_text()
+    rows = re.findall(r"^\|([^|]+)\|", page.partition("## The state folder")[2].partition("Files are")[0], re.MULTILINE)
+    named = {name.partition("/")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            _, ends = await nodes.run(weekly(recipients=["all"]))
+            assert {event.state for event in ends.values()} == {control.SUCCEEDED}
+
+    asyncio.run(test())
+    kept = {path.name for path in (tmp_path / "state" / "north").iterdir()}
+    assert {"node.db", "audit.log", "results"} <= kept <= named
+
+
 def test_every_job_draws_from_the_system_and_from_no_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original, drawn = Randomness.from_os, []
 

@@ -51,6 +51,19 @@ def test_computations_run_beside_one_another_in_any_order() -> None:
         assert reconstruct([out[A][name], out[B][name]]).tolist() == [15, 0, 2**64 - 17]
 
 
+def test_two_sessions_have_neither_a_seed_nor_a_delta_in_common() -> None:
+    async def role(session: Session) -> set[bytes]:
+        parties = TwoParty(session.lane("pair"), HOLDERS)
+        await parties.prepare()
+        assert parties._sender is not None
+        assert parties._receiver is not None
+        return {seed.tobytes() for seed in parties._receiver._seeds.reshape(-1, 16)} | {parties._sender.delta.tobytes()}
+
+    first, second = (set.union(*run_parties(HOLDERS, role, seed=seed).values()) for seed in (0, 1))
+    assert len(first) > 1000
+    assert not first & second
+
+
 def test_one_lane_serves_again_and_again_with_fresh_streams() -> None:
     frames: list[Frame] = []
 
