@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from jobs.loading import job_of
 from link.errors import BY_CODE, ComineError, OverLimit, tellable
 from party.part import take_part as honest
 from tests.unit.party.nodes import DATA, Nodes, running, weekly
@@ -77,7 +78,7 @@ def test_nobody_is_told_by_whom_others_have_it(tmp_path: Path) -> None:
             (tmp_path / "south.dat").write_text(rows)
             spec = weekly(itemsets={"universe": "hidden-all"})
             contents = spec.model_dump(mode="json", by_alias=True) | {"union": {"bound": 65}}
-            _, told = await nodes.run(type(spec).of(contents, "job.toml", Path()))
+            _, told = await nodes.run(job_of(contents, "job.toml", Path()))
             assert {(event.error_code, event.error_party) for event in told.values()} == {(OverLimit.code, "")}
             assert all(not any(name in event.error_message for name in PARTIES) for event in told.values())
             met = [name for name in PARTIES if teller(nodes, name) is None]

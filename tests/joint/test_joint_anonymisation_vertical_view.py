@@ -43,7 +43,7 @@ def test_tables_are_the_counts_of_the_joined_rows(seed: int, parties: int, n_row
 
     async def part(session: Session, _: None) -> list[Any]:
         secrets = await agree(session.lane("keys"))
-        pairs = pair_up(session.lane("pairs"), None)
+        pairs = pair_up(session.lane("pairs"))
         axes = tuple(
             Axis(tree, holder, own if holder == session.me else None)
             for tree, holder, own in zip(trees, holders, leaves, strict=True)

@@ -114,7 +114,7 @@ def rules_of(spec: JobSpec, data: Mapping[str, Table]) -> tuple[int, ...]:
         return ()
     written = {"min_support": str(spec.itemsets.min_support)}
     open_job = job(spec.job.parties, align={"mode": spec.alignment.mode}, itemsets=written)
-    found = asyncio.run(simulate_job(open_job, data, seed=2)).found
+    found = asyncio.run(simulate_job(open_job, data, seed=2)).finding.itemsets
     assert found is not None
     family, sizes = Family(found), list[int]()
     growth = RuleGrowth(family, single=spec.rules.consequent == "single")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.kinds.charge import charge
+from jobs.loading import job_of
 from link.errors import PolicyDenied
 from link.executor import ThreadExecutor
 from party.anonymization.releases import Releases
@@ -79,7 +80,7 @@ def test_noise_under_two_names_is_charged_to_both(tmp_path: Path) -> None:
         ledger.record(Entry(bytes(32), 1, time.time(), "baskets", "weekly", "analyst", charge(spec), False))
         contents = spec.model_dump(mode="json", by_alias=True)
         contents["job"]["dataset"] = "twin"
-        again = type(spec).of(contents, "job.toml", tmp_path)
+        again = job_of(contents, "job.toml", tmp_path)
         with pytest.raises(PolicyDenied, match="epsilon"):
             judge.decide(again, "analyst", job_id=bytes([1]) * 32)
         told = {each.name: each for each in budget(config, ledger, None, time.time()).datasets}
