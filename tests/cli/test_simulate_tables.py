@@ -135,7 +135,7 @@ def test_rows_need_ids_of_their_own(comine: Comine, tmp_path: Path, rows: str) -
 
 def test_transactions_are_not_for_a_vertical_job_and_tables_for_no_other() -> None:
     with pytest.raises(
-        ConfigurationError, match='of north has kind = "transactions", and a job with .* partition = "vert'
+        ConfigurationError, match=r'of north has kind = "transactions", and a job with .* partition = "vert'
     ):
         api.simulate(JOB, {"north": [["a"]], "south": [["b"]]})
     table = table_from_arrow(pa.table(PEOPLE["south"]), ["id"], "the data")
