@@ -24,7 +24,18 @@ def load_job(path: Path) -> JobSpec:
     Raises:
         ConfigurationError: Something in the file is missing, unknown or wrong.
     """
-    return job_of(read_toml(path), str(path), path.parent)
+    spec = load_envelope(path)
+    check_job(spec, str(path))
+    return spec
+
+
+def load_envelope(path: Path) -> JobSpec:
+    """The same without a look at what its kind makes of it: of a job that says something for several privacy models.
+
+    Raises:
+        ConfigurationError: A key is unknown or wrong by itself.
+    """
+    return envelope(read_toml(path), str(path), path.parent)
 
 
 def job_of(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
@@ -39,11 +50,7 @@ def job_of(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
 
 
 def envelope(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
-    """The same without a look at what its kind makes of it: of a job that says something for several privacy models.
-
-    Raises:
-        ConfigurationError: A key is unknown or wrong by itself.
-    """
+    """A job from the contents of its file, as `load_envelope` reads it; errors as there."""
     spec = validate(JobSpec, with_hierarchies(contents, folder), where)
     given = spec.itemsets_
     if given is not None and given.universe not in UNIVERSES and given.catalogue is None:

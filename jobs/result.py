@@ -174,7 +174,7 @@ class Result:
         """What was found, which people call so."""
         finds = kind_of(self.spec).finds
         if finds != name:
-            other = "number of rows, n_rows" if finds is None else f"{finds}()"
+            other = "n_rows" if finds is None else f"{finds}()"
             raise ConfigurationError(f'task = "{self.spec.job.task}" finds no {name}; its result is {other}')
         if self.finding is None:
             recipients = ", ".join(self.spec.job.recipients)

@@ -69,9 +69,8 @@ def compare(
     from coordinator.comparison import compare as run_all
     from coordinator.comparison_folder import document, holds_earlier, write_folder
     from coordinator.interrupt import run_interruptibly
-    from jobs.loading import envelope
+    from jobs.loading import load_envelope
     from jobs.target import check_result_folder
-    from jobs.toml import read_toml
     from link.errors import UsageError
 
     source = context.get_parameter_source("federation")
@@ -80,7 +79,7 @@ def compare(
     if bool(party) == (federation is not None):
         raise UsageError("name the data of each party with --party, or the nodes with --federation")
     wanted, epsilons = _models(models), _epsilons(epsilon)
-    spec = envelope(read_toml(job_toml), str(job_toml), job_toml.parent)
+    spec = load_envelope(job_toml)
     check_comparable(spec)
     if out is not None:
         check_result_folder(out, holds_earlier)

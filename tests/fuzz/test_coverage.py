@@ -108,11 +108,11 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.revocation:read_list",
     ),
     "files job": (
-        "jobs.loading:load_job",
+        "jobs.loading:load_envelope",
         "jobs.toml:read_toml",
     ),
     "files completion": ("coordinator.cli.completion:parties_of_job",),
-    "files catalogue": ("jobs.spec:_read_catalogue",),
+    "files catalogue": ("jobs.loading:_read_catalogue",),
     "files federation": ("jobs.federation:Federation.load",),
     "files party": ("party.config:PartyConfig.load",),
     "files audited-party": ("jobs.audit.place:of_party",),
