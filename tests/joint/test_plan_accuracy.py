@@ -91,9 +91,15 @@ def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
 
 @pytest.mark.data
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
-@pytest.mark.parametrize("split", [evenly, unevenly])
-@pytest.mark.parametrize("name", ["retail", "T10I4D100K"])
+@pytest.mark.parametrize(
+    ("name", "split", "strategy"),
+    [
+        ("retail", evenly, "level-wise"),
+        ("retail", unevenly, "one-shot"),
+        ("T10I4D100K", evenly, "one-shot"),
+        ("T10I4D100K", unevenly, "level-wise"),
+    ],
+)
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:
     data = split_baskets(shared_data / "transactions" / f"{name}.dat.gz", split)
     check(weekly(strategy=strategy, min_support="0.005"), data)
