@@ -22,6 +22,8 @@ from tests.examples import examples
 from tests.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
 ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40]
 
 
