@@ -38,6 +38,23 @@ def drawing_factor(n: int, users: int) -> float:
     return (users - n) / (n * (users - 1)) if n < users else 0.0
 
 
+def drawn_variances(estimate: Estimate, users: int) -> Floats:
+    """By how much frequencies vary with who was drawn, shape (d,): f(1 − f) times `drawing_factor`.
+
+    Of f, a share of four more users of whom two have the value is taken, or a rare value that nobody has who was drawn
+    would seem to vary not at all.
+    Source: Agresti and Coull, "Approximate Is Better than 'Exact' for Interval Estimation of Binomial Proportions", The
+    American Statistician 52(2), 1998.
+
+    Args:
+        estimate: Of the frequencies of some users, drawn out of N.
+        users: N.
+    """
+    shares = (np.clip(estimate.frequencies, 0, 1) * estimate.n + 2) / (estimate.n + 4)
+    varying: Floats = shares * (1 - shares) * drawing_factor(estimate.n, users)
+    return varying
+
+
 def concentration(estimate: Estimate, variance: float, users: int) -> float:
     """An unbiased estimate of Σf², which is 1/d for values that are all as common and 1 for a single one.
 

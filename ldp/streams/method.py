@@ -29,7 +29,7 @@ from ldp.oracle import FrequencyOracle
 from ldp.parameters import Checked
 from ldp.registry import oracle as oracle_of
 from ldp.streams.composition import rounded_down
-from ldp.streams.dissimilarity import drawing_factor
+from ldp.streams.dissimilarity import drawn_variances
 from ldp.streams.ledger import WindowLedger, check_window
 from link.errors import ConfigurationError, InputDataError
 
@@ -210,10 +210,8 @@ class StreamMethod(Checked, ABC):
         return self._pending
 
     def _publish(self, estimate: Estimate) -> None:
-        shares = np.clip(estimate.frequencies, 0, 1)
-        drawing = drawing_factor(estimate.n, self._users)
         self._published, self._reports, self._frequencies = self._step, estimate.n, estimate.frequencies
-        self._variances = estimate.frequency_variances + shares * (1 - shares) * drawing
+        self._variances = estimate.frequency_variances + drawn_variances(estimate, self._users)
 
     # -- bytes --------------------------------------------------------------------------------------------------------
     def to_bytes(self) -> bytes:

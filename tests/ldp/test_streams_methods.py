@@ -230,7 +230,8 @@ def test_variances_of_releases_count_the_draw_of_users() -> None:
     method, users = stream_method("lpu", D, 1.0, 4, "grr"), 1_000
     method.plan(users)
     method.observe(estimate(np.array([0.5, 0.5, 0, 0, -0.1]), 250))
-    expected = 1 / 250**2 + np.array([0.25, 0.25, 0, 0, 0]) * 750 / (250 * 999)
+    rare = 2 / 254 * 252 / 254  # of four more users, two have each value
+    expected = 1 / 250**2 + np.array([0.25, 0.25, rare, rare, rare]) * 750 / (250 * 999)
     assert method.release.variances == pytest.approx(expected)
 
 

@@ -166,6 +166,26 @@ def test_fresh_releases_are_unbiased_with_the_stated_variance(name: str) -> None
     assert np.all((0.9 * low < ratio) & (ratio < 1.1 * high)), ratio
 
 
+@pytest.mark.parametrize("epsilon", [4.0, 6.0, 8.0])
+@pytest.mark.parametrize("method", ["lpu", "lpd", "lpa"])
+def test_intervals_of_values_that_few_of_those_drawn_have_cover(method: str, epsilon: float) -> None:
+    """Few of some 60 who are drawn have the rarest values, and reports are nearly exact: the draw is what errs.
+
+    With variances of the draw at the estimated shares, some of them 0, .85 to .92 are covered. Intervals that cover
+    .93 fail each with a probability of `ERROR`.
+    """
+    shares = 1 / np.arange(1, 13)
+    values = np.repeat(np.arange(12), np.round(300 * shares / shares.sum()).astype(np.int64))
+    covered = []
+    for seed in range(20):
+        run = simulate(
+            stream_method(method, 12, epsilon, 5), [Step(values)] * 40, len(values), Randomness.from_seed(seed)
+        )
+        off = np.abs(run.releases - run.truths) <= stats.norm.isf(0.025) * np.sqrt(run.variances)
+        covered += off[run.fresh].ravel().tolist()
+    assert stats.binom.cdf(sum(covered), len(covered), 0.93) > ERROR, np.mean(covered)
+
+
 def better(first: list[float], second: list[float]) -> bool:
     """Whether the first errors are smaller on average, at a level of `ERROR` by Welch's test."""
     return float(stats.ttest_ind(first, second, equal_var=False, alternative="less").pvalue) < ERROR
