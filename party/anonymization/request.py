@@ -55,7 +55,7 @@ def spec_of(
 
 def _check_columns(spec: AnonymizeSection) -> None:
     """Refuses what is said of columns that the request does not take: seen here, it needs no look at the data."""
-    taken = released(spec)
+    taken, sensitive = set(released(spec)), set(spec.sensitive)  # of a request each may be as long as it is
     for table, names in (("columns", spec.columns), ("hierarchies", spec.hierarchies)):
         for name in names:
             if name not in taken:
@@ -65,7 +65,7 @@ def _check_columns(spec: AnonymizeSection) -> None:
     for key, entries in CLAIMS.items():
         for entry in entries(spec.model):
             for name in columns_of(entry, spec):
-                if name not in spec.sensitive:
+                if name not in sensitive:
                     raise ConfigurationError(
                         f"[anonymize.model] {key} protects '{name[:100]}', which the request does not take as "
                         "sensitive; list it under sensitive, or take the model off it"

@@ -86,9 +86,9 @@ class ReleaseService:
         try:
             (found, runs), releases = self._found(request.dataset, coordinator), self._releases
             self._audit.check(TableReleased, coordinator)
-            spec = spec_of(request, found.section, found.rules, coordinator, self._me)
+            spec = await asyncio.to_thread(spec_of, request, found.section, found.rules, coordinator, self._me)
             files = files_of(request)
-            asked = digest_of(spec, files)
+            asked = await asyncio.to_thread(digest_of, spec, files)
             limits = found.rules.max_releases, found.rules.max_failures
             await asyncio.to_thread(releases.check, request.dataset, asked, *limits)
         except ComineError as error:

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
@@ -29,6 +30,7 @@ from jobs.audit.verification import verification
 from link.errors import MalformedMessage, PeerError
 from link.grpc_channel import dial
 from link.trust import Trust
+from party.anonymization.request import spec_of
 from party.anonymization.service import ReleaseService
 from party.anonymization.worker import outcome_of
 from party.config import PartyConfig
@@ -339,6 +341,27 @@ def test_who_may_not_ask_is_told_so_and_nothing_else(tmp_path: Path) -> None:
             assert files(parts) == [pb.ROWS, pb.PARQUET, pb.CERTIFICATE]
             assert [event for event, _ in events(tmp_path)] == [*["release-refused"] * 3, "table-released"]
 
+    asyncio.run(test())
+
+
+def test_requests_are_judged_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One may have 7 MiB: meanwhile the node answers others."""
+    judging: list[threading.Thread] = []
+
+    def judged(*arguments: Any) -> Any:
+        judging.append(threading.current_thread())
+        return spec_of(*arguments)
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            request = world.request()
+            configuration = json.loads(request.configuration)
+            request.configuration = json.dumps(configuration | {"sensitive": ["disease"] * 300})
+            await refused(ended(world.stub("hub").Anonymize(request)))
+            assert judging
+            assert threading.main_thread() not in judging
+
+    monkeypatch.setattr("party.anonymization.service.spec_of", judged)
     asyncio.run(test())
 
 

@@ -17,6 +17,7 @@ from jobs.anonymization.spec import AnonymizeSection
 from link.errors import ConfigurationError, PolicyDenied
 from party.anonymization.policy import AnonymizationRules, check_request, described
 from party.anonymization.releases import Releases
+from party.anonymization.request import _check_columns
 from party.anonymization.strength import unmet
 from party.config import DatasetSection
 
@@ -69,6 +70,23 @@ def test_rules_that_protect_nothing_are_refused(more: dict[str, Any], words: str
     with pytest.raises(ValueError) as found:  # noqa: PT011 - pydantic's own, whose words are looked at
         rules(**more)
     assert words in str(found.value)
+
+
+class _Long(tuple[str, ...]):
+    """Names among which one is not looked for again and again."""
+
+    def __contains__(self, name: object) -> bool:
+        raise AssertionError("a long list is searched for each entry of another")
+
+
+def test_no_list_of_a_request_is_searched_for_each_entry_of_another() -> None:
+    asked = spec({"l": [{"column": "disease", "value": 2}]}, columns={"age": {"kind": "numeric"}})
+    asked = asked.model_copy(
+        update={name: _Long(getattr(asked, name)) for name in ("quasi_identifiers", "sensitive", "insensitive")}
+    )
+    _check_columns(asked)
+    with pytest.raises(ConfigurationError, match="protects 'age'"):
+        _check_columns(asked.model_copy(update={"model": spec({"l": [{"column": "age", "value": 2}]}).model}))
 
 
 def test_only_tables_are_released_and_paths_are_beside_the_file() -> None:
