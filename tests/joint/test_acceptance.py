@@ -20,7 +20,7 @@ from mining.loading import load_transactions
 from mining.reference.fpgrowth import fp_growth
 from mining.transactions import Transactions
 
-pytestmark = [pytest.mark.slow, pytest.mark.data]
+pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.usefixtures("few_fakes")]
 
 NAMES = ("north", "south", "east", "west", "hill", "coast", "valley")
 # By case, the number of parties of a level-wise and of a one-shot run, which not every threshold needs. Where a job is
