@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ from party.frequency.submission import Submissions
 from party.frequency.workers import Workers
 from party.heads import Heads, lost, older
 from party.interceptors import coordinator_of
-from party.limits import Queue, Room, Streams
+from party.limits import Held, Queue, Room, Rooms, Streams
 from party.logs import Log
 from party.node_audit import NodeAudit
 from protos.v1 import frequency_pb2 as pb
@@ -46,6 +46,8 @@ IN_FLIGHT: Final = 8  # batches of one stream
 ROOM_BYTES: Final = 128 << 20  # of batches of all streams
 QUEUE_BYTES: Final = 32 << 20  # of batches of one certificate that wait for room
 LEAST_EVERY_S: Final = 0.1
+ANSWER_BYTES: Final = 256 << 20  # of estimates of one reader that were made and not taken yet
+VALUE_BYTES: Final = 64  # of one value's estimate, from the sums to the message
 
 
 class FrequencyService(FrequencyEstimationServicer):
@@ -79,6 +81,7 @@ class FrequencyService(FrequencyEstimationServicer):
         self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
         self._fetching = Streams(MAX_STREAMS, me)
         self._creating = Streams(MAX_CREATIONS, me)
+        self._answers = Rooms(ANSWER_BYTES)
         self._room, self._queue = Room(ROOM_BYTES), Queue(QUEUE_BYTES, me)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
@@ -153,16 +156,17 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Estimate(self, request: pb.FrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
         """The estimates of one round, as far as the coordinator may see it."""
         reader = await self._readable(request.collection, context)
-        number = request.round if request.HasField("round") else await reader.latest()
-        snapshot = None if number is None else await reader.snapshot(number)
-        if snapshot is None:
-            name = reader.collection.name
-            which = "no round with reports yet" if number is None else f"no round {number}, or not any more"
-            raise ConfigurationError(f"the collection '{name}' at {self._me} has {which}", party=self._me)
-        found = await self._answer(reader.collection, snapshot, question_of(request))
-        await self._read(reader, snapshot)
-        for part in parts_of(reader.collection.name, snapshot, found):
-            yield part
+        number, question = request.round if request.HasField("round") else await reader.latest(), question_of(request)
+        async with self._room_for(reader, question):
+            snapshot = None if number is None else await reader.snapshot(number)
+            if snapshot is None:
+                name = reader.collection.name
+                which = "no round with reports yet" if number is None else f"no round {number}, or not any more"
+                raise ConfigurationError(f"the collection '{name}' at {self._me} has {which}", party=self._me)
+            found = await self._answer(reader.collection, snapshot, question)
+            await self._read(reader, snapshot)
+            for part in parts_of(reader.collection.name, snapshot, found):
+                yield part
 
     async def Watch(self, request: pb.WatchFrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
         """Estimates whenever something has changed, and the last ones of each round; until the collection is closed."""
@@ -187,13 +191,14 @@ class FrequencyService(FrequencyEstimationServicer):
                     seen = (snapshot.stored.number, len(snapshot.aggregator), snapshot.final)
                     if seen == sent or not self._is_shown(snapshot):
                         continue
-                    found = await self._answer(collection, snapshot, question)
-                    if snapshot.stored.number not in recorded:
-                        await self._read(reader, snapshot)
-                        recorded.add(snapshot.stored.number)
-                    sent = seen
-                    for part in parts_of(collection.name, snapshot, found):
-                        yield part
+                    async with self._room_for(reader, question):
+                        found = await self._answer(collection, snapshot, question)
+                        if snapshot.stored.number not in recorded:
+                            await self._read(reader, snapshot)
+                            recorded.add(snapshot.stored.number)
+                        sent = seen
+                        for part in parts_of(collection.name, snapshot, found):
+                            yield part
                 if closed or (chosen is not None and sent is not None and sent[2]):
                     return
                 # Time runs from the end of what was sent: who reads slowly gets fewer estimates, and the newest.
@@ -204,6 +209,12 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncIterator[pb.ExportPart]:  # noqa: N802
         """Files of all rounds: estimates, what the collection is, and where asked for, the sums."""
         reader = await self._readable(request.collection, context)
+        with self._fetching.one(reader.name):
+            async with aclosing(self._exported(reader, request)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def _exported(self, reader: Reader, request: pb.ExportRequest) -> AsyncGenerator[pb.ExportPart]:
         collection = reader.collection
         yield pb.ExportPart(file=ESTIMATES_FILE, data=header())
         shown = []
@@ -212,15 +223,16 @@ class FrequencyService(FrequencyEstimationServicer):
             if not self._is_shown(snapshot):
                 continue
             shown.append(snapshot)
-            await self._read(reader, snapshot)
-            with suppress(ConfigurationError):  # reports that tell nothing without candidates
-                found = await self._answer(collection, snapshot, Question())
-                for piece in lines(snapshot, found, labels):
-                    for data in cut(piece):
-                        yield pb.ExportPart(file=ESTIMATES_FILE, data=data)
-            if request.states:
-                for data in cut(snapshot.aggregator.to_bytes()):
-                    yield pb.ExportPart(file=state_file(snapshot.stored.number), data=data)
+            async with self._room_for(reader, Question()):
+                await self._read(reader, snapshot)
+                with suppress(ConfigurationError):  # reports that tell nothing without candidates
+                    found = await self._answer(collection, snapshot, Question())
+                    for piece in lines(snapshot, found, labels):
+                        for data in cut(piece):
+                            yield pb.ExportPart(file=ESTIMATES_FILE, data=data)
+                if request.states:
+                    for data in cut(snapshot.aggregator.to_bytes()):
+                        yield pb.ExportPart(file=state_file(snapshot.stored.number), data=data)
         described = collection_json(collection, await reader.counters(), shown, self._me)
         for data in cut(described):
             yield pb.ExportPart(file=COLLECTION_FILE, data=data)
@@ -335,6 +347,12 @@ class FrequencyService(FrequencyEstimationServicer):
             return self._reader(collection, name)
         check_submitter(collection.spec, name, self._me)
         return None
+
+    def _room_for(self, reader: Reader, question: Question) -> AbstractAsyncContextManager[Held]:
+        """Room for the estimates of a round, until the reader has taken them: who takes none waits for itself alone."""
+        domain = reader.collection.domain
+        values = len(question.candidates) + (0 if domain is None else domain.size)
+        return self._answers.some(reader.name, VALUE_BYTES * values)
 
     def _is_shown(self, snapshot: Snapshot) -> bool:
         """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
