@@ -46,6 +46,7 @@ def test_no_statement_or_task_is_made_on_the_event_loop(tmp_path: Path, monkeypa
 
         return call
 
+    specs = (weekly(), noisy())  # checked here, before anybody watches
     for name in FROM_A_SPEC:
         module, _, function = name.rpartition(".")
         real = getattr(__import__(module, fromlist=[function]), function)
@@ -53,7 +54,7 @@ def test_no_statement_or_task_is_made_on_the_event_loop(tmp_path: Path, monkeypa
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            for spec in (weekly(), noisy()):
+            for spec in specs:
                 _, ends = await nodes.run(spec)
                 assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
                 await nodes.clients["north"].stub.Estimate(EstimateRequest(spec=spec.canonical()))
