@@ -423,7 +423,11 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"max_epsilon", "max_delta"}
     else:
         written -= {"compute"}
-    if spec.itemsets_ is not None and spec.itemsets.disclose == "candidates" and kind_of(spec).engine(spec) != "replicated":
+    if (
+        spec.itemsets_ is not None
+        and spec.itemsets.disclose == "candidates"
+        and kind_of(spec).engine(spec) != "replicated"
+    ):
         written -= {"compute"}  # nothing stays shared
     if not (spec.is_vertical or kind_of(spec).unions(spec).taken):
         written -= {"max_union_bound"}
