@@ -36,7 +36,7 @@ class _Comparison:
         case: The baskets, and the least support.
         copies: How many times they are there.
         itemsets: More of its table.
-        models: Beside the exact one.
+        models: Beside the exact one; the job is written for the last.
         epsilons: Each with all of them.
     """
 
@@ -108,7 +108,7 @@ async def _compare(each: _Comparison, rows: Transactions, seeds: int) -> Compari
 
 
 def _job(each: _Comparison, rows: Transactions) -> JobSpec:
-    contents = {
+    contents: dict[str, dict[str, object]] = {
         "job": {
             "name": "benchmark",
             "task": "itemsets",
@@ -122,8 +122,10 @@ def _job(each: _Comparison, rows: Transactions) -> JobSpec:
             "catalogue": list(rows.items),
             **each.itemsets,
         },
-        "privacy": {"model": "distributed", "epsilon": "1", "delta": DELTA, "opted_in": [PARTIES[1]]},
+        "privacy": {"model": each.models[-1], "epsilon": "1", "delta": DELTA},
     }
+    if "blended" in each.models:
+        contents["privacy"]["opted_in"] = [PARTIES[1]]
     return job_of(contents, "the benchmark", Path())
 
 
