@@ -45,7 +45,7 @@ from anonymize.risk.coverage import NO_HIERARCHIES
 from anonymize.tables import Table
 from anonymize.utility.summary import summary
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
-from link.spreadsheet import write_rows
+from link.files.spreadsheet import write_rows
 from link.version import software_version
 
 

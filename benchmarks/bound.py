@@ -12,10 +12,10 @@ from benchmarks.measure import best, cores
 from crypto.primitives import embedding
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union.size_classes import SETS
+from mining.data.transactions import Transactions
 from mining.thresholds import local_threshold, minimum_count
-from mining.transactions import Transactions
 
 SESSION_S = 0.7  # process start, connections, proposal, result files: allowed on top of the work itself
 

@@ -17,14 +17,14 @@ import numpy as np
 from benchmarks.datasets import Case, available, lines, minimum_count
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
-from coordinator.simulate import simulate_job
+from coordinator.jobs.simulate import simulate_job
 from jobs.loading import job_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.counting import count_itemsets
+from mining.data.transactions import Transactions
 from mining.estimates import NORMAL_95, EstimatedItemsets
 from mining.joint.distributed.parameters import DEFAULT_LENGTH
 from mining.miner import frequent_itemsets
-from mining.transactions import Transactions
 
 SEEDS = 10
 DELTA = "1e-6"

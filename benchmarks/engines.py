@@ -24,18 +24,18 @@ from benchmarks import heu
 from benchmarks.protocols import node
 from benchmarks.settings import PARTIES, ROOT, Settings
 from benchmarks.table import Table
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from crypto.params import STANDARD_128
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
-from crypto.protocols import dealer
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.multiplication import dot_product
-from crypto.protocols.ot_matrix import all_pairs, pair_products
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.replicated_counts import spanning_counts
-from crypto.protocols.shared_products import pair_up, spanning_products
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.multiplication import dot_product
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products import dealer
+from crypto.protocols.products.ot_matrix import all_pairs, pair_products
+from crypto.protocols.products.replicated_counts import spanning_counts
+from crypto.protocols.products.shared_products import pair_up, spanning_products
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from link.core import Terms
 from link.executor import ThreadExecutor
 from link.session import Session

@@ -13,11 +13,11 @@ from pathlib import Path
 from benchmarks.datasets import Case, deal, lines
 from benchmarks.measure import Finished, run_process
 from benchmarks.settings import PARTIES
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from jobs.loading import load_job
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
+from mining.data.loading import load_transactions
 from mining.joint.parameters import Disclose
-from mining.loading import load_transactions
 from mining.public_sizes import measured
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from benchmarks.settings import Settings
 from benchmarks.table import Table
-from coordinator.frequency_load import Gateway, Load, Measured, load_test
-from coordinator.frequency_service import FrequencyNode
-from coordinator.loopback import LoopbackFederation
-from jobs.collection import CollectionSpec
-from link.authority import Authority, write_identity
+from coordinator.demo.loopback import LoopbackFederation
+from coordinator.frequency.load import Gateway, Load, Measured, load_test
+from coordinator.frequency.service import FrequencyNode
+from jobs.collections.spec import CollectionSpec
 from link.errors import PeerError
+from link.pki.authority import Authority, write_identity
 from protos.v1.frequency_pb2 import FrequencyRequest
 
 NODE = "north"

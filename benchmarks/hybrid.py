@@ -17,13 +17,13 @@ from benchmarks.datasets import Case, available, lines
 from benchmarks.sets import COPIES, EPSILONS, PUBLISHED, SIMULATED, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
-from coordinator.simulate import simulate_job
+from coordinator.jobs.simulate import simulate_job
 from jobs.loading import job_of
-from jobs.result import Result
-from jobs.spec import JobSpec
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from ldp.sets.metrics import f1, ncr
+from mining.data.transactions import Transactions
 from mining.miner import frequent_itemsets
-from mining.transactions import Transactions
 
 SEEDS = {"svim": 6, "svsm": 6, "shuffle": 2}
 DELTA = "1e-6"

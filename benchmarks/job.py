@@ -12,8 +12,8 @@ from benchmarks.local import measure
 from benchmarks.measure import best
 from benchmarks.settings import Settings
 from benchmarks.table import Table
+from mining.data.loading import load_transactions
 from mining.joint.parameters import Disclose
-from mining.loading import load_transactions
 from mining.miner import frequent_itemsets
 from mining.thresholds import local_threshold, minimum_count
 

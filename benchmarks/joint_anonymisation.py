@@ -26,7 +26,7 @@ from benchmarks.anonymize import COLUMNS
 from benchmarks.measure import run_process
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 
 K = 5
 CASES = (("optimal", "0", 2, 5), ("optimal", "0.02", 2, 60), ("mondrian", "0", 1, 60), ("mondrian", "0", 2, 60))

@@ -7,7 +7,7 @@ from benchmarks.federation import federation
 from benchmarks.measure import peak_mb_of
 from benchmarks.settings import Settings
 from benchmarks.table import Table
-from mining.loading import load_transactions
+from mining.data.loading import load_transactions
 
 
 def run(settings: Settings) -> list[Table]:

@@ -16,13 +16,13 @@ from benchmarks.hybrid import dealt, transactions
 from benchmarks.sets import COPIES, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
-from coordinator.comparison import Comparison, Measured, compare
-from coordinator.simulate import simulate_job
+from coordinator.jobs.comparison import Comparison, Measured, compare
+from coordinator.jobs.simulate import simulate_job
 from jobs.loading import job_of
-from jobs.privacy_spec import PrivacyModel
-from jobs.result import Result
-from jobs.spec import JobSpec
-from mining.transactions import Transactions
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
+from jobs.spec.privacy import PrivacyModel
+from mining.data.transactions import Transactions
 
 SEEDS = 2
 DELTA = "1e-6"

@@ -17,9 +17,9 @@ from crypto.primitives.bit_matrix import ROWS, transpose
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.extension_codes import SYMBOL_BITS, block_count, seed_blocks
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
-from crypto.protocols.ot_extension import BATCH, Keep, lowest_bits, whole
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count, seed_blocks
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.ot_extension import BATCH, Keep, lowest_bits, whole
 
 MPYC = Path(__file__).parent / "peers" / "mpyc_comparisons.py"
 TRANSFERS_TARGET, TRIPLES_TARGET = 14.0, 7.5  # millions a second of one core, both sides added

@@ -25,9 +25,8 @@ from crypto.primitives.paillier.keys import PrivateKey, generate_key
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.zeros import OwnerZeros, TableZeros, UniformZeros, ZeroSource
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.ot_matrix import all_pairs
-from crypto.protocols.paillier_arrangement import Arrangement, Result
-from crypto.protocols.paillier_dot import (
+from crypto.protocols.paillier.arrangement import Arrangement, Result
+from crypto.protocols.paillier.dot import (
     declared,
     evaluate_doubled,
     evaluate_opened,
@@ -36,11 +35,12 @@ from crypto.protocols.paillier_dot import (
     hold_opened,
     hold_shared,
 )
+from crypto.protocols.products.ot_matrix import all_pairs
 from link.core import Terms
 from link.executor import ThreadExecutor
-from link.memory import Hub
 from link.process_executor import ProcessExecutor
 from link.session import Session
+from link.transports.memory import Hub
 
 T = TypeVar("T")
 R = TypeVar("R")

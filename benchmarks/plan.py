@@ -17,11 +17,11 @@ from benchmarks.federation import federation
 from benchmarks.measure import run_process
 from benchmarks.settings import Settings
 from benchmarks.table import Table
-from coordinator.demo import JOB, SEPARATOR, as_file, households
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
+from coordinator.demo.story import JOB, SEPARATOR, as_file, households
 from link.errors import ConfigurationError
+from mining.data.transactions import Transactions
 from mining.public_sizes import measured
-from mining.transactions import Transactions
 
 CASES = (Case("retail", Decimal("0.005")), Case("T10I4D100K", Decimal("0.005")))
 STRATEGIES = ("level-wise", "one-shot")

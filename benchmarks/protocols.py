@@ -22,22 +22,22 @@ import grpc
 from benchmarks.settings import PARTIES
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.ring_sum import ring_sum
-from crypto.protocols.secure_sum import secure_sum
-from crypto.protocols.set_union import set_union
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.ring_sum import ring_sum
+from crypto.protocols.sums.secure_sum import secure_sum
+from crypto.protocols.union.set_union import set_union
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.grpc_channel import SERVER_OPTIONS, server_credentials
-from link.grpc_transport import NodeLink
-from link.identity import Identity
-from link.serving import Serving
+from link.pki.identity import Identity
 from link.session import Session
+from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_transport import NodeLink
+from link.transports.serving import Serving
+from mining.data.loading import load_transactions
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining
-from mining.loading import load_transactions
 from protos.v1.secure_sum_pb2 import AgreementKey
 
 DECLARED = (Declared("bench", frozenset(PARTIES), "benchmark values", 1 << 40, "now"),)

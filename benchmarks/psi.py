@@ -21,13 +21,13 @@ from benchmarks.settings import PARTIES, ROOT, Settings
 from benchmarks.table import Table
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.alignment import Rows, intersection
-from crypto.protocols.alignment_disclosure import declared
-from crypto.protocols.pairwise import agree
+from crypto.protocols.alignment.alignment import Rows, intersection
+from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
-from link.memory import Hub
 from link.session import Session
+from link.transports.memory import Hub
 
 PEER = Path(__file__).parent / "peers" / "openmined_intersection.py"
 HOLDERS = PARTIES[:2]

@@ -8,10 +8,10 @@ from decimal import Decimal
 from benchmarks.datasets import Case, available
 from benchmarks.settings import Settings
 from benchmarks.table import Table
+from mining.data.loading import load_transactions
 from mining.hiding.effects import Mined
 from mining.hiding.hide import METHODS, checked_method, hide
 from mining.hiding.sensitive import SensitiveRule, Thresholds
-from mining.loading import load_transactions
 
 CASES = {
     Case("groceries", Decimal("0.01")): Decimal("0.3"),

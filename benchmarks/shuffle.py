@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from benchmarks.settings import Settings
 from benchmarks.table import Table
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import Piece, new_private_key, open_piece, public_key_of
 from ldp.shuffling.batch import digest
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.route import Route
 from ldp.shuffling.statement import check_chain, read_key
-from link.authority import Authority
-from link.grpc_channel import dial
-from link.identity import Identity
+from link.pki.authority import Authority
+from link.pki.identity import Identity
 from link.process_executor import ProcessExecutor
+from link.transports.grpc_channel import dial
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2_grpc import ShufflerStub
 

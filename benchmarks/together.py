@@ -15,11 +15,11 @@ from pathlib import Path
 
 from benchmarks.protocols import Plan, Timing, node, take_part
 from benchmarks.settings import PARTIES, ROOT
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from link.core import Transport
 from link.executor import ThreadExecutor
-from link.faulty import EmulatedLink
-from link.memory import Hub
+from link.transports.faulty import EmulatedLink
+from link.transports.memory import Hub
 
 LATENCY_S, BITS_PER_S = 0.020, 100e6
 Wrap = Callable[[Transport], Transport]

@@ -19,23 +19,23 @@ from typing import Any
 
 from benchmarks.protocols import node
 from benchmarks.settings import PARTIES, ROOT
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.and_triples import make_triples
-from crypto.protocols.comparison import at_least
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.multiplication import dot_product, multiply
-from crypto.protocols.ot_extension import fill_up, receive_random, send_random
-from crypto.protocols.secure_sum import word_for
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.and_triples import make_triples
+from crypto.protocols.comparison.comparison import at_least
+from crypto.protocols.comparison.multiplication import dot_product, multiply
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.secure_sum import word_for
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
+from crypto.protocols.transfers.ot_extension import fill_up, receive_random, send_random
 from link.core import Terms, Transport
 from link.executor import ThreadExecutor
-from link.faulty import EmulatedLink
-from link.grpc_transport import NodeLink
-from link.memory import Hub
 from link.session import Session
+from link.transports.faulty import EmulatedLink
+from link.transports.grpc_transport import NodeLink
+from link.transports.memory import Hub
 from protos.v1.secure_sum_pb2 import AgreementKey
 
 HOLDERS = PARTIES[:2]

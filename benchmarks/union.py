@@ -8,7 +8,7 @@ from benchmarks.protocols import Plan
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from benchmarks.together import in_memory, in_processes
-from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
 
 ELEMENTS = 7000
 

@@ -22,12 +22,12 @@ from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.outside_dealer import Dealer, Dealings
-from crypto.protocols.pairwise import agree
+from crypto.protocols.products.outside_dealer import Dealer, Dealings
+from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
-from link.memory import Hub
 from link.session import Session
+from link.transports.memory import Hub
 from mining.joint.vertical.engines import Addends, make_engine
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, Mode, VerticalMining

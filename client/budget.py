@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from link.errors import ConfigurationError, InputDataError
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 DAY_S: Final = 86_400
 LEAST_DAYS: Final = Fraction(1, DAY_S)

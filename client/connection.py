@@ -23,9 +23,9 @@ from link.errors import (
     PeerError,
     ProtocolViolation,
 )
-from link.grpc_channel import dial_blocking
-from link.grpc_errors import ConnectionBroken, explained, silent
-from link.identity import Identity
+from link.pki.identity import Identity
+from link.transports.grpc_channel import dial_blocking
+from link.transports.grpc_errors import ConnectionBroken, explained, silent
 from protos.v1.frequency_pb2 import (
     BatchReceipt,
     Collection,

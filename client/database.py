@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
-from link.private_file import make_private
-from link.sqlite_cells import check_cells
+from link.files.private_file import make_private
+from link.files.sqlite_cells import check_cells
 
 BUSY_S: Final = 10.0  # for which another process may hold a database
 SYNCHRONOUS: Final = "FULL"  # a loss of power takes nothing back that a call has returned from

@@ -24,7 +24,7 @@ from ldp.mechanism import Mechanism
 from ldp.streams import allocation
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, InputDataError, MalformedMessage
-from link.json_text import read_json
+from link.files.json_text import read_json
 from protos.v1.frequency_pb2 import CLOSED
 from protos.v1.frequency_pb2 import Collection as Announced
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from comine.planned import Plan
     from jobs.anonymization.api import anonymize
     from jobs.kinds.models.model import Model
-    from jobs.result import Result
+    from jobs.results.result import Result
     from link.errors import ComineError
 
 __all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
@@ -36,7 +36,7 @@ _HOMES = {
     "JobHandle": "comine.handle",
     "Model": "jobs.kinds.models.model",
     "Plan": "comine.planned",
-    "Result": "jobs.result",
+    "Result": "jobs.results.result",
     "anonymize": "jobs.anonymization.api",
     "load_model": "comine.api",
     "simulate": "comine.api",

@@ -12,32 +12,32 @@ import pyarrow as pa
 
 from comine.handle import JobHandle
 from comine.planned import Plan
-from coordinator.background import start_driver
 from coordinator.interrupt import run_interruptibly
+from coordinator.jobs.background import start_driver
+from coordinator.jobs.planner import plan_job
+from coordinator.jobs.runner import run_job, submit_job
+from coordinator.jobs.simulate import check_parties, load_data, simulate_job
+from coordinator.jobs.store import Store
 from coordinator.member import load_federation
-from coordinator.planner import plan_job
-from coordinator.runner import run_job, submit_job
-from coordinator.simulate import check_parties, load_data, simulate_job
-from coordinator.store import Store
 from jobs.data import Data
 from jobs.federation import Federation as FederationFile
 from jobs.kinds.models.document import MODEL_FILE, read_model
 from jobs.kinds.models.model import ArrowTable, Model
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of, load_job
-from jobs.result import Result
-from jobs.spec import JobSpec
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
-from link.identity import Identity
-from link.printable import is_text, one_line, why_not_read
-from mining.table_readers import table_from_arrow
-from mining.tables import Table
-from mining.transactions import Transactions
+from link.files.printable import is_text, one_line, why_not_read
+from link.pki.identity import Identity
+from mining.data.table_readers import table_from_arrow
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
     from comine.planned import Plan
-    from coordinator.store import JobFolder
+    from coordinator.jobs.store import JobFolder
 
 
 Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, cast
 import typer
 import typer.core
 
-from coordinator.cli.outlet import outlet
+from coordinator.cli.terminal.outlet import outlet
 from link.errors import ComineError, ConfigurationError, InternalError, JobCancelled, ResourceError, UsageError
-from link.printable import one_line
+from link.files.printable import one_line
 
 _COMMANDS: Final = {
     "init": "party.init",

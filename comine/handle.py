@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator.interrupt import run_interruptibly
-from coordinator.released import result_of
-from coordinator.runner import cancel_job, ended
-from coordinator.status import job_status
-from coordinator.store import JobFolder
-from coordinator.watching import wait_for_end
+from coordinator.jobs.released import result_of
+from coordinator.jobs.runner import cancel_job, ended
+from coordinator.jobs.status import job_status
+from coordinator.jobs.store import JobFolder
+from coordinator.jobs.watching import wait_for_end
 from jobs.kinds.registry import tells_coordinator
 from link.errors import DeadlineExceeded, PeerError
-from link.identity import Identity
+from link.pki.identity import Identity
 
 if TYPE_CHECKING:
-    from jobs.result import Result
-    from jobs.standing import JobDocument
+    from jobs.documents.job_status import JobDocument
+    from jobs.results.result import Result
 
 
 class JobHandle:

@@ -15,13 +15,13 @@ from typing import Any, Final
 from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from coordinator.client import REACH_S, PartyClient, check_versions
-from coordinator.meeting import HERE
+from coordinator.jobs.client import REACH_S, PartyClient, check_versions
+from coordinator.jobs.meeting import HERE
 from jobs.federation import Credentials
-from link.certificates import read_certificate
 from link.clocks import TOLERANCE_S, check_clocks
 from link.errors import ComineError, ConfigurationError, PeerError
-from link.identity import Identity, check_span
+from link.pki.certificates import read_certificate
+from link.pki.identity import Identity, check_span
 
 _FEW_DAYS: Final = 30
 

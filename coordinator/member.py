@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jobs.federation import Credentials, Federation
 from link.errors import ConfigurationError
-from link.identity import Identity
+from link.pki.identity import Identity
 
 
 def read_federation(path: Path) -> Federation:

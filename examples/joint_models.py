@@ -21,8 +21,8 @@ from crypto.primitives.randomness import Randomness
 from link.core import Terms
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.memory import Hub
 from link.session import Session
+from link.transports.memory import Hub
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes
 from mining.models.attributes import Categorical, Intervals, LabelledRows, Numeric

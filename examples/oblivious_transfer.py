@@ -18,9 +18,11 @@ import numpy as np
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.multiplication import dot_product
-from crypto.protocols.oblivious_transfer import (
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.multiplication import dot_product
+from crypto.protocols.comparison.shared_bits import open_bits, open_values
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.transfers.oblivious_transfer import (
     receive_k_of_n,
     receive_one_of_n,
     receive_one_of_two,
@@ -28,14 +30,12 @@ from crypto.protocols.oblivious_transfer import (
     send_one_of_n,
     send_one_of_two,
 )
-from crypto.protocols.ot_extension import fill_up, receive_random, send_random
-from crypto.protocols.shared_bits import open_bits, open_values
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.transfers.ot_extension import fill_up, receive_random, send_random
 from link.core import Terms
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.memory import Hub
 from link.session import Session
+from link.transports.memory import Hub
 
 ADA, BEN = PARTIES = ("ada", "ben")
 PAIRS = [(b"left", b"right"), (b"heads", b"tails")]

@@ -12,9 +12,9 @@ import numpy as np
 from jobs.kinds.kind import ALL
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
-from jobs.privacy_spec import PrivacyModel
-from jobs.spec import JobSpec
-from jobs.toml import validate
+from jobs.spec.job import JobSpec
+from jobs.spec.privacy import PrivacyModel
+from jobs.spec.toml import validate
 from ldp.sets.metrics import f1, ncr
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import MalformedMessage, ProtocolViolation
-from link.identity import Identity, check_span, verify
-from link.trust import Trust
+from link.pki.identity import Identity, check_span, verify
+from link.pki.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, SignedApproval, SignedProposal
 
 NONCE_BYTES: Final = 16

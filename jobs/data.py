@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mining.tables import Table
-from mining.transactions import Transactions
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
 
 Data = Transactions | Table
 DataKind = Literal["transactions", "table"]

@@ -7,8 +7,8 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from link.errors import MalformedMessage, ProtocolViolation
-from link.identity import Identity, verify
-from link.trust import Trust
+from link.pki.identity import Identity, verify
+from link.pki.trust import Trust
 from protos.v1.control_pb2 import Description, SignedDescription
 
 CHALLENGE_BYTES: Final = 32

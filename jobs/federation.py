@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from jobs.toml import TomlTable, read_toml, validate
+from jobs.spec.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
-from link.identity import Identity
+from link.pki.identity import Identity
 
 FINGERPRINT_DIGITS = 64
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crypto.protocols.masked_maximum import LABEL as SIZE_CLASSES
+from crypto.protocols.sums.masked_maximum import LABEL as SIZE_CLASSES
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from mining.limits import MAX_ITEM_BYTES
 

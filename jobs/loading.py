@@ -8,12 +8,12 @@ from typing import Any, Final
 from jobs.kinds.registry import kind_of
 from jobs.kinds.release.table import with_hierarchies
 from jobs.kinds.tables import check_tables
-from jobs.spec import MAX_SPEC_BYTES, UNIVERSES, JobSpec
-from jobs.toml import read_toml, validate
+from jobs.spec.job import MAX_SPEC_BYTES, UNIVERSES, JobSpec
+from jobs.spec.toml import read_toml, validate
 from jobs.union_limit import too_large_unions
 from link.errors import ConfigurationError, InputDataError
-from link.json_text import read_json
-from link.printable import why_not_read
+from link.files.json_text import read_json
+from link.files.printable import why_not_read
 
 _PROPOSED: Final = "the proposed job"
 

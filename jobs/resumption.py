@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError
 from mining.joint.progress import MAX_ATTEMPTS
 

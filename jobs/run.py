@@ -12,15 +12,15 @@ from crypto.params import STANDARD_128
 from jobs.data import Data
 from jobs.kinds.kind import NO_RESOURCES, Resources
 from jobs.kinds.registry import kind_of
-from jobs.outcome import Outcome
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.core import MAX_BUFFERED_BYTES, Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
 from link.errors import ComineError, InternalError, JobCancelled, outward
 from link.executor import Executor
-from link.identity import Identity
+from link.pki.identity import Identity
 from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session

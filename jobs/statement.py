@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs import fitness
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 
 

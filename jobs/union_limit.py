@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_lists import EPSILON_COMMON, common_fakes, room_for_common_fakes, widened
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes, widened
+from crypto.protocols.union.size_classes import SETS
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 MOST_PLACES: Final = 1 << 22  # in the lists of all parties: about six minutes of work for each party's machine
 MOST_UNBOUNDED: Final = 16  # parties

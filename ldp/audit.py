@@ -24,10 +24,10 @@ import numpy as np
 from scipy import stats
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.sampling import Bits
 from ldp.mechanism import Mechanism
 from ldp.oracle import FrequencyOracle
 from ldp.reports import Reports
-from ldp.sampling import Bits
 from link.errors import ConfigurationError
 
 Distinguisher = Callable[[Reports], Bits]

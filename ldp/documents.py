@@ -14,7 +14,7 @@ from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.mechanism import Mechanism
 from ldp.registry import HOMES
 from link.errors import ConfigurationError, InputDataError
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 _FRACTION: Final = re.compile(r"[0-9]{1,100}(/[0-9]{1,100})?")
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Blanket
 from ldp.domain import Codes, Domain, DomainLike
 from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism, Tally, some
 from ldp.reports import Reports
-from ldp.sampling import Bits
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]

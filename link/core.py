@@ -29,7 +29,7 @@ from link.errors import (
     from_teller,
 )
 from link.executor import Executor
-from link.identity import Member
+from link.pki.identity import Member
 from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from protos.v1.link_pb2 import Abort, Frame

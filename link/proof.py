@@ -18,8 +18,8 @@ from typing import Final
 
 from link.core import Terms
 from link.errors import IdentityError
-from link.identity import Identity, check_span, verify
-from link.trust import Trust
+from link.pki.identity import Identity, check_span, verify
+from link.pki.trust import Trust
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Proof
 

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from link.errors import LimitExceeded, ProtocolViolation
-from link.identity import Identity, verify
+from link.pki.identity import Identity, verify
+from link.pki.trust import Trust
 from link.session import Session
 from link.transcript import Direction, folded
-from link.trust import Trust
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 

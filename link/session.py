@@ -41,7 +41,7 @@ from link.errors import (
     VersionMismatch,
 )
 from link.executor import Executor
-from link.identity import Identity, Member
+from link.pki.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
 from link.transcript import Transcript

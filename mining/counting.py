@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.bitmaps import Bitmaps, intersect, pack, packed_bytes
 from mining.candidates import Candidates
+from mining.data.bitmaps import Bitmaps, intersect, pack, packed_bytes
+from mining.data.transactions import Transactions
 from mining.lattice import Sets, lexicographic_order
 from mining.pairs import count_along_columns, count_along_rows, pairs_at, prefer_rows
 from mining.prefix_tree import PrefixTree, chains
-from mining.transactions import Transactions
 
 _MEMORY_BUDGET = 128 << 20
 _PACKED_BLOCK_BYTES = 256 << 20

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining import apriori, eclat
-from mining.bitmaps import pack
 from mining.counting import SupportCounter
+from mining.data.bitmaps import pack
+from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.pairs import count_along_columns, frequent_pairs, pairs_at, prefer_rows
-from mining.transactions import Transactions
 
 __all__ = ["EnumerationLimit", "frequent_itemsets"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.bitmaps import Bitmaps, intersect, words
-from mining.transactions import Transactions
+from mining.data.bitmaps import Bitmaps, intersect, words
+from mining.data.transactions import Transactions
 
 # Measured on a two-core x86 machine: a pair met in a row costs about six 64-bit words ANDed and counted.
 _WORDS_PER_ROW_PAIR = 6

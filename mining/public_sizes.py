@@ -15,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from mining.item_columns import Itemisation, item_columns
+from mining.data.item_columns import Itemisation, item_columns
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
 from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
-from mining.tables import Table
-from mining.transactions import Transactions
 
 FLOOR: Final = 100
 SUPPORTS: Final = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10, 5)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from party.dataset_check import DatasetCheck, Profile, TableProfile
+    from party.data.dataset_check import DatasetCheck, Profile, TableProfile
     from party.examination import Examination
 
 
@@ -62,7 +62,7 @@ def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
 
 
 def _profile_data(profile: Profile | TableProfile) -> dict[str, Any]:
-    from party.dataset_check import TableProfile
+    from party.data.dataset_check import TableProfile
 
     data: dict[str, Any] = {"rows": profile.rows, "items": profile.items}
     if isinstance(profile, TableProfile):
@@ -92,7 +92,7 @@ def as_lines(found: Examination, *, show_items: bool) -> list[str]:
 
 def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
     """What was found out about a dataset, for people."""
-    from party.dataset_check import RARE, TableProfile
+    from party.data.dataset_check import RARE, TableProfile
 
     profile = dataset.profile
     if profile is None:

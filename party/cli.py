@@ -49,7 +49,7 @@ def health(
     import asyncio
     import json
 
-    from party.health import check
+    from party.node.health import check
 
     name, address = asyncio.run(check(party_toml))
     ready = {"schema": "comine.health/1", "party": name, "address": address, "ready": True}

@@ -10,18 +10,18 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds.key import Task
-from jobs.spec_values import DataName, Duration
-from jobs.toml import TomlTable, read_toml, validate
+from jobs.spec.toml import TomlTable, read_toml, validate
+from jobs.spec.values import DataName, Duration
 from link.errors import ConfigurationError
 from mining.public_sizes import NOTHING, PublicSizes
-from party.anonymization.policy import AnonymizationRules
-from party.frequency.policy import FrequencySection
-from party.hidden_rules import HidingSection
-from party.privacy_budget import DatasetBudget
-from party.publish import PublishSection
-from party.queries.policy import QueriesSection
-from party.rules import PolicySection, Rules
-from party.shuffler.policy import ShufflerSection
+from party.data.hidden_rules import HidingSection
+from party.policy.privacy_budget import DatasetBudget
+from party.policy.publish import PublishSection
+from party.policy.rules import PolicySection, Rules
+from party.services.anonymization.policy import AnonymizationRules
+from party.services.frequency.policy import FrequencySection
+from party.services.queries.policy import QueriesSection
+from party.services.shuffler.policy import ShufflerSection
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jobs.federation import Federation
-from link.certificates import read_certificate
 from link.errors import ComineError
-from link.identity import Identity
+from link.pki.certificates import read_certificate
+from link.pki.identity import Identity
 from party.config import PartyConfig
-from party.database import KEEP, in_use, is_locked
-from party.dataset_check import DatasetCheck, check_dataset
-from party.health import check
+from party.data.dataset_check import DatasetCheck, check_dataset
+from party.data.shared_sources import check_sources
 from party.identity import check_identity
-from party.node_database import FILE
-from party.privacy_budget import NAMES, short
-from party.probe import write_fault
-from party.shared_sources import check_sources
+from party.node.health import check
+from party.node.probe import write_fault
+from party.policy.privacy_budget import NAMES, short
+from party.state.database import KEEP, in_use, is_locked
+from party.state.node_database import FILE
 
 Status = Literal["ok", "warning", "problem"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from link.errors import IdentityError
-from link.identity import Identity
+from link.pki.identity import Identity
 from party.config import PartyConfig
 
 

@@ -13,9 +13,9 @@ import typer
 
 if TYPE_CHECKING:
     from party.config import PartyConfig
-    from party.consent import Consent
-    from party.judge import Judge
-    from party.store import Record, Store
+    from party.policy.consent import Consent
+    from party.policy.judge import Judge
+    from party.state.store import Record, Store
 
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
@@ -31,8 +31,8 @@ def inbox(
     as_json: AsJson = False,
 ) -> None:
     """List the jobs that await a decision of this party."""
-    from party.inbox import listed
-    from party.inbox_text import list_text
+    from party.policy.inbox import listed
+    from party.policy.inbox_text import list_text
     from protos.v1.control_pb2 import AWAITING_APPROVAL
 
     with _opened(party_toml) as (config, store, _):
@@ -45,9 +45,9 @@ def inbox(
 
 def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
     """Show a job: what it discloses, what the policy says to it, what it costs, and what was before."""
-    from party.alignments import FOLDER, Alignments
-    from party.inbox import find, shown
-    from party.inbox_text import show_text
+    from party.jobs.alignments import FOLDER, Alignments
+    from party.policy.inbox import find, shown
+    from party.policy.inbox_text import show_text
 
     with _opened(party_toml) as (config, store, judge):
         record = find(store, job)
@@ -79,10 +79,10 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """Show what jobs may have cost the records of each dataset, and what is left of its privacy budget."""
-    from party.budget import budget, budget_text
     from party.config import PartyConfig
-    from party.ledger import Ledger
-    from party.node_database import FILE
+    from party.policy.budget import budget, budget_text
+    from party.state.ledger import Ledger
+    from party.state.node_database import FILE
 
     config = PartyConfig.load(party_toml)
     with contextlib.closing(Ledger.open(config.party.state_dir / FILE)) as ledger:
@@ -92,8 +92,8 @@ def budget(
 
 def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None) -> None:
     from link.errors import JobCancelled
-    from party.inbox import find, listed
-    from party.inbox_text import SHORT, harmless
+    from party.policy.inbox import find, listed
+    from party.policy.inbox_text import SHORT, harmless
 
     who = _person(by)
     if reason is not None:
@@ -118,15 +118,15 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
 def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     """The node's file, its jobs and its policy, for reading."""
     from jobs.federation import Federation
-    from party import companions
-    from party.anonymization.releases import FILE as RELEASES
-    from party.anonymization.releases import Releases
     from party.config import PartyConfig
-    from party.judge import Judge
-    from party.ledger import Ledger
-    from party.node_database import FILE
-    from party.shared_sources import alike
-    from party.store import Store
+    from party.data.shared_sources import alike
+    from party.policy.judge import Judge
+    from party.services.anonymization.releases import FILE as RELEASES
+    from party.services.anonymization.releases import Releases
+    from party.state import companions
+    from party.state.ledger import Ledger
+    from party.state.node_database import FILE
+    from party.state.store import Store
 
     config = PartyConfig.load(party_toml)
     federation = Federation.load(config.party.federation)
@@ -146,8 +146,8 @@ def _consent(config: PartyConfig, store: Store, judge: Judge) -> Iterator[Consen
     from jobs.audit.log import AuditLog
     from jobs.federation import Federation
     from party.config import AUDIT_LOG
-    from party.consent import Consent
     from party.identity import check_identity
+    from party.policy.consent import Consent
 
     identity = config.tls.identity(Federation.load(config.party.federation).pins)
     check_identity(identity, config)
@@ -161,8 +161,8 @@ def _consent(config: PartyConfig, store: Store, judge: Judge) -> Iterator[Consen
 def _plan(config: PartyConfig, record: Record) -> dict[str, Any] | None:
     """What the job would cost, as computed here; None where its data cannot be read now."""
     from link.errors import ComineError
-    from party.consent import spec_of
-    from party.estimate import local_plan
+    from party.jobs.estimate import local_plan
+    from party.policy.consent import spec_of
 
     try:
         return local_plan(config, spec_of(record)).as_data()

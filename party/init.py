@@ -49,7 +49,7 @@ def init(
 
     from link.errors import InputDataError, UsageError
     from party.check import dataset_lines
-    from party.dataset_check import check_dataset
+    from party.data.dataset_check import check_dataset
     from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
 
     ids = id_columns[0] if id_columns and len(id_columns) == 1 else id_columns
@@ -88,7 +88,7 @@ def init(
 def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
     """The keys that say where the data are and how they are written, as `party.toml` has them."""
     from party.config import FILE_URLS, SERVER_URLS
-    from party.source_format import guess_format, quoted
+    from party.data.source_format import guess_format, quoted
 
     is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
     scheme = next((scheme for scheme in FILE_URLS if source.startswith(scheme)), "")

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from jobs.federation import Federation, check_address
-from jobs.toml import validate
+from jobs.spec.toml import validate
 from link.errors import ConfigurationError, ResourceError
-from link.identity import check_name
+from link.pki.identity import check_name
 from mining.public_sizes import PublicSizes
 from party.config import PartyConfig
-from party.source_format import quoted
+from party.data.source_format import quoted
 
 PARTY_FILE: Final = "party.toml"
 FEDERATION_FILE: Final = "federation.toml"

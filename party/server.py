@@ -20,54 +20,54 @@ from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
-from link.grpc_channel import SERVER_OPTIONS, server_credentials
-from link.grpc_transport import PATIENCE_S, NodeLink
-from link.grpc_transport import SERVICE as LINK_SERVICE
-from link.identity import Identity
-from link.serving import Serving
+from link.pki.identity import Identity
+from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_transport import PATIENCE_S, NodeLink
+from link.transports.grpc_transport import SERVICE as LINK_SERVICE
+from link.transports.serving import Serving
 from link.version import software_version
-from party import companions
-from party.alignments import FOLDER as ALIGNMENTS
-from party.alignments import Alignments
-from party.anonymization.releases import FILE as RELEASES
-from party.anonymization.releases import Releases
-from party.audit_count import AuditCount
-from party.case import noise_protects
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
-from party.connections import Connections, most_connections
-from party.consent import Consent
-from party.database import KEEP, locked
-from party.descriptors import take_all_descriptors
-from party.estimate import Estimates
-from party.frequency.service import SERVICE as FREQUENCY_SERVICE
-from party.frequency.service import FrequencyService
-from party.heads import hold
-from party.history import note, reconcile
+from party.data.shared_sources import alike
+from party.data.sources import Sources
 from party.identity import check_identity
-from party.interceptors import Gate
-from party.judge import Judge
-from party.ledger import Ledger
-from party.leftovers import remove_leftovers
-from party.log_lines import LogLines
-from party.logs import LibraryLines, Log, open_node_log
-from party.memory import return_freed_arrays
-from party.node_audit import NodeAudit
-from party.node_database import FILE
-from party.node_health import NodeHealth
-from party.plan_count import PlanCount
-from party.probe import Probe
-from party.queries.service import SERVICE as ANONYMIZATION_SERVICE
-from party.queries.service import AnonymizationService
-from party.room import Room
-from party.service import ControlService
-from party.session_host import SessionHost
-from party.shared_sources import alike
-from party.shuffler.service import SERVICE as SHUFFLER_SERVICE
-from party.shuffler.service import ShufflerService
-from party.sources import Sources
-from party.store import Store
-from party.tables import ReleasedTables
-from party.upkeep import Upkeep
+from party.jobs.alignments import FOLDER as ALIGNMENTS
+from party.jobs.alignments import Alignments
+from party.jobs.estimate import Estimates
+from party.jobs.room import Room
+from party.jobs.service import ControlService
+from party.jobs.session_host import SessionHost
+from party.jobs.tables import ReleasedTables
+from party.node.connections import Connections, most_connections
+from party.node.descriptors import take_all_descriptors
+from party.node.interceptors import Gate
+from party.node.log_lines import LogLines
+from party.node.logs import LibraryLines, Log, open_node_log
+from party.node.memory import return_freed_arrays
+from party.node.node_health import NodeHealth
+from party.node.probe import Probe
+from party.policy.case import noise_protects
+from party.policy.consent import Consent
+from party.policy.judge import Judge
+from party.services.anonymization.releases import FILE as RELEASES
+from party.services.anonymization.releases import Releases
+from party.services.frequency.service import SERVICE as FREQUENCY_SERVICE
+from party.services.frequency.service import FrequencyService
+from party.services.queries.service import SERVICE as ANONYMIZATION_SERVICE
+from party.services.queries.service import AnonymizationService
+from party.services.shuffler.service import SERVICE as SHUFFLER_SERVICE
+from party.services.shuffler.service import ShufflerService
+from party.state import companions
+from party.state.audit_count import AuditCount
+from party.state.database import KEEP, locked
+from party.state.heads import hold
+from party.state.history import note, reconcile
+from party.state.ledger import Ledger
+from party.state.leftovers import remove_leftovers
+from party.state.node_audit import NodeAudit
+from party.state.node_database import FILE
+from party.state.plan_count import PlanCount
+from party.state.store import Store
+from party.state.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
 
 CONTROL_SERVICE: Final = "comine.v1.Control"

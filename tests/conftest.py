@@ -10,8 +10,11 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from crypto.protocols import alignment, set_union, union_costs, union_lists
-from crypto.protocols.union_lists import common_fakes
+from crypto.protocols.alignment import alignment
+from crypto.protocols.union import costs as union_costs
+from crypto.protocols.union import lists as union_lists
+from crypto.protocols.union import set_union
+from crypto.protocols.union.lists import common_fakes
 from jobs.kinds.rows import plan_sizes
 from tests.examples import USUAL, few_at_first
 from tests.remembered import remember_groups_work

@@ -18,7 +18,7 @@ import pytest
 
 from crypto.primitives import commutative, embedding
 from crypto.primitives.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
-from crypto.protocols import base_ot, extension_seeds
+from crypto.protocols.transfers import base_ot, extension_seeds
 
 KEPT = 4096  # results by function: of 8 kB and less each
 FUNCTIONS = (

@@ -11,16 +11,16 @@ from typing import Literal, TypeVar
 import grpc
 
 from crypto.primitives.randomness import Randomness
-from link.authority import Authority
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.grpc_channel import SERVER_OPTIONS, server_credentials
-from link.grpc_transport import NodeLink
-from link.identity import Identity
-from link.memory import Hub
-from link.serving import Serving
+from link.pki.authority import Authority
+from link.pki.identity import Identity
 from link.session import Session
+from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_transport import NodeLink
+from link.transports.memory import Hub
+from link.transports.serving import Serving
 from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")

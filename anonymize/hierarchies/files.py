@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anonymize.hierarchies.hierarchy import Hierarchy
 from link.errors import InputDataError
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 
 def from_csv(path: Path, separator: str = ",", *, name: str | None = None, add_top: bool = False) -> Hierarchy:

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from link.errors import InputDataError
-from link.spreadsheet import as_named
+from link.files.spreadsheet import as_named
 
 SUPPRESSED = "*"
 Key = Decimal | str

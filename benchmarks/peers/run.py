@@ -24,7 +24,7 @@ def rows_of(path: str) -> list[list[str]]:
 
 
 def comine(path: str, least: int) -> tuple[int, float]:
-    from mining.loading import load_transactions
+    from mining.data.loading import load_transactions
     from mining.miner import frequent_itemsets
 
     data = load_transactions(pathlib.Path(path), "basket")

@@ -56,7 +56,7 @@ def run(
 ) -> None:
     """Anonymise a table, here or at a node: the rows, a certificate that others can check, and a report."""
     from jobs.anonymization.folder import holds_earlier
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
     from link.errors import UsageError
 
     if node is None and dataset is not None:
@@ -70,7 +70,7 @@ def run(
 
 def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
     from anonymize.verifier import LABELS, MOMENTS
-    from coordinator.cli.console import note
+    from coordinator.cli.terminal.console import note
     from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import load
     from jobs.anonymization.running import run as run_algorithm
@@ -92,9 +92,9 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
 
 
 def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation: Path, *, as_json: bool) -> None:
-    from coordinator.anonymization_client import ReleasingNode, request_of
-    from coordinator.cli.console import note
-    from coordinator.frequency_service import address_of
+    from coordinator.anonymisation.releases import ReleasingNode, request_of
+    from coordinator.cli.terminal.console import note
+    from coordinator.frequency.service import address_of
     from coordinator.interrupt import run_interruptibly
     from coordinator.member import load_federation
     from jobs.anonymization.folder import REPORT
@@ -118,7 +118,7 @@ def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation:
 
 
 def _show(certificate: Certificate, *, as_json: bool) -> None:
-    from coordinator.cli.console import write_json, write_table
+    from coordinator.cli.terminal.console import write_json, write_table
 
     if as_json:
         write_json(certificate.model_dump(mode="json", by_alias=True))
@@ -144,9 +144,9 @@ def datasets(
     """List the datasets of a node of which releases may be asked for: columns and rules, and nothing of the rows."""
     import asyncio
 
-    from coordinator.anonymization_client import HEADS, ReleasingNode, listing, listing_as_data, rules_of
-    from coordinator.cli.console import note, write_json, write_table
-    from coordinator.frequency_service import address_of
+    from coordinator.anonymisation.releases import HEADS, ReleasingNode, listing, listing_as_data, rules_of
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from coordinator.frequency.service import address_of
     from coordinator.member import load_federation
     from protos.v1.anonymization_pb2 import OpenDataset
 
@@ -184,10 +184,10 @@ def verify(
 ) -> None:
     """Check a release against its certificate, with code that shares nothing with what made it."""
     from anonymize.verification.telling import INSENSITIVE
-    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.cli.terminal.console import note, write_json, write_table
     from jobs.anonymization.verifying import verify as check
     from link.errors import InputDataError, UsageError
-    from link.printable import one_line
+    from link.files.printable import one_line
 
     if len(separator) != 1:
         raise UsageError("--separator must be one character")
@@ -237,7 +237,7 @@ def risk(
     as_json: AsJson = False,
 ) -> None:
     """Attack a release: prosecutor, journalist and marketer risk, linkage with an attacker's table and by distance."""
-    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.cli.terminal.console import note, write_json, write_table
     from jobs.anonymization.assessment import assess, read_release
     from jobs.anonymization.inputs import load
     from link.errors import UsageError
@@ -291,11 +291,11 @@ def explore(
     as_json: AsJson = False,
 ) -> None:
     """Run a configuration with other parameters: privacy against utility, and which runs no other one beats."""
-    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.cli.terminal.console import note, write_json, write_table
     from jobs.anonymization.exploring import document, holds_earlier, write_folder
     from jobs.anonymization.exploring import explore as run_all
     from jobs.anonymization.inputs import load
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
     from link.errors import UsageError
 
     given = (("k", k), ("l", diversity), ("t", closeness), ("max_suppression", max_suppression))

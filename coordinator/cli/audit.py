@@ -27,7 +27,7 @@ def show(
     as_json: _Json = False,
 ) -> None:
     """List the entries of an audit log, as they stand there; `verify` tells whether they hold."""
-    from coordinator.cli.console import write_json, write_table
+    from coordinator.cli.terminal.console import write_json, write_table
     from jobs.audit.place import find
     from jobs.audit.reading import job_of, shown
     from link.errors import UsageError
@@ -63,7 +63,7 @@ def verify(
     as_json: _Json = False,
 ) -> None:
     """Check audit logs by themselves, against each other and against results; exits 40 on a finding."""
-    from coordinator.cli.console import note, write, write_json
+    from coordinator.cli.terminal.console import note, write, write_json
     from jobs.audit.place import find, trust_in
     from jobs.audit.verification import verification
     from link.errors import ProtocolViolation

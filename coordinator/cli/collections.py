@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.completion import collection_names, post_processings
+from coordinator.cli.terminal.completion import collection_names, post_processings
 
 if TYPE_CHECKING:
-    from coordinator.frequency_reading import Reading
-    from coordinator.frequency_watch import Change
+    from coordinator.frequency.reading import Reading
+    from coordinator.frequency.watch import Change
     from jobs.federation import Federation
-    from link.identity import Identity
+    from link.pki.identity import Identity
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name.", autocompletion=collection_names)]
 FederationFile = Annotated[
@@ -50,10 +50,10 @@ def create(
     """Create a collection at a node; from then on clients can report."""
     import asyncio
 
-    from coordinator.cli.console import note, write, write_json
-    from coordinator.frequency_reading import collection_as_data
-    from coordinator.frequency_service import node_of
-    from jobs.collection import CollectionSpec
+    from coordinator.cli.terminal.console import note, write, write_json
+    from coordinator.frequency.reading import collection_as_data
+    from coordinator.frequency.service import node_of
+    from jobs.collections.spec import CollectionSpec
     from protos.v1.frequency_pb2 import Collection
 
     spec, labels = CollectionSpec.load(collection_toml)
@@ -79,9 +79,9 @@ def list_(
     """List the collections that this coordinator may read."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json, write_table
-    from coordinator.frequency_listing import HEADS, as_data, listed
-    from coordinator.frequency_service import address_of
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from coordinator.frequency.listing import HEADS, as_data, listed
+    from coordinator.frequency.service import address_of
 
     known, identity = _member(federation)
     addresses = known.addresses if node is None else {node: address_of(known.addresses, node)}
@@ -129,23 +129,23 @@ def estimate(
     """Estimate how many clients have each value, from the reports of one round."""
     import asyncio
 
-    from coordinator.cli.console import note
-    from coordinator.frequency_estimates import Asked
-    from coordinator.frequency_reading import read
-    from coordinator.frequency_service import collection_of
-    from coordinator.frequency_watch import title
+    from coordinator.cli.terminal.console import note
+    from coordinator.frequency.estimates import Asked
+    from coordinator.frequency.reading import read
+    from coordinator.frequency.service import collection_of
+    from coordinator.frequency.watch import title
     from protos.v1.frequency_pb2 import FrequencyRequest
 
     asked = Asked(confidence, joint)
     request = FrequencyRequest(collection=name, round=number, most=0 if out else top, post_processing=post_processing)
     if candidates is not None:
-        from coordinator.frequency_values import lines
-        from jobs.collection import labels_of
+        from coordinator.frequency.values import lines
+        from jobs.collections.spec import labels_of
 
         request.candidates = labels_of(lines(candidates))
     if out is not None:
-        from coordinator.frequency_files import holds_reading
-        from jobs.target import check_result_folder
+        from coordinator.frequency.files import holds_reading
+        from jobs.results.target import check_result_folder
 
         check_result_folder(out, holds_reading)
     known, identity = _member(federation)
@@ -156,7 +156,7 @@ def estimate(
 
     result = asyncio.run(reading())
     if out is not None:
-        from coordinator.frequency_files import write_reading
+        from coordinator.frequency.files import write_reading
 
         write_reading(out, result, identity)
     _present(result, as_json=as_json, rows=out is None, top=top)
@@ -167,10 +167,10 @@ def _present(reading: Reading, *, as_json: bool, rows: bool, top: int) -> None:
     """A terminal gets a table with bars; a pipe gets all rows as CSV, unless they are in a folder."""
     import sys
 
-    from coordinator.cli.console import write_json, write_table
-    from coordinator.frequency_files import write_rows
-    from coordinator.frequency_reading import as_data, leading
-    from coordinator.frequency_watch import table
+    from coordinator.cli.terminal.console import write_json, write_table
+    from coordinator.frequency.files import write_rows
+    from coordinator.frequency.reading import as_data, leading
+    from coordinator.frequency.watch import table
 
     if as_json:
         write_json(as_data(reading))
@@ -201,10 +201,10 @@ def watch(
     """Watch estimates change until the collection is closed; Ctrl-C leaves it alone."""
     from contextlib import aclosing
 
-    from coordinator.cli.console import note
-    from coordinator.frequency_estimates import Asked
-    from coordinator.frequency_service import collection_of
-    from coordinator.frequency_watch import changes
+    from coordinator.cli.terminal.console import note
+    from coordinator.frequency.estimates import Asked
+    from coordinator.frequency.service import collection_of
+    from coordinator.frequency.watch import changes
     from coordinator.interrupt import run_interruptibly
     from link.errors import JobCancelled
     from protos.v1.frequency_pb2 import FrequencyRequest
@@ -238,9 +238,9 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Change], None]]:
     import json
     import sys
 
-    from coordinator.cli.console import write
-    from coordinator.cli.outlet import check_reader
-    from coordinator.frequency_watch import as_data, line, table, title
+    from coordinator.cli.terminal.console import write
+    from coordinator.cli.terminal.outlet import check_reader
+    from coordinator.frequency.watch import as_data, line, table, title
 
     def told(change: Change) -> None:
         write(f"{json.dumps(as_data(change), ensure_ascii=False) if as_json else line(change)}\n")
@@ -251,7 +251,7 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Change], None]]:
         return
     from rich.live import Live
 
-    from coordinator.cli.console import ruled
+    from coordinator.cli.terminal.console import ruled
 
     with Live(auto_refresh=False) as live:
         yield lambda change: live.update(
@@ -272,13 +272,13 @@ def export(
     """Write all that a node keeps of a collection into a folder, with a report."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_export import export_into
-    from coordinator.frequency_files import holds_export
-    from coordinator.frequency_service import collection_of
-    from jobs.folder import write_whole
-    from jobs.manifest import seal
-    from jobs.target import MANIFEST
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.export import export_into
+    from coordinator.frequency.files import holds_export
+    from coordinator.frequency.service import collection_of
+    from jobs.results.folder import write_whole
+    from jobs.results.manifest import seal
+    from jobs.results.target import MANIFEST
 
     known, identity = _member(federation)
     files: list[str] = []
@@ -308,10 +308,10 @@ def close(
     """Close a collection: no more reports are taken, its estimates stay."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_reading import collection_as_data
-    from coordinator.frequency_service import collection_of
-    from jobs.collection import CollectionSpec
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.reading import collection_as_data
+    from coordinator.frequency.service import collection_of
+    from jobs.collections.spec import CollectionSpec
     from protos.v1.frequency_pb2 import Collection
 
     known, identity = _member(federation)
@@ -336,10 +336,10 @@ def delete(
     """Delete a closed collection: its node forgets all of it, and the name is free again."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_reading import collection_as_data
-    from coordinator.frequency_service import collection_of
-    from jobs.collection import CollectionSpec
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.reading import collection_as_data
+    from coordinator.frequency.service import collection_of
+    from jobs.collections.spec import CollectionSpec
     from protos.v1.frequency_pb2 import Collection
 
     known, identity = _member(federation)

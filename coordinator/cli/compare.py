@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.completion import parties_of_job, privacy_models
+from coordinator.cli.terminal.completion import parties_of_job, privacy_models
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from decimal import Decimal
 
-    from coordinator.comparison import Comparison, Measured, Run
-    from jobs.privacy_spec import PrivacyModel
-    from jobs.spec import JobSpec
+    from coordinator.jobs.comparison import Comparison, Measured, Run
+    from jobs.spec.job import JobSpec
+    from jobs.spec.privacy import PrivacyModel
 
 
 def compare(
@@ -64,13 +64,13 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a job under several privacy models on the same data: accuracy, privacy and costs side by side."""
-    from coordinator.cli.console import note, write_json
-    from coordinator.comparison import check_comparable
-    from coordinator.comparison import compare as run_all
-    from coordinator.comparison_folder import document, holds_earlier, write_folder
+    from coordinator.cli.terminal.console import note, write_json
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.comparison import check_comparable
+    from coordinator.jobs.comparison import compare as run_all
+    from coordinator.jobs.comparison_folder import document, holds_earlier, write_folder
     from jobs.loading import load_envelope
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
     from link.errors import UsageError
 
     source = context.get_parameter_source("federation")
@@ -137,11 +137,11 @@ def _in_process(
     spec: JobSpec, party: list[str], data_format: str | None, separator: str | None, ids: list[str] | None
 ) -> Run:
     """Runs jobs on the data of these files."""
-    from coordinator.cli.live import live_progress
     from coordinator.cli.simulate import sources_of
-    from coordinator.simulate import check_parties, load_data, simulate_job
+    from coordinator.cli.terminal.live import live_progress
+    from coordinator.jobs.simulate import check_parties, load_data, simulate_job
     from jobs.kinds.registry import kind_of
-    from jobs.result import Result
+    from jobs.results.result import Result
 
     sources = sources_of(party)
     check_parties(spec, sources)
@@ -158,11 +158,11 @@ def _in_process(
 
 def _at_nodes(spec: JobSpec, federation: Path) -> Run:
     """Runs jobs at the nodes, each of which decides on every one."""
-    from coordinator.cli.live import live_progress, notes
+    from coordinator.cli.terminal.live import live_progress, notes
+    from coordinator.jobs.runner import run_job
+    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from coordinator.runner import run_job
-    from coordinator.store import Store
-    from jobs.result import Result
+    from jobs.results.result import Result
 
     known, _, identity = load_federation(federation)
     addresses, store = known.select(spec.job.parties), Store.of(known)
@@ -180,7 +180,7 @@ _COSTS = ("report epsilon", "result epsilon", "delta", "bytes", "seconds")
 
 
 def _show(comparison: Comparison) -> None:
-    from coordinator.cli.console import write_table
+    from coordinator.cli.terminal.console import write_table
 
     rows = [_row(measured) for measured in comparison.measured]
     title = f"{comparison.spec.job.name}: privacy models side by side"

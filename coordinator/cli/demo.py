@@ -18,6 +18,6 @@ def demo(
     import os
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words
-    from coordinator.demo_run import run_demo
+    from coordinator.demo.run import run_demo
 
     run_demo(out)

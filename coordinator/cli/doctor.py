@@ -20,7 +20,7 @@ def doctor(
     """Check that every party is reachable, identified and ready; exits 0 only if all is well."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.cli.terminal.console import note, write_json, write_table
     from coordinator.doctor import days_left, examine, own_warnings
     from coordinator.member import load_federation
 

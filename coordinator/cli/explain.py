@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.completion import error_codes
+from coordinator.cli.terminal.completion import error_codes
 
 _PACKAGE = Path(__file__).parents[1]
 _PAGES = (_PACKAGE / "errors", _PACKAGE.parent / "docs" / "errors")  # as installed, and in a checkout
@@ -25,7 +25,7 @@ def explain(
     """Explain an error code: what it means, typical causes, what to do; or list all codes."""
     import sys
 
-    from coordinator.cli.console import write, write_json, write_table
+    from coordinator.cli.terminal.console import write, write_json, write_table
     from link.errors import BY_CODE, UsageError
 
     if code is None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli import collections, reports
-from coordinator.cli.completion import frequency_oracles, post_processings
+from coordinator.cli.terminal.completion import frequency_oracles, post_processings
 
 if TYPE_CHECKING:
-    from coordinator.frequency_simulation import Simulation, Watcher
+    from coordinator.frequency.simulation import Simulation, Watcher
 
 app = typer.Typer(help="Frequencies of values under local differential privacy.", no_args_is_help=True)
 
@@ -63,12 +63,12 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Perturb every value of a file as its user would, estimate how often each occurs, and compare with the truth."""
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_folder import document, holds_earlier, write_folder
-    from coordinator.frequency_simulation import Request, numbers
-    from coordinator.frequency_simulation import simulate as run
-    from coordinator.frequency_values import load_collection
-    from jobs.target import check_result_folder
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.folder import document, holds_earlier, write_folder
+    from coordinator.frequency.simulation import Request, numbers
+    from coordinator.frequency.simulation import simulate as run
+    from coordinator.frequency.values import load_collection
+    from jobs.results.target import check_result_folder
 
     settings = numbers(parameters or [])
     request = Request(tuple(mechanism), epsilon, runs, seed, post_processing, confidence, top, settings)
@@ -97,7 +97,7 @@ def _progress() -> Iterator[Watcher]:
     """Shows the mechanism at work for as long as the context lasts, where standard error is a terminal."""
     import sys
 
-    from coordinator.frequency_simulation import unwatched
+    from coordinator.frequency.simulation import unwatched
 
     if not sys.stderr.isatty():
         yield unwatched
@@ -112,7 +112,7 @@ def _progress() -> Iterator[Watcher]:
 
 
 def _show(simulation: Simulation) -> None:
-    from coordinator.cli.console import write_table
+    from coordinator.cli.terminal.console import write_table
 
     processing = simulation.request.post_processing
     heads = ["mechanism", "exact ε", "bytes/report", "RMSE", "theory RMSE", "ratio", "seconds"]

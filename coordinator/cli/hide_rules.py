@@ -39,14 +39,14 @@ def hide_rules(
     as_json: Annotated[bool, typer.Option("--json", help="Print hiding.json.")] = False,
 ) -> None:
     """Change transactions as little as possible, so that sensitive rules can no longer be mined from them."""
-    from coordinator.cli.console import note, write_json, write_table
-    from coordinator.rule_hiding import holds_earlier, read_rules, write_folder
-    from jobs.hiding_document import hiding_document
-    from jobs.target import check_result_folder
+    from coordinator.anonymisation.rule_hiding import holds_earlier, read_rules, write_folder
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from jobs.documents.hiding import hiding_document
+    from jobs.results.target import check_result_folder
     from link.errors import UsageError
+    from mining.data.loading import load_transactions
     from mining.hiding.hide import checked_method, hide
     from mining.hiding.sensitive import Thresholds, checked_scope
-    from mining.loading import load_transactions
 
     if not 0 < time_limit < float("inf"):
         raise UsageError(f"--time-limit is a number of seconds above 0, not {time_limit:g}")

@@ -13,9 +13,9 @@ from coordinator.cli.plan import plan
 from coordinator.cli.resume import resume
 
 if TYPE_CHECKING:
-    from coordinator.store import Store
-    from jobs.spec import JobSpec
-    from link.identity import Identity
+    from coordinator.jobs.store import Store
+    from jobs.spec.job import JobSpec
+    from link.pki.identity import Identity
 
 app = typer.Typer(help="Joint jobs.", no_args_is_help=True)
 
@@ -47,14 +47,14 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a job at its parties and fetch the result."""
-    from coordinator.cli.duration import duration
-    from coordinator.cli.live import live_progress, notes
+    from coordinator.cli.terminal.duration import duration
+    from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.runner import run_job
+    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from coordinator.runner import run_job
-    from coordinator.store import Store
     from jobs.loading import load_job
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = load_job(job_toml)
@@ -69,7 +69,7 @@ def run(
         result = run_interruptibly(
             run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, tell=notes())
         )
-    from coordinator.cli.present import present
+    from coordinator.cli.terminal.present import present
 
     present(result, out, as_json=as_json)
 
@@ -84,16 +84,16 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Propose a job, print its id, and leave it to the background."""
-    from coordinator.background import start_driver
-    from coordinator.cli.console import note, write, write_json
-    from coordinator.cli.duration import duration
-    from coordinator.cli.live import standing
+    from coordinator.cli.terminal.console import note, write, write_json
+    from coordinator.cli.terminal.duration import duration
+    from coordinator.cli.terminal.live import standing
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.background import start_driver
+    from coordinator.jobs.runner import submit_job
+    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from coordinator.runner import submit_job
-    from coordinator.store import Store
     from jobs.loading import load_job
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = load_job(job_toml)
@@ -109,7 +109,7 @@ def submit(
     record = folder.record()
     start_driver(folder, federation)
     if as_json:
-        from coordinator.status import as_data, describe
+        from coordinator.jobs.status import as_data, describe
 
         write_json(as_data(describe(record, driven=True, answers={})))
     else:
@@ -121,7 +121,7 @@ def submit(
 def _predict(spec: JobSpec, identity: Identity, addresses: Mapping[str, str], store: Store) -> None:
     """Keeps what the job will cost, so that its result can be compared with it."""
     from coordinator.interrupt import run_interruptibly
-    from coordinator.planner import plan_job
+    from coordinator.jobs.planner import plan_job
 
     store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from coordinator.store import JobFolder, Record
+    from coordinator.jobs.store import JobFolder, Record
+    from jobs.documents.job_status import JobDocument, PartyStanding
     from jobs.federation import Federation
-    from jobs.result import Result
-    from jobs.standing import JobDocument, PartyStanding
+    from jobs.results.result import Result
 
 JobId = Annotated[
     str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
@@ -35,13 +35,13 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     """Watch a job to its end; Ctrl-C leaves it alone. The exit code is the job's own."""
     import asyncio
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.cli.live import live_progress, notes
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.progress import unwatched
+    from coordinator.jobs.runner import ended
+    from coordinator.jobs.watching import show_progress, wait_for_end
     from coordinator.member import load_federation
-    from coordinator.progress import unwatched
-    from coordinator.runner import ended
-    from coordinator.watching import show_progress, wait_for_end
     from link.errors import JobCancelled, ResourceError
 
     known, _, identity = load_federation(federation)
@@ -67,7 +67,7 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
             note(f"detached; the job goes on, come back with: comine job watch {folder.id[:12]}")
             return
     if as_json:
-        from coordinator.status import as_data, describe
+        from coordinator.jobs.status import as_data, describe
 
         write_json(as_data(describe(record, driven=False, answers={})))
     if record.job.problem is not None:
@@ -82,10 +82,10 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
 
 def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """Show how a job stands, and each of its parties."""
-    from coordinator.cli.console import write_json
+    from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.status import as_data, job_status
     from coordinator.member import load_federation
-    from coordinator.status import as_data, job_status
 
     known, _, identity = load_federation(federation)
     folder = _find(known, job)
@@ -100,11 +100,11 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
 
 def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """List the coordinator's jobs, newest first."""
-    from coordinator.cli.console import note, write_json, write_table
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from coordinator.jobs.status import as_data, job_list
+    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
-    from coordinator.status import as_data, job_list
-    from coordinator.store import Store
-    from link.printable import one_line
+    from link.files.printable import one_line
 
     store = Store.of(read_federation(federation))
     _take_up(store.jobs(), federation)
@@ -135,11 +135,11 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """End a job at all its parties, whatever it is doing."""
-    from coordinator.cli.console import note, write_json
+    from coordinator.cli.terminal.console import note, write_json
     from coordinator.interrupt import run_interruptibly
-    from coordinator.lifecycle import State, enumeration
+    from coordinator.jobs.lifecycle import State, enumeration
+    from coordinator.jobs.runner import cancel_job
     from coordinator.member import load_federation
-    from coordinator.runner import cancel_job
     from link.errors import PeerError
 
     known, _, identity = load_federation(federation)
@@ -147,7 +147,7 @@ def cancel(
     addresses = known.select(folder.record().spec.job.parties)
     ended, untold = run_interruptibly(cancel_job(folder, identity, addresses, reason))
     if as_json:
-        from coordinator.status import as_data, describe
+        from coordinator.jobs.status import as_data, describe
 
         write_json(as_data(describe(folder.record(), driven=False, answers={})))
     if untold:
@@ -167,9 +167,9 @@ def result(
     as_json: AsJson = False,
 ) -> None:
     """Show the result of a job that has succeeded, or write it into a folder."""
-    from coordinator.cli.console import note
-    from coordinator.cli.present import present
-    from jobs.target import check_result_folder
+    from coordinator.cli.terminal.console import note
+    from coordinator.cli.terminal.present import present
+    from jobs.results.target import check_result_folder
 
     if out is not None:
         check_result_folder(out)
@@ -185,8 +185,8 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to; beside the job's files.")] = None,
 ) -> None:
     """Write the report of a job and print where it is."""
-    from coordinator.cli.console import write
-    from coordinator.store import write_whole
+    from coordinator.cli.terminal.console import write
+    from coordinator.jobs.store import write_whole
     from jobs.report.page import report as page
     from link.errors import ResourceError
 
@@ -207,9 +207,9 @@ def drive(
     lock: Annotated[int | None, typer.Option("--lock")] = None,
 ) -> None:
     """Drive a job to its end, in the background."""
-    from coordinator.cli.console import note
-    from coordinator.driver import Driver
+    from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.driver import Driver
     from coordinator.member import load_federation
     from link.errors import JobCancelled
 
@@ -229,15 +229,15 @@ def drive(
 
 
 def _find(known: Federation, asked: str) -> JobFolder:
-    from coordinator.store import Store
+    from coordinator.jobs.store import Store
 
     return Store.of(known).find(asked)
 
 
 def _take_up(folders: list[JobFolder], federation: Path) -> None:
     """Jobs whose driver has died go on, whichever command finds them."""
-    from coordinator.background import take_up
-    from coordinator.cli.console import note
+    from coordinator.cli.terminal.console import note
+    from coordinator.jobs.background import take_up
     from link.errors import ConfigurationError
 
     for folder in folders:
@@ -250,9 +250,9 @@ def _take_up(folders: list[JobFolder], federation: Path) -> None:
 
 
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
+    from coordinator.jobs.released import result_of
+    from coordinator.jobs.runner import ended
     from coordinator.member import read_federation
-    from coordinator.released import result_of
-    from coordinator.runner import ended
     from jobs.kinds.registry import tells_coordinator
     from link.errors import ComineError, ConfigurationError
 
@@ -274,8 +274,8 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
 
 
 def _show(document: JobDocument) -> None:
-    from coordinator.cli.console import write, write_table
-    from link.printable import one_line
+    from coordinator.cli.terminal.console import write, write_table
+    from link.files.printable import one_line
 
     ends = f", until {document.until}" if document.until is not None else ""
     write(
@@ -299,7 +299,7 @@ def _show(document: JobDocument) -> None:
 
 def _traffic(standing: PartyStanding) -> str:
     """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
-    from coordinator.cli.live import size
+    from coordinator.cli.terminal.live import size
 
     figures = (standing.bytes_sent, standing.bytes_received)
     return ", ".join(map(size, figures)) if standing.asked or any(figures) else "–, –"

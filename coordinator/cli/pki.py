@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from link.issued import Issued
+    from link.pki.issued import Issued
 
 app = typer.Typer(help="Certificates of a federation.", no_args_is_help=True)
 
@@ -25,8 +25,8 @@ def pki() -> None:
 @app.command()
 def init(out: _Out = Path("pki"), force: _Force = False) -> None:
     """Create a certificate authority: ca.crt for everybody, ca.key for nobody else."""
-    from coordinator.cli.console import note
-    from link.authority import Authority
+    from coordinator.cli.terminal.console import note
+    from link.pki.authority import Authority
 
     Authority.create().write(out, force=force)
     note(f"created {out / 'ca.crt'}; keep {out / 'ca.key'} secret, and off the parties' machines")
@@ -43,11 +43,11 @@ def issue(
     force: _Force = False,
 ) -> None:
     """Issue a certificate and a key for a party, coordinator or client; --force renews what is there."""
-    from coordinator.cli.console import note
-    from link.authority import Authority, write_identity
+    from coordinator.cli.terminal.console import note
     from link.errors import UsageError
-    from link.identity import ROLES
-    from link.issued import check_hosts, is_revoked
+    from link.pki.authority import Authority, write_identity
+    from link.pki.identity import ROLES
+    from link.pki.issued import check_hosts, is_revoked
 
     roles = {known: known for known in ROLES}
     if role not in roles:
@@ -74,10 +74,10 @@ def revoke(
     out: _Out = Path("pki"),
 ) -> None:
     """Revoke all certificates of a holder, or one; writes ca.crl, which belongs beside every ca.crt."""
-    from coordinator.cli.console import note
-    from link.authority import CRL, Authority
+    from coordinator.cli.terminal.console import note
     from link.errors import UsageError
-    from link.issued import revoke as take_back
+    from link.pki.authority import CRL, Authority
+    from link.pki.issued import revoke as take_back
 
     if name is None:
         if serial or certificate:
@@ -100,8 +100,8 @@ def revoke(
 @app.command()
 def show(out: _Out = Path("pki"), as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the certificates of an authority, until when they are valid and which are revoked or replaced."""
-    from coordinator.cli.console import write_json, write_table
-    from link.issued import show as certificates
+    from coordinator.cli.terminal.console import write_json, write_table
+    from link.pki.issued import show as certificates
 
     found = certificates(out)
     if as_json:

@@ -22,11 +22,11 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what a job will cost each party and who will learn what; no data is moved and nobody is asked to agree."""
-    from coordinator.cli.console import write_json
+    from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.planner import plan_job
+    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from coordinator.planner import plan_job
-    from coordinator.store import Store
     from jobs.loading import load_job
 
     spec = load_job(job_toml)
@@ -41,7 +41,7 @@ def plan(
 
 def show_plan(plan: Plan) -> None:
     """Writes a plan for people: the figures per party, who learns what, on what they rest, and other ways."""
-    from coordinator.cli.console import write, write_table
+    from coordinator.cli.terminal.console import write, write_table
 
     write_table(*costs(plan), f"What '{plan.job}' is expected to cost")
     batches = [batch for batch in plan.batches if batch.candidates]
@@ -118,7 +118,7 @@ def cost_of_records(plan: Plan) -> list[str]:
 
 def show_engines(plan: Plan) -> None:
     """Writes the engines of a vertical job beside one another, and why it takes the one that it takes."""
-    from coordinator.cli.console import write, write_table
+    from coordinator.cli.terminal.console import write, write_table
 
     if not plan.engines:
         return
@@ -140,7 +140,7 @@ def show_engines(plan: Plan) -> None:
 
 def show_alternatives(plan: Plan) -> None:
     """Writes the other ways to do the job: their costs, and what their statements say instead."""
-    from coordinator.cli.console import write, write_table
+    from coordinator.cli.terminal.console import write, write_table
 
     if not plan.alternatives:
         return

@@ -37,10 +37,10 @@ def query(
     """Ask for a sum, average, maximum, minimum or count; denied where answers together would tell somebody's value."""
     import asyncio
 
-    from coordinator.cli.console import note, write, write_json, write_table
-    from coordinator.frequency_service import address_of
+    from coordinator.anonymisation.queries import HEADS, Answer, QueryNode, listing, listing_as_data
+    from coordinator.cli.terminal.console import note, write, write_json, write_table
+    from coordinator.frequency.service import address_of
     from coordinator.member import load_federation
-    from coordinator.queries import HEADS, Answer, QueryNode, listing, listing_as_data
     from link.errors import UsageError
     from protos.v1.anonymization_pb2 import OpenDataset
 

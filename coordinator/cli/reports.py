@@ -67,8 +67,8 @@ def submit(
     """Perturb values and report them: one as a device, or many as a gateway."""
     from dataclasses import asdict
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_submit import (
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.submit import (
         check_taken,
         check_unchanged,
         connection_to,
@@ -78,7 +78,7 @@ def submit(
         submit_as_device,
         submit_as_gateway,
     )
-    from coordinator.frequency_values import lines
+    from coordinator.frequency.values import lines
     from coordinator.member import read_federation
     from link.errors import InputDataError, UsageError
 
@@ -140,12 +140,12 @@ def loadtest(
     import asyncio
 
     from client.connection import Connection
-    from coordinator.cli.console import note, write_json, write_table
-    from coordinator.frequency_load import Gateway, Load, Measured, as_data, figures, load_test
-    from coordinator.frequency_service import collection_of, node_of
-    from coordinator.frequency_submit import check_taken, files_of
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from coordinator.frequency.load import Gateway, Load, Measured, as_data, figures, load_test
+    from coordinator.frequency.service import collection_of, node_of
+    from coordinator.frequency.submit import check_taken, files_of
     from coordinator.member import load_federation
-    from jobs.collection import CollectionSpec
+    from jobs.collections.spec import CollectionSpec
 
     load = Load(reports, batch, connections)
     known, _, identity = load_federation(federation)

@@ -17,13 +17,13 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Go on with a job that lost a party, was cancelled or met its deadline, from the last level that is known."""
-    from coordinator.cli.live import live_progress, notes
-    from coordinator.cli.present import present
+    from coordinator.cli.terminal.live import live_progress, notes
+    from coordinator.cli.terminal.present import present
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.runner import resume_job
+    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from coordinator.runner import resume_job
-    from coordinator.store import Store
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
 
     known, _, identity = load_federation(federation)
     folder = Store.of(known).find(job)

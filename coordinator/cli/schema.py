@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.completion import schema_names
+from coordinator.cli.terminal.completion import schema_names
 
 
 def schema(
@@ -20,7 +20,7 @@ def schema(
     ],
 ) -> None:
     """Print a published JSON Schema."""
-    from coordinator.cli.console import write
+    from coordinator.cli.terminal.console import write
     from jobs.schema import NAMES, published
     from link.errors import UsageError
 

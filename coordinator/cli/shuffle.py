@@ -12,11 +12,11 @@ from coordinator.cli.collections import HERE, AsJson, FederationFile
 from coordinator.cli.reports import Authority, Certificate, Key, Node
 
 if TYPE_CHECKING:
-    from coordinator.shuffle_collect import Counted
-    from coordinator.shuffling import Standing
-    from jobs.collection import CollectionSpec
-    from jobs.shuffle_route import RouteSection
-    from link.identity import Identity
+    from coordinator.shuffle.collect import Counted
+    from coordinator.shuffle.routes import Standing
+    from jobs.collections.route import RouteSection
+    from jobs.collections.spec import CollectionSpec
+    from link.pki.identity import Identity
 
 app = typer.Typer(help="Reports through shufflers, so that nobody knows whose they are.", no_args_is_help=True)
 
@@ -40,10 +40,10 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a route at all its shufflers, and the key by which this coordinator alone opens reports."""
-    from coordinator.cli.console import note
+    from coordinator.cli.terminal.console import note
     from coordinator.member import load_federation
-    from coordinator.shuffling import CollectorFolder, create_route
-    from jobs.shuffle_route import RouteSpec
+    from coordinator.shuffle.routes import CollectorFolder, create_route
+    from jobs.collections.route import RouteSpec
 
     spec = RouteSpec.load(route_toml)
     known, _, identity = load_federation(federation)
@@ -73,20 +73,20 @@ def submit(
     """Perturb values, seal them in layers, and hand them to the first shuffler."""
     from dataclasses import asdict
 
-    from coordinator.cli.console import note, write_json
-    from coordinator.frequency_submit import (
+    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.frequency.submit import (
         check_taken,
         connection_to,
         files_of,
         submit_as_device,
         submit_as_gateway,
     )
-    from coordinator.frequency_values import lines
+    from coordinator.frequency.values import lines
     from coordinator.member import read_federation
-    from coordinator.shuffle_submit import ShuffledConnection
-    from coordinator.shuffling import nodes_of, standing
+    from coordinator.shuffle.routes import nodes_of, standing
+    from coordinator.shuffle.submit import ShuffledConnection
     from link.errors import InputDataError, UsageError
-    from link.identity import Identity
+    from link.pki.identity import Identity
 
     if gateway == (client_folder is not None):
         raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
@@ -132,7 +132,7 @@ def submit(
 def status(route: RouteName, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """Show how a route stands at each of its shufflers."""
     from coordinator.member import load_federation
-    from coordinator.shuffling import standing
+    from coordinator.shuffle.routes import standing
 
     known, _, identity = load_federation(federation)
     _show(standing(identity, known.addresses, route), as_json)
@@ -142,7 +142,7 @@ def status(route: RouteName, federation: FederationFile = HERE, as_json: AsJson 
 def flush(route: RouteName, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """Let the batch of the first shuffler leave now, if it has enough reports."""
     from coordinator.member import load_federation
-    from coordinator.shuffling import flush_route
+    from coordinator.shuffle.routes import flush_route
 
     known, _, identity = load_federation(federation)
     _show(flush_route(identity, known.addresses, route), as_json)
@@ -172,14 +172,14 @@ def collect(
     as_json: AsJson = False,
 ) -> None:
     """Fetch batches from the last shuffler, check and open them, and have a collection count their reports."""
-    from coordinator.cli.console import note, write_json, write_table
-    from coordinator.frequency_submit import check_taken, connection_to, files_of
+    from coordinator.cli.terminal.console import note, write_json, write_table
+    from coordinator.frequency.submit import check_taken, connection_to, files_of
     from coordinator.member import load_federation
-    from coordinator.shuffle_collect import Privacy, check_gateway
-    from coordinator.shuffle_collect import collect as collected
-    from coordinator.shuffling import CollectorFolder, nodes_of
+    from coordinator.shuffle.collect import Privacy, check_gateway
+    from coordinator.shuffle.collect import collect as collected
+    from coordinator.shuffle.routes import CollectorFolder, nodes_of
     from link.errors import ConfigurationError, UsageError
-    from link.identity import Identity
+    from link.pki.identity import Identity
 
     if not (0 < delta < 1 and 0 <= colluding < 1):
         raise UsageError("--delta lies above 0 and below 1, and --colluding from 0 to below 1")
@@ -227,7 +227,7 @@ def collect(
 def retire(route: RouteName, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """Take no more reports at any shuffler, and have them forget their keys."""
     from coordinator.member import load_federation
-    from coordinator.shuffling import retire_route
+    from coordinator.shuffle.routes import retire_route
 
     known, _, identity = load_federation(federation)
     _show(retire_route(identity, known.addresses, route), as_json)
@@ -241,9 +241,9 @@ def _size(identity: Identity, addresses: dict[str, str], section: RouteSection) 
     """Bytes of a report: as the file says, or as the collection's mechanism needs."""
     import asyncio
 
-    from coordinator.frequency_service import collection_of
-    from coordinator.shuffle_submit import check_spec
-    from jobs.collection_mechanism import mechanism_of_round
+    from coordinator.frequency.service import collection_of
+    from coordinator.shuffle.submit import check_spec
+    from jobs.collections.mechanism import mechanism_of_round
 
     if section.size is not None:
         return section.size
@@ -262,7 +262,7 @@ def _readable(identity: Identity, address: str, party: str, name: str) -> Collec
     """A collection's specification; None where this coordinator may not read it."""
     import asyncio
 
-    from coordinator.frequency_service import node_of
+    from coordinator.frequency.service import node_of
     from link.errors import PolicyDenied
 
     async def asked() -> CollectionSpec | None:
@@ -276,7 +276,7 @@ def _readable(identity: Identity, address: str, party: str, name: str) -> Collec
 
 
 def _show(standing: Standing, as_json: bool) -> None:
-    from coordinator.cli.console import write_json, write_table
+    from coordinator.cli.terminal.console import write_json, write_table
 
     contents = standing.as_data()
     if as_json:

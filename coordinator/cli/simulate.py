@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.completion import parties_of_job
+from coordinator.cli.terminal.completion import parties_of_job
 
 
 def simulate(
@@ -39,12 +39,12 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a job with all its parties in this process, with the very code of the nodes."""
-    from coordinator.cli.live import live_progress
+    from coordinator.cli.terminal.live import live_progress
     from coordinator.interrupt import run_interruptibly
-    from coordinator.simulate import check_parties, load_data, simulate_job
+    from coordinator.jobs.simulate import check_parties, load_data, simulate_job
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
-    from jobs.target import check_result_folder
+    from jobs.results.target import check_result_folder
     from link.errors import UsageError
 
     if data_format == "sql":
@@ -62,7 +62,7 @@ def simulate(
     data = load_data(sources, kind, data_format, separator, kind_of(spec).default_ids(spec) if ids is None else ids)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
-    from coordinator.cli.present import present
+    from coordinator.cli.terminal.present import present
 
     present(result, out, as_json=as_json)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from jobs.spec_values import Fraction, Section
+from jobs.spec.values import Fraction, Section
 
 MOST_BINS: Final = 10_000
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from jobs.spec_values import ColumnName, Fraction, Section
+from jobs.spec.values import ColumnName, Fraction, Section
 
 Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
 """What the values of a column are."""

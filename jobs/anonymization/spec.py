@@ -10,8 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from jobs.anonymization.hierarchy_spec import HierarchyEntry
 from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection, Whole
-from jobs.spec_values import ColumnName, Fraction, Section
-from jobs.toml import read_toml, validate
+from jobs.spec.toml import read_toml, validate
+from jobs.spec.values import ColumnName, Fraction, Section
 from link.errors import ConfigurationError
 
 Algorithm = Literal[

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 FORMAT: Final = 1
 KEYS: Final = ("seq", "time", "event", "fields", "prev", "certificate", "signature")

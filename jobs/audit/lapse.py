@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from cryptography import x509
 
-from link.certificates import read_certificate
-from link.identity import verify
-from link.trust import Trust
+from link.pki.certificates import read_certificate
+from link.pki.identity import verify
+from link.pki.trust import Trust
 
 
 def timeless(trust: Trust, certificate_pem: bytes) -> tuple[Trust, dt.datetime]:

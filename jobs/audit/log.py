@@ -22,10 +22,10 @@ from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, 
 from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
 from jobs.audit.lapse import check_author
 from jobs.audit.tail import Mark
-from link.certificates import read_certificate
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import Identity
-from link.trust import Trust, fingerprint
+from link.pki.certificates import read_certificate
+from link.pki.identity import Identity
+from link.pki.trust import Trust, fingerprint
 
 HEAD_SUFFIX: Final = ".head"
 _BLOCK: Final = 1 << 16

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.target import MANIFEST
-from jobs.toml import read_toml
+from jobs.results.target import MANIFEST
+from jobs.spec.toml import read_toml
 from link.errors import ConfigurationError, UsageError
-from link.trust import Trust
+from link.pki.trust import Trust
 
 LOG_NAME: Final = "audit.log"  # in a party's state_dir
 RESULT: Final = "result.json"  # in a result folder

@@ -22,16 +22,16 @@ from jobs.audit.finding import Finding
 from jobs.audit.place import RESULT
 from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
-from jobs.document import Consents, ResultDocument, SignedRelease
+from jobs.documents.result import Consents, ResultDocument, SignedRelease
 from jobs.loading import job_from_canonical
-from jobs.manifest import Signer
-from jobs.release import rows_of, verify
-from jobs.spec import JobSpec
-from jobs.target import MANIFEST
-from link.certificates import read_certificate
+from jobs.results.manifest import Signer
+from jobs.results.release import rows_of, verify
+from jobs.results.target import MANIFEST
+from jobs.spec.job import JobSpec
 from link.errors import ComineError, ConfigurationError
-from link.json_text import read_json
-from link.trust import Trust
+from link.files.json_text import read_json
+from link.pki.certificates import read_certificate
+from link.pki.trust import Trust
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 _OTHERS: Final = ("compare.json", "hiding.json", "collection.json", "frontier.json", "certificate.json")

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from jobs.kinds.packed_itemsets import pack
-from link.json_text import read_json
+from link.files.json_text import read_json
 from mining.itemsets import Itemsets
-from mining.rule_growth import Family, Splits
-from mining.rules import Rules
+from mining.rules.association import Rules
+from mining.rules.growth import Family, Splits
 
 _SIDES: Final = ("antecedent", "consequent")
 

@@ -16,8 +16,8 @@ from jobs.audit.events import SessionBegan
 from jobs.audit.finding import Finding, printable
 from jobs.audit.results import check_result, is_of_a_job
 from jobs.audit.verify import CheckedLog, check_log
-from jobs.manifest import Sealed, check
-from link.trust import Trust
+from jobs.results.manifest import Sealed, check
+from link.pki.trust import Trust
 
 
 class _Part(BaseModel):

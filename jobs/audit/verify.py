@@ -23,7 +23,7 @@ from jobs.audit.finding import Finding, Record
 from jobs.audit.lapse import check_author, lapse
 from jobs.audit.log import head_path
 from link.errors import ConfigurationError, IdentityError
-from link.trust import Trust, fingerprint
+from link.pki.trust import Trust, fingerprint
 
 
 @dataclass(frozen=True, slots=True)

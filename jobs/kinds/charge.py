@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.kinds.registry import kind_of
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 def charge(spec: JobSpec) -> Charge:

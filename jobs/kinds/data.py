@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from jobs.data import Data, DataKind, data_kind
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
-from mining.tables import Table
-from mining.transactions import Transactions
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
 
 
 def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:

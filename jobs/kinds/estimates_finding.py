@@ -12,8 +12,8 @@ import pyarrow as pa
 from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_finding import sections, sizes
 from jobs.report.tables import page_data
-from jobs.spec import JobSpec
-from jobs.target import ESTIMATES_FILE
+from jobs.results.target import ESTIMATES_FILE
+from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.spent import Spent

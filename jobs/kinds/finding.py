@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 class Finding(ABC):

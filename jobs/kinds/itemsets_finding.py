@@ -12,9 +12,9 @@ import pyarrow as pa
 from jobs.kinds.finding import Finding
 from jobs.kinds.packed_itemsets import pack, unpack
 from jobs.report.tables import MOST_ROWS, most_common, page_data, top, with_intervals
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
-from mining.rules import Rules, association_rules
+from mining.rules.association import Rules, association_rules
 
 _TOP: Final = 25
 _FIGURES: Final = {"itemsets": "frequent itemsets"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Literal, NamedTuple
 
-from jobs.privacy_spec import PrivacyModel
+from jobs.spec.privacy import PrivacyModel
 
 Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
 Partition = Literal["horizontal", "vertical", "hybrid"]

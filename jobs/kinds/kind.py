@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from jobs.data import Data, DataKind
 from jobs.kinds.finding import Finding
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 if TYPE_CHECKING:
-    from crypto.protocols.outside_dealer import Dealings
+    from crypto.protocols.products.outside_dealer import Dealings
 
 Engine = Literal["paillier", "ot", "replicated"]
 Facet = Literal["itemsets", "model", "release", "rows in common"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.kinds.kind import ALL
-from jobs.spec import UNIVERSES, JobSpec
+from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
-from mining.measure_names import DEFAULT_MEASURES
+from mining.rules.measure_names import DEFAULT_MEASURES
 
 ITEMSETS: Final = frozenset({"min_support", "top_k", "max_length", "exclude"})
 """Keys of [itemsets] that mean something in all of them."""

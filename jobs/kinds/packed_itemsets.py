@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from mining.itemsets import Itemsets, Level
 from mining.lattice import Sets, is_ascending
-from mining.rule_growth import Family, Splits
-from mining.rules import Rules
+from mining.rules.association import Rules
+from mining.rules.growth import Family, Splits
 
 _COUNTED: Final = b"COMITEM1"
 _UNCOUNTED: Final = b"COMFREQ1"

@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs.kinds.key import Key
 from jobs.kinds.kind import Facet, Kind
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 
 _PACKAGES: Final = (

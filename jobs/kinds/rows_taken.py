@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from jobs.data import Data
 from jobs.kinds.data import transactions_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.session import Session
-from mining.transactions import Transactions
+from mining.data.transactions import Transactions
 
 
 async def rows_taken(session: Session, spec: JobSpec, data: Data) -> Transactions:

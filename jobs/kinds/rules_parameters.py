@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.joint.parameters import RuleParameters
 
 

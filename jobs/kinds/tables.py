@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from jobs.kinds.kind import ALL
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
-from mining.rules import Rules
+from mining.rules.association import Rules
 
 
 def found_itemsets(spec: JobSpec, itemsets: Itemsets | None, rules: Rules | None) -> FoundItemsets | None:

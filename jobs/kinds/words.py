@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 
 WATCHED = "the steps of the job or why it failed, and each party's bytes, rounds and seconds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from jobs.budget_document import Amounts
+from jobs.documents.budget import Amounts
 from protos.v1.plan_pb2 import Speed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from jobs.kinds.rows.plan_sizes import Expected
 from jobs.plan.answer import Answer
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Answer], latency_s: float) -> list[str]:

@@ -19,16 +19,16 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.correlation_robust import hash_blocks
 from crypto.primitives.masks import SECRET_BYTES, add_masks
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.base_ot import KEY_BYTES
-from crypto.protocols.extension_codes import block_count
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
-from crypto.protocols.layers import KERNEL_POINTS
-from crypto.protocols.ot_extension import BATCH
+from crypto.protocols.transfers.base_ot import KEY_BYTES
+from crypto.protocols.transfers.extension_codes import block_count
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.ot_extension import BATCH
+from crypto.protocols.union.layers import KERNEL_POINTS
 from link.executor import Executor
 from link.transcript import Chain, header_of
-from mining.bitmaps import pack, words
+from mining.data.bitmaps import pack, words
+from mining.data.transactions import Transactions
 from mining.pairs import count_along_columns, count_along_rows, n_pairs
-from mining.transactions import Transactions
 from protos.v1 import plan_pb2
 from protos.v1.link_pb2 import Frame
 

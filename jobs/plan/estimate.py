@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 def estimate(

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from crypto.protocols.union_disclosure import deviation
+from crypto.protocols.union.disclosure import deviation
 from jobs.kinds.registry import opens
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.predicted import End, predicted
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from mining.public_sizes import FLOOR

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jobs.budget_document import Amounts
+from jobs.documents.budget import Amounts
 from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError

@@ -20,11 +20,11 @@ from math import comb, exp, log, sqrt
 from typing import Final, Literal
 
 from crypto.params import STANDARD_128
-from crypto.protocols.union_lists import length_class
+from crypto.protocols.union.lists import length_class
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.joint.one_shot import index_width
 from mining.joint.parameters import HorizontalMining, most_mined
 from mining.pairs import n_pairs

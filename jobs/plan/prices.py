@@ -7,15 +7,15 @@ from math import ceil
 from typing import Final
 
 from crypto.params import STANDARD_128
-from crypto.protocols.comparison import BLOCK
-from crypto.protocols.joint_prf_costs import prf_work
-from crypto.protocols.secure_sum import word_for
-from crypto.protocols.two_party_costs import comparison_work
-from crypto.protocols.union_costs import UnionSizes, union_work
+from crypto.protocols.comparison.comparison import BLOCK
+from crypto.protocols.comparison.costs import comparison_work
+from crypto.protocols.sums.secure_sum import word_for
+from crypto.protocols.union.costs import UnionSizes, union_work
+from crypto.protocols.union.joint_prf_costs import prf_work
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
-from mining.bitmaps import packed_bytes
+from mining.data.bitmaps import packed_bytes
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.budget_document import Amounts
-from jobs.privacy_spec import PrivacyModel
+from jobs.documents.budget import Amounts
+from jobs.spec.privacy import PrivacyModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

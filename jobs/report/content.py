@@ -12,8 +12,8 @@ from jobs.kinds.registry import kind_of
 from jobs.report import text
 from jobs.report.job_file import job_file
 from jobs.report.parameters import parameters
-from jobs.result import Result, cautions
-from jobs.spec import JobSpec
+from jobs.results.result import Result, cautions
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.version import software_version
 from protos.v1.control_pb2 import Approval, Proposal, Release

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _FLOAT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

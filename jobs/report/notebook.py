@@ -12,7 +12,7 @@ from jobs.report.tables import top
 from jobs.statement import statement
 
 if TYPE_CHECKING:
-    from jobs.result import Result
+    from jobs.results.result import Result
 
 _SHOWN: Final = 5
 _LINES: Final = 20  # of a model

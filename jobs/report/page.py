@@ -21,7 +21,7 @@ from jobs.report import render
 from jobs.report.tables import embedded
 
 if TYPE_CHECKING:
-    from jobs.result import Result
+    from jobs.results.result import Result
 
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobs.kinds.registry import kind_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 _OF_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     "itemsets": frozenset({"engine", "cuts", "quantiles"}),

@@ -13,24 +13,24 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
-    "job": ("jobs.spec", "JobSpec"),
-    "collection": ("jobs.collection", "CollectionSpec"),
-    "result": ("jobs.document", "ResultDocument"),
+    "job": ("jobs.spec.job", "JobSpec"),
+    "collection": ("jobs.collections.spec", "CollectionSpec"),
+    "result": ("jobs.documents.result", "ResultDocument"),
     "model": ("jobs.kinds.models.document", "ModelDocument"),
     "plan": ("jobs.plan.plan", "Plan"),
-    "job-status": ("jobs.standing", "JobDocument"),
-    "jobs": ("jobs.standing", "JobList"),
-    "frequency": ("jobs.frequency_document", "FrequencyDocument"),
-    "budget": ("jobs.budget_document", "BudgetDocument"),
+    "job-status": ("jobs.documents.job_status", "JobDocument"),
+    "jobs": ("jobs.documents.job_status", "JobList"),
+    "frequency": ("jobs.documents.frequency", "FrequencyDocument"),
+    "budget": ("jobs.documents.budget", "BudgetDocument"),
     "audit": ("jobs.audit.reading", "LogDocument"),
     "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
     "anonymization": ("jobs.anonymization.spec", "AnonymizationSpec"),
     "anonymization-certificate": ("anonymize.certificate", "Certificate"),
     "anonymization-risk": ("jobs.anonymization.risk_document", "RiskDocument"),
     "anonymization-frontier": ("jobs.anonymization.frontier_document", "FrontierDocument"),
-    "compare": ("jobs.comparison_document", "CompareDocument"),
-    "hiding": ("jobs.hiding_document", "HidingDocument"),
-    "manifest": ("jobs.manifest", "ManifestDocument"),
+    "compare": ("jobs.documents.comparison", "CompareDocument"),
+    "hiding": ("jobs.documents.hiding", "HidingDocument"),
+    "manifest": ("jobs.results.manifest", "ManifestDocument"),
 }
 NAMES: Final = tuple(MODELS)
 
@@ -42,7 +42,7 @@ def published(name: str) -> str:
 
 def generate(name: str) -> str:
     """The schema as the models give it now."""
-    from jobs.document import schema
+    from jobs.documents.result import schema
 
     module, model = MODELS[name]
     contents = schema(getattr(import_module(module), model), name)

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic
+from ldp.arithmetic.hashing import HashFamily, Seeds
+from ldp.arithmetic.packed import Rows, coin_rows, row_bytes
+from ldp.arithmetic.subsets import subset_lists, subset_rows
 from ldp.domain import Codes
-from ldp.dyadic import Dyadic
-from ldp.hashing import HashFamily, Seeds
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
@@ -27,8 +29,6 @@ from ldp.oracles.local_hashing import LocalHashing
 from ldp.oracles.sketches import CountMeanSketch, FastLocalHashing, HadamardCountMeanSketch
 from ldp.oracles.subset_selection import SubsetSelection
 from ldp.oracles.unary_encoding import UnaryEncoding
-from ldp.packed import Rows, coin_rows, row_bytes
-from ldp.subsets import subset_lists, subset_rows
 from link.errors import ConfigurationError
 
 Fields = tuple[NDArray[Any], ...]

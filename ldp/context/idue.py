@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic, bits_for
+from ldp.arithmetic.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import check_epsilon, exp_below, log_above
 from ldp.context.programs import Levels, solve
 from ldp.domain import Codes, Domain, DomainLike
-from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
-from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError, InternalError
 
 _MOST_LEVELS: Final = 32

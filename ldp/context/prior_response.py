@@ -22,15 +22,15 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, eye_array, kron
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.context.lip import PRIOR_WORDS, checked_prior, information_epsilon, satisfies_information_privacy
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError, InternalError
 
 _LARGEST_ENUMERATED: Final = 64

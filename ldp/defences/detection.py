@@ -27,8 +27,9 @@ from scipy import stats
 from scipy.special import betainc, rel_entr
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.domain import Codes
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.mechanism import some
 from ldp.oracle import PureOracle
@@ -36,7 +37,6 @@ from ldp.oracles.local_hashing import LocalHashing
 from ldp.oracles.subset_selection import SubsetSelection
 from ldp.oracles.unary_encoding import UnaryEncoding
 from ldp.reports import Reports
-from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError
 
 Users = NDArray[np.uint64]

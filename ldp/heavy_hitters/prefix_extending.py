@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.arithmetic.sampling import Bits
 from ldp.bias_aware import selection_factor
 from ldp.budget import check_epsilon
 from ldp.domain import LARGEST_DOMAIN, Codes, Domain
@@ -33,7 +34,6 @@ from ldp.mechanism import Tally
 from ldp.oracles.local_hashing import LocalHashing, best_buckets
 from ldp.parameters import checked
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits
 from link.errors import ConfigurationError, InputDataError
 
 _MAGIC: Final = b"LDPP\x01"

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic, bits_for
+from ldp.arithmetic.packed import clean, coin_rows, row_bytes, set_bits
+from ldp.arithmetic.sampling import coin_flips
+from ldp.arithmetic.subsets import subset_lists
 from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import DomainLike
-from ldp.dyadic import Dyadic, bits_for
 from ldp.estimate import Estimate
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
-from ldp.packed import clean, coin_rows, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
-from ldp.subsets import subset_lists
 from link.errors import ConfigurationError
 
 _LARGEST_ENUMERATED: Final = 4096

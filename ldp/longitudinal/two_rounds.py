@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import coin_rows
 from ldp.budget import LARGEST_EPSILON, exp_below, log_above
 from ldp.domain import Domain, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.estimate import Estimate
 from ldp.longitudinal.memoised import MemoisedMechanism, permanent_budget
 from ldp.oracle import PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.unary_encoding import OptimisedUnaryEncoding, UnaryEncoding
-from ldp.packed import coin_rows
 from ldp.reports import Field
 
 

@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.subsets import subset_lists
 from ldp.blanket import Blanket
 from ldp.budget import check_epsilon
 from ldp.mechanism import Mechanism, Tally, some
 from ldp.reports import Field, Reports
-from ldp.subsets import subset_lists
 from link.errors import ConfigurationError, InputDataError
 
 E = TypeVar("E")

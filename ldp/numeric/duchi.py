@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.sampling import coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.numeric.interval import Points
 from ldp.numeric.mean import NumericMechanism
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
 
 
 class Duchi(NumericMechanism):

@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows, clean, coin_rows, column_sums, row_bytes
+from ldp.arithmetic.sampling import coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Mechanism, Tally, some
 from ldp.numeric.attribute_sampling import check_attributes
 from ldp.numeric.interval import Interval, randomly_rounded
 from ldp.numeric.vectors import VectorEstimate
-from ldp.packed import Rows, clean, coin_rows, column_sums, row_bytes
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
 
 _FAIR: Final = Dyadic(1, 1)
 _LARGEST_ENUMERATED: Final = 8

@@ -1,8 +1,8 @@
 """Two-sided geometric noise on a fine grid: the Laplace distribution in whole steps, of any length.
 
-`ldp.noise` has a table of all outputs, for data that move by one. Here data move by a whole range of many steps, and a
-table holds the places within a range and another one how many ranges further; both have integer weights, so that the
-probability of every number of steps is an exact fraction.
+`ldp.arithmetic.noise` has a table of all outputs, for data that move by one. Here data move by a whole range of many
+steps, and a table holds the places within a range and another one how many ranges further; both have integer weights,
+so that the probability of every number of steps is an exact fraction.
 Source: Ghosh, Roughgarden and Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms", STOC 2009; Mironov,
 CCS 2012, on why not in floating point.
 """

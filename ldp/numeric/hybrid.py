@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import FAST_BITS, Dyadic
+from ldp.arithmetic.sampling import coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below
-from ldp.dyadic import FAST_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.numeric.duchi import Duchi
 from ldp.numeric.interval import LARGEST_GRID, Points, randomly_rounded
 from ldp.numeric.mean import NumericMechanism
 from ldp.numeric.piecewise import Piecewise
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
 
 _ROOT: Final = math.sqrt(241)
 THRESHOLD: Final = math.log((-5 + 2 * math.cbrt(6353 - 405 * _ROOT) + 2 * math.cbrt(6353 + 405 * _ROOT)) / 27)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS
+from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import PRECISE_BITS
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits
 
 
 class DirectEncoding(PureOracle):

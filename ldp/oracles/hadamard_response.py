@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.hadamard import parity, walsh_hadamard
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.estimate import Estimate
-from ldp.hadamard import parity, walsh_hadamard
 from ldp.mechanism import Channel, Tally, some
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError
 
 _LARGEST_ENUMERATED: Final = 64

@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic, bits_for
+from ldp.arithmetic.noise import TruncatedGeometric
+from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Tally
-from ldp.noise import TruncatedGeometric
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.oracles.unary_encoding import UnaryEncoding
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits
 
 
 class SummationHistogramEncoding(FrequencyOracle):

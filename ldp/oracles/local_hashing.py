@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.hashing import HashFamily
+from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Atom, Blanket
 from ldp.domain import Codes, DomainLike
-from ldp.hashing import HashFamily
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle, nearest_integers
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits
 from link.errors import ConfigurationError
 
 

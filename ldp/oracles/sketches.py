@@ -23,20 +23,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic, bits_for
+from ldp.arithmetic.hadamard import parity, walsh_hadamard
+from ldp.arithmetic.hashing import HashFamily
+from ldp.arithmetic.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic, bits_for
 from ldp.estimate import Estimate
-from ldp.hadamard import parity, walsh_hadamard
-from ldp.hashing import HashFamily
 from ldp.mechanism import Channel, Tally, some
 from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import best_buckets
-from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 from link.errors import ConfigurationError
 
 _PUBLIC: Final = "the public functions of sketches"

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import bits_at, clean, column_sums, row_bytes
+from ldp.arithmetic.sampling import Bits, coin_flips
+from ldp.arithmetic.subsets import around, put_own_value, resize, subset_lists, subset_rows
 from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle, nearest_integers
-from ldp.packed import bits_at, clean, column_sums, row_bytes
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
-from ldp.subsets import around, put_own_value, resize, subset_lists, subset_rows
 
 _LONGEST_LIST: Final = 64
 _LARGEST_ENUMERATED: Final = 8

@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic, bits_for
+from ldp.arithmetic.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
-from ldp.dyadic import Dyadic, bits_for
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import PureOracle
-from ldp.packed import bits_at, clean, coin_rows, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 
 _LARGEST_ENUMERATED: Final = 8
 

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from crypto.primitives.randomness import KEY_BYTES, Randomness
-from ldp.dyadic import PRECISE_BITS, Dyadic
-from ldp.packed import Rows
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows
 from ldp.rappor.mechanism import GOOGLE_STEPS, Rappor
 from ldp.reports import FINGERPRINT_BYTES, Reports
 from link.errors import ConfigurationError, InputDataError

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldp.packed import Rows, row_bytes, set_bits
+from ldp.arithmetic.packed import Rows, row_bytes, set_bits
 from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows, clean, coin_rows, column_sums, row_bytes
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.longitudinal.memoised import permanent_budget
 from ldp.mechanism import Channel, Mechanism, Tally, some
-from ldp.packed import Rows, clean, coin_rows, column_sums, row_bytes
 from ldp.rappor.encoding import BloomFilters, texts_of
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.packed import Rows, bits_at
+from ldp.arithmetic.sampling import Bits
 from ldp.bias_aware import selection_factor
 from ldp.domain import Domain, DomainLike
 from ldp.oracle import Floats
-from ldp.packed import Rows, bits_at
-from ldp.sampling import Bits
 from ldp.sets.baskets import Sets
 from ldp.sets.itemset_candidates import Itemset
 from link.errors import ConfigurationError, InputDataError

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows, coin_rows, row_bytes
 from ldp.budget import log_above
 from ldp.domain import DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
-from ldp.packed import Rows, coin_rows, row_bytes
 from ldp.sets.baskets import Baskets, Sets
 from ldp.sets.itemset_reconstruction import BasketOperator
 from link.errors import ConfigurationError

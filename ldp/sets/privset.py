@@ -26,18 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows, bits_at, clean, column_sums, row_bytes, set_bits
+from ldp.arithmetic.sampling import coin_flips
+from ldp.arithmetic.subsets import resize, subset_lists, subset_rows
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
-from ldp.packed import Rows, bits_at, clean, column_sums, row_bytes, set_bits
 from ldp.reports import Field, Reports
-from ldp.sampling import coin_flips
 from ldp.sets.baskets import Baskets
 from ldp.sets.exact_choice import ExactChoice
 from ldp.sets.set_oracle import SetOracle, complete, members_of, total_variance
-from ldp.subsets import resize, subset_lists, subset_rows
 from link.errors import ConfigurationError
 
 _MOST_ELEMENTS: Final = 1 << 16

@@ -1,7 +1,7 @@
 """Functions from elements to buckets that look random: H_s(v) is the v-th number of SplitMix64 seeded by s.
 
-Strongly universal families (`ldp.hashing`) make two values independent. Where more must look so, a generator serves
-whose numbers pass the tests of randomness, and of which each number is had without those before.
+Strongly universal families (`ldp.arithmetic.hashing`) make two values independent. Where more must look so, a
+generator serves whose numbers pass the tests of randomness, and of which each number is had without those before.
 Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014, section 5.
 """
 

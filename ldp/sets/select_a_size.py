@@ -28,16 +28,16 @@ from typing import Final, Self
 import numpy as np
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.packed import Rows, bits_at, coin_rows, row_bytes, set_bits
+from ldp.arithmetic.subsets import resize
 from ldp.budget import check_epsilon, exp_below, log_above
 from ldp.domain import DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
-from ldp.packed import Rows, bits_at, coin_rows, row_bytes, set_bits
 from ldp.sets.baskets import Baskets, Sets
 from ldp.sets.exact_choice import ExactChoice
 from ldp.sets.itemset_reconstruction import BasketOperator
 from ldp.sets.mask import binomial
 from ldp.sets.set_oracle import complete
-from ldp.subsets import resize
 from link.errors import ConfigurationError
 
 _SPARE: Final = Fraction(1, 1 << 64)  # of ε, so that `exact_epsilon`, which is rounded up, does not exceed it

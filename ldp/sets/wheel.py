@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.mechanism import Channel, Tally
 from ldp.reports import Field, Reports
 from ldp.sets.baskets import Baskets

@@ -15,7 +15,7 @@ from ldp.shuffling.onion import peel
 from ldp.shuffling.route import Route
 from ldp.shuffling.statement import check_chain
 from link.errors import MalformedMessage
-from link.trust import Trust
+from link.pki.trust import Trust
 from protos.v1.shuffle_pb2 import BatchStatement, SignedStatement
 
 _KNOWN_BYTES: Final = 16  # by which a sealed report is known again

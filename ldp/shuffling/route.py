@@ -13,8 +13,8 @@ from typing import Any, Final
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD
 from link.errors import ConfigurationError, IdentityError
-from link.identity import SCHEME, check_name, name_in
-from link.json_text import read_json
+from link.files.json_text import read_json
+from link.pki.identity import SCHEME, check_name, name_in
 
 ID_BYTES: Final = 16
 MAX_SHUFFLERS: Final = 8

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError
 
 from ldp.shuffling.route import Route
 from link.errors import MalformedMessage, ProtocolViolation
-from link.identity import Identity, verify
-from link.trust import Trust
+from link.pki.identity import Identity, verify
+from link.pki.trust import Trust
 from protos.v1.shuffle_pb2 import BatchStatement, LayerKey, SignedLayerKey, SignedStatement
 
 _STATEMENT: Final = b"comine shuffle statement 1\0"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ldp.streams.composition import GRID, exact
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 _MAGIC: Final = b"LDPW\x01"
 _NO_LEDGER: Final = "these bytes are no ledger of this version; a user without its ledger waits for w steps"

@@ -21,7 +21,7 @@ from ldp.streams.dissimilarity import concentration, dissimilarity, drawing_vari
 from ldp.streams.ledger import WindowLedger
 from ldp.streams.method import MAGIC, BudgetDivision, Phase, PopulationDivision, StreamMethod
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 _NO_STATE: Final = "these bytes are no state of a method of this version"
 

@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.blanket import Blanket
 from ldp.budget import LARGEST_EPSILON, check_epsilon
 from ldp.domain import Codes, Domain, DomainLike
-from ldp.dyadic import PRECISE_BITS, Dyadic
 from ldp.estimate import Estimate
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Channel, Tally
 from ldp.oracle import Floats, FrequencyOracle
 from ldp.registry import oracle as oracle_of
 from ldp.reports import Field, Reports
-from ldp.sampling import Bits, coin_flips
 from ldp.streams.composition import before_covering, covered
 from link.errors import ConfigurationError
 

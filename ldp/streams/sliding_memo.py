@@ -20,7 +20,7 @@ from ldp.longitudinal.memoised import Memo, MemoisedMechanism
 from ldp.reports import Reports
 from ldp.streams.ledger import WindowLedger
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
-from link.json_text import read_json
+from link.files.json_text import read_json
 
 _MAGIC: Final = b"LDPS\x01"
 _HEADER: Final = struct.Struct("<5sQQ")

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
+from ldp.arithmetic.sampling import coin_flips
 from ldp.domain import Codes
-from ldp.dyadic import PRECISE_BITS, Dyadic
-from ldp.sampling import coin_flips
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]

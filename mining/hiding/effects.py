@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from link.errors import ConfigurationError
+from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Hidden, Scope, SensitiveRule, Thresholds
 from mining.itemsets import Itemsets
 from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
-from mining.rule_growth import MAX_RULES
-from mining.rules import association_rules
-from mining.transactions import Transactions
+from mining.rules.association import association_rules
+from mining.rules.growth import MAX_RULES
 
 Itemset = frozenset[str]
 

@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import InternalError
+from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Items
 from mining.hiding.workspace import Workspace
-from mining.transactions import Transactions
 
 Status = Literal["optimal", "time limit", "heuristic"]
 Cells = list[tuple[int, int]]

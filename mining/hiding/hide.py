@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from link.errors import ConfigurationError, InternalError
+from mining.data.transactions import Transactions
 from mining.hiding.border import Border
 from mining.hiding.effects import Effects, Mined, effects_on_itemsets, effects_on_rules, is_sensitive, named
 from mining.hiding.exact import Cells, Solved, Task, hide_exactly
@@ -15,7 +16,6 @@ from mining.hiding.sensitive import Items, Scope, SensitiveRule, Thresholds, num
 from mining.hiding.workspace import Workspace
 from mining.itemsets import Itemsets
 from mining.thresholds import minimum_count
-from mining.transactions import Transactions
 
 Method = Literal["support", "confidence", "confidence-by-adding", "rows", "bba", "maxmin", "exact"]
 METHODS: tuple[str, ...] = get_args(Method)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
+from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.thresholds import minimum_count
-from mining.transactions import Transactions
 
 Scope = Literal["rule", "supersets"]
 Items = tuple[int, ...]

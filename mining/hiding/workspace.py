@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Items
-from mining.transactions import Transactions
 
 Rows = NDArray[np.bool_]
 

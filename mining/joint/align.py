@@ -4,7 +4,7 @@
 `intersection` and `cardinality` tell how many rows all parties have. No column but those of the ids is used, and no
 column is named.
 
-Steps, rounds, adversary, collusion and leakage are those of `crypto.protocols.alignment`.
+Steps, rounds, adversary, collusion and leakage are those of `crypto.protocols.alignment.alignment`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crypto.protocols import alignment, alignment_disclosure
-from crypto.protocols.alignment_disclosure import Mode
-from crypto.protocols.pairwise import agree
+from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment import disclosure as alignment_disclosure
+from crypto.protocols.alignment.disclosure import Mode
+from crypto.protocols.sums.pairwise import agree
 from link.disclosure import Declared, Learned
 from link.session import Session
-from mining.row_ids import AS_THEY_ARE, IdNormalisation
-from mining.tables import Table
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
+from mining.data.tables import Table
 
 POSITION: Final = "position"
 # under which the protocol opens what it finds
@@ -36,7 +37,7 @@ class RowAlignment:
 
     Attributes:
         merger: The party that compares.
-        mode: What is told of which rows belong together; see `crypto.protocols.alignment`.
+        mode: What is told of which rows belong together; see `crypto.protocols.alignment.alignment`.
         normalisation: What is done to ids before they are compared.
         bound: The most rows that any party may have, public; None: size classes are announced.
     """

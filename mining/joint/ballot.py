@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crypto.protocols.masked_maximum import masked_maximum
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import secure_sum
-from crypto.protocols.set_union import set_union
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.masked_maximum import masked_maximum
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import secure_sum
+from crypto.protocols.union.set_union import set_union
 from link.errors import InputDataError, tellable
 from link.session import Session
 from mining.joint.parameters import HorizontalMining

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_disclosure import leakage, size_classes
+from crypto.protocols.union.disclosure import leakage, size_classes
+from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined
 from mining.thresholds import FLOOR

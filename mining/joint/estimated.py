@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from link.json_text import read_json
-from mining.estimated_rules import EstimatedRule, EstimatedRules
+from link.files.json_text import read_json
 from mining.estimates import EstimatedItemsets
 from mining.joint.spent import Spent
+from mining.rules.estimated import EstimatedRule, EstimatedRules
 
 VERSION: Final = 1
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crypto.protocols import joint_prf
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_disclosure import leakage
-from crypto.protocols.union_lists import MAX_BLOCKS
+from crypto.protocols.union import joint_prf
+from crypto.protocols.union.disclosure import leakage
+from crypto.protocols.union.lists import MAX_BLOCKS
+from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from mining.joint.hidden_universe import ITEMS, POSITIONS
 from mining.joint.parameters import HorizontalMining

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.joint_prf import PSEUDONYM_BYTES
-from crypto.protocols.joint_prf_costs import PrfSizes, prf_traffic
-from crypto.protocols.union_costs import UnionSizes, union_traffic
+from crypto.protocols.union.costs import UnionSizes, union_traffic
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from link.traffic import Traffic
 from mining.joint.hidden_universe import ITEMS, POSITIONS, PSEUDONYMS, withstood
 from mining.joint.parameters import HorizontalMining

@@ -24,13 +24,13 @@ from typing import Final
 
 import numpy as np
 
-from crypto.protocols.joint_prf import PSEUDONYM_BYTES, pseudonyms
-from crypto.protocols.set_union import set_union
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
+from mining.data.transactions import Transactions
 from mining.joint.ballot import Ballot
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
-from mining.transactions import Transactions
 
 PSEUDONYMS: Final = "pseudonyms"  # names of the lanes
 POSITIONS: Final = "positions"  # also the label of step B

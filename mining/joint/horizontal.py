@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from crypto.protocols.pairwise import agree
-from crypto.protocols.two_party import TwoParty, beside
+from crypto.protocols.comparison.two_party import TwoParty, beside
+from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from mining.counting import count_itemsets
+from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level, level_wise
@@ -27,7 +28,6 @@ from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.joint.shared_rules import decide_rules
 from mining.joint.strategy import choose
 from mining.joint.universe import FrequentItems, frequent_items
-from mining.transactions import Transactions
 
 
 async def mine(

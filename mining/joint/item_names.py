@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from link.errors import MalformedMessage
+from mining.data.transactions import Transactions
 from mining.joint.tally import Counts
 from mining.limits import MAX_ITEM_BYTES
-from mining.transactions import Transactions
 
 
 def encoded(names: Iterable[str]) -> list[bytes]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from link.errors import MalformedMessage
 from mining.counting import count_itemsets
+from mining.data.transactions import Transactions
 from mining.filters import downward_closure, maximal_sets
 from mining.joint.ballot import Ballot
 from mining.joint.level_wise import Level
@@ -22,7 +23,6 @@ from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.miner import frequent_itemsets
-from mining.transactions import Transactions
 
 _WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
 

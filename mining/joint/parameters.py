@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
-from crypto.protocols.size_classes import SETS
+from crypto.protocols.union.size_classes import SETS
 
 if TYPE_CHECKING:
     from mining.itemsets import Itemsets
-    from mining.rules import Rules
+    from mining.rules.association import Rules
 
 Disclose = Literal["candidates", "supports", "frequent"]
 EngineName = Literal["auto", "paillier", "ot", "replicated"]

@@ -27,7 +27,7 @@ import numpy as np
 
 from link.disclosure import Declared, Learned
 from link.errors import MalformedMessage, ProtocolViolation
-from link.json_text import read_json
+from link.files.json_text import read_json
 from link.session import Session
 from mining.joint.tally import Counts
 from mining.lattice import Sets

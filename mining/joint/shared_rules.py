@@ -2,8 +2,8 @@
 
 A rule X ⇒ Z∖X holds where s(Z) ≥ (num / den) · s(X), so where den·s(Z) − num·s(X) ≥ 0. The parties' counts of all
 frequent itemsets are summed once and stay shared; each computing party forms the differences on its own shares, and one
-batched comparison with 0 gives shared bits, which are opened. Consequents grow item by item as in `mining.rule_growth`:
-every size of consequent is one batch, up to `FRONTIER` rules at a time.
+batched comparison with 0 gives shared bits, which are opened. Consequents grow item by item as in
+`mining.rules.growth`: every size of consequent is one batch, up to `FRONTIER` rules at a time.
 
 Rounds:     1 for the sum, none with two parties; then per batch those of `at_least`, and 1 to open its bits.
 Output:     exactly the rules that the pooled supports give, at the learners.
@@ -29,17 +29,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.shared_bits import open_bits
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.shared_bits import open_bits
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint.parameters import RuleParameters
 from mining.joint.tally import Addends, Mask, Tally, Tallying
-from mining.rule_growth import LONGEST, MAX_RULES, Batch, Family, RuleGrowth
-from mining.rules import Rules
+from mining.rules.association import Rules
+from mining.rules.growth import LONGEST, MAX_RULES, Batch, Family, RuleGrowth
 
 MAX_EXAMINED = 100_000_000  # rules of one job: some minutes, and what the statement declares at most
 

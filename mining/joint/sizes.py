@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
-from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
-from crypto.protocols.union_costs import UnionSizes, union_traffic
+from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
+from crypto.protocols.union.costs import UnionSizes, union_traffic
 from link.traffic import Traffic
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.hidden_universe import SUPPORTS as HIDDEN_SUPPORTS

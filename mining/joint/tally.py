@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.masks import Words
-from crypto.protocols.comparison import at_least
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import secure_sum, shared_sum, word_for
-from crypto.protocols.shared_bits import open_bits
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.comparison import at_least
+from crypto.protocols.comparison.shared_bits import open_bits
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import secure_sum, shared_sum, word_for
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.parameters import Disclose

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from crypto.protocols.comparison import blocks, ways
-from crypto.protocols.digit_tables import chain
-from crypto.protocols.secure_sum import word_for
-from crypto.protocols.sum_costs import sum_traffic
-from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.comparison.comparison import blocks, ways
+from crypto.protocols.comparison.costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.comparison.digit_tables import chain
+from crypto.protocols.sums.costs import sum_traffic
+from crypto.protocols.sums.secure_sum import word_for
 from link.traffic import Traffic
 from mining.joint.shared_rules import DecidingRules, RuleSteps, receivers
 from mining.joint.tally import SumRange, Tallying

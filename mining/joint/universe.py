@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mining.data.transactions import Transactions
 from mining.joint.ballot import Ballot
 from mining.joint.hidden_universe import hidden_items
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
-from mining.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)

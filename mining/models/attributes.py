@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
-from mining.discretisation import Cuts, interval_names, interval_of, number_of
-from mining.tables import Column, Table
+from mining.data.discretisation import Cuts, interval_names, interval_of, number_of
+from mining.data.tables import Column, Table
 
 Codes = NDArray[np.int64]
 """One a row."""

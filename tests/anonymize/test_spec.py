@@ -23,7 +23,7 @@ from jobs.anonymization.spec import (
     read_spec,
 )
 from jobs.schema import generate
-from jobs.toml import validate
+from jobs.spec.toml import validate
 from link.errors import ConfigurationError
 
 MINIMAL: dict[str, Any] = {

@@ -14,17 +14,17 @@ import jsonschema
 import pytest
 
 import comine
-from coordinator.cli.present import present
+from coordinator.cli.terminal.present import present
 from jobs.plan import Plan as PlanDocument
 from jobs.schema import generate
-from link.authority import write_identity
 from link.errors import PolicyDenied
+from link.pki.authority import write_identity
+from mining.data.transactions import Transactions
 from mining.reference.pooled import brute_force
-from mining.transactions import Transactions
 from tests.cli.conftest import ROWS, write_job
 from tests.cli.test_job import nodes, person
-from tests.unit.coordinator.nodes import Script
-from tests.unit.party.nodes import running, weekly
+from tests.coordinator.nodes import Script
+from tests.party.nodes import running, weekly
 
 JOB = {
     "job": {"name": "weekly", "task": "rules", "parties": list(ROWS), "dataset": "baskets"},

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.schema import published
 from tests.cli.conftest import Comine
-from tests.unit.jobs.audit.world import PARTIES, World, weekly
+from tests.jobs.audit.world import PARTIES, World, weekly
 
 
 @pytest.fixture(scope="module")

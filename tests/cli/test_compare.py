@@ -12,8 +12,8 @@ import pytest
 
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.hybrid_world import ITEMS, PARTIES, baskets
-from tests.joint.oracle import pooled_supports
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets
+from tests.mining.joint.oracle import pooled_supports
 
 JOB = """[job]
 name = "four <models>"

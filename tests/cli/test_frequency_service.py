@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 import typer
 
-from coordinator.cli.completion import collection_names
+from coordinator.cli.terminal.completion import collection_names
 from jobs.audit.verification import verification
-from jobs.collection import CollectionSpec
+from jobs.collections.spec import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.registry import oracle
-from link.trust import Trust
-from tests.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
+from link.pki.trust import Trust
 from tests.integration.processes import END_S, Process
-from tests.unit.jobs.pages import taken_apart
-from tests.unit.party.files import free_ports
+from tests.jobs.pages import taken_apart
+from tests.party.files import free_ports
+from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LABELS = ["milk", "bread", "tea, green", "jam"]

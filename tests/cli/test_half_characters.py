@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import comine
-from coordinator.cli.outlet import outlet
+from coordinator.cli.terminal.outlet import outlet
 from jobs.loading import job_of, load_job
-from jobs.toml import read_toml
+from jobs.spec.toml import read_toml
 from link.errors import ComineError, ConfigurationError, InputDataError
-from mining.loading import load_table, load_transactions
-from mining.transactions import Transactions
+from mining.data.loading import load_table, load_transactions
+from mining.data.transactions import Transactions
 from party.config import DatasetSection
-from party.sources import _stamp
+from party.data.sources import _stamp
 from tests.cli.conftest import ROWS, Comine
 
 HALF = "\ud800x"

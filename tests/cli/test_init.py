@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.federation import Federation
-from jobs.toml import read_toml, validate
+from jobs.spec.toml import read_toml, validate
 from link.errors import ConfigurationError
 from party.config import PartyConfig
-from party.frequency.policy import FrequencySection
+from party.data.source_format import quoted
+from party.data.sources import read_dataset
 from party.init_files import render_federation, render_party, write_files
-from party.source_format import quoted
-from party.sources import read_dataset
+from party.services.frequency.policy import FrequencySection
 from tests.cli.conftest import Comine
 
 BASKETS = "bread butter\nbread milk\ntea\n"

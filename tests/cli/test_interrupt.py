@@ -58,7 +58,7 @@ def test_while_modules_are_loaded(subtests: pytest.Subtests, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "where", ["coordinator.cli.outlet.outlet", "comine.command.application", "comine.command._ended"]
+    "where", ["coordinator.cli.terminal.outlet.outlet", "comine.command.application", "comine.command._ended"]
 )
 def test_before_a_command_and_after_it(where: str) -> None:
     code, _, told = ran(AT_CALL, where, "explain", "E500")

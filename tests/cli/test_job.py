@@ -20,18 +20,18 @@ from typing import Any
 import jsonschema
 import pytest
 
-from coordinator.store import JobFolder
+from coordinator.jobs.store import JobFolder
 from jobs.kinds.packed_itemsets import digest, pack
 from jobs.schema import generate
-from link.authority import write_identity
 from link.errors import PolicyDenied
+from link.pki.authority import write_identity
+from mining.data.transactions import Transactions
 from mining.miner import frequent_itemsets
-from mining.rules import association_rules
-from mining.transactions import Transactions
+from mining.rules.association import association_rules
 from protos.v1 import control_pb2 as control
 from tests.cli.conftest import Comine
-from tests.unit.coordinator.nodes import Script, World, world
-from tests.unit.jobs.results import uncounted
+from tests.coordinator.nodes import Script, World, world
+from tests.jobs.results import uncounted
 
 JOB = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "d"\n[itemsets]\nmin_support = 2\n'
 RUN = ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")

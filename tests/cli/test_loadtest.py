@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from link.authority import Authority, write_identity
-from tests.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
+from link.pki.authority import Authority, write_identity
 from tests.integration.processes import END_S
-from tests.unit.party.files import free_ports
+from tests.party.files import free_ports
+from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 
 FLEET = ("--certificate", "pki/fleet.crt")
 ENDLESS = ("loadtest", "loaded", *FLEET, "--reports", "3000000", "--batch", "16", "--connections", "3")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.outlet import Outlet, check_reader, outlet
+from coordinator.cli.terminal.outlet import Outlet, check_reader, outlet
 from tests.cli.conftest import ROWS, Comine
 
 

@@ -295,7 +295,7 @@ def test_an_unforeseen_fault_shows_no_traceback(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("a private value")
 
-    monkeypatch.setattr("coordinator.simulate.load_data", broken)
+    monkeypatch.setattr("coordinator.jobs.simulate.load_data", broken)
     ran = comine("simulate", "job.toml", *baskets)
     assert ran.code == 70
     assert "KeyError (E700" in ran.err

@@ -12,8 +12,8 @@ import jsonschema
 from jobs.report.job_file import job_file
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.anonymisation_jobs_world import job
-from tests.joint.anonymisation_world import PARTIES, people
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
+from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, people
 
 
 def write(folder: Path, **changes: Any) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.hybrid_world import PARTIES, baskets
+from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets
 
 JOB = """[job]
 name = "blended"

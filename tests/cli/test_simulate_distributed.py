@@ -11,7 +11,7 @@ import pytest
 
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.hybrid_world import ITEMS, PARTIES, baskets
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets
 
 NOISE = 'model = "distributed"\nepsilon = 2.0\ndelta = 1e-6\ncolluding = 1'
 

@@ -12,7 +12,7 @@ import pytest
 import comine as api
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.hybrid_world import ITEMS, PARTIES, baskets
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets
 
 MODELS = {"local": 'model = "local"\nepsilon = 6', "shuffle": 'model = "shuffle"\nepsilon = 2.0\ndelta = 1e-6'}
 COLUMNS = ["itemset", "length", "count", "support", "deviation", "low", "high"]

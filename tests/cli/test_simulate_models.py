@@ -14,7 +14,7 @@ import comine as api
 from jobs.report.job_file import job_file
 from jobs.schema import generate
 from tests.cli.conftest import Comine
-from tests.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people
+from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people
 
 SHARE = 20  # rows of a party
 

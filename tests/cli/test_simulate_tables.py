@@ -16,7 +16,7 @@ import pytest
 
 import comine as api
 from link.errors import ConfigurationError
-from mining.table_readers import table_from_arrow
+from mining.data.table_readers import table_from_arrow
 from tests.cli.conftest import Comine
 
 PEOPLE = {

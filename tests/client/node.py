@@ -16,10 +16,10 @@ from client.connection import Connection
 from ldp.documents import document
 from ldp.domain import Domain
 from ldp.mechanism import Mechanism
-from link.authority import Authority
 from link.errors import InputDataError
-from link.grpc_channel import SERVER_OPTIONS, server_credentials
-from link.grpc_errors import ConnectionBroken
+from link.pki.authority import Authority
+from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import (
     CLOSED,
     COUNTED,

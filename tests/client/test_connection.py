@@ -12,9 +12,9 @@ from client.reporter import FrequencyClient
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
 from ldp.registry import oracle
-from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, PeerError, ProtocolViolation
-from link.grpc_errors import ConnectionBroken
+from link.pki.authority import Authority, write_identity
+from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, BatchReceipt, ReportBatch
 from tests.client.node import BEGIN, LABELS, PARTY, Node, Served, homepages, served
 

@@ -24,7 +24,7 @@ from ldp.domain import Domain
 from ldp.longitudinal.bit_flip import BitFlip
 from ldp.registry import oracle
 from link.errors import ConfigurationError, ResourceError
-from link.grpc_errors import ConnectionBroken
+from link.transports.grpc_errors import ConnectionBroken
 from tests.client.devices import DAY, KEY, Crash, device, grr
 from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node, homepages
 

@@ -28,7 +28,7 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError, MalformedMessage
-from link.grpc_errors import ConnectionBroken
+from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced, homepages, served, spec_of
 from tests.ldp.contract import ERROR, chi_square_p

@@ -30,7 +30,7 @@ from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from link.errors import ConfigurationError, MalformedMessage, ResourceError
-from link.grpc_errors import ConnectionBroken
+from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, BatchReceipt, ReportBatch
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced, homepages, spec_of
 

@@ -23,7 +23,7 @@ from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle
 from link.errors import ConfigurationError, InputDataError, ResourceError
-from link.grpc_errors import ConnectionBroken
+from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Node, announced, homepages, spec_of
 from tests.examples import examples

@@ -15,10 +15,10 @@ from client.connection import Connection
 from client.fleet import Fleet
 from client.outcome import Status
 from client.reporter import CollectionKey, FrequencyClient
-from jobs.collection import labels_of
+from jobs.collections.spec import labels_of
 from tests.client.node import BEGIN, HOUR, LABELS
-from tests.frequency.nodes import World, running
-from tests.frequency.specs import spec_of
+from tests.party.services.frequency.nodes import World, running
+from tests.party.services.frequency.specs import spec_of
 
 KEY = CollectionKey("north", "homepages")
 GATEWAYS = {"gateways": {"fleet": 1_000_000}}

@@ -16,13 +16,13 @@ from client.connection import Connection
 from client.fleet import Fleet
 from client.outcome import Status
 from client.reporter import FrequencyClient
-from jobs.collection import labels_of
-from jobs.collection_mechanism import budgets_of
+from jobs.collections.mechanism import budgets_of
+from jobs.collections.spec import labels_of
 from ldp.longitudinal.two_rounds import LongitudinalDirectEncoding
 from tests.client.node import HOUR, LABELS
 from tests.client.test_real_node import GATEWAYS, Clock
-from tests.frequency.nodes import Estimated, running
-from tests.frequency.specs import spec_of
+from tests.party.services.frequency.nodes import Estimated, running
+from tests.party.services.frequency.specs import spec_of
 
 FLEET = 2000
 HALVES = np.array(["south"] * 1500 + ["east"] * 500, dtype=object)

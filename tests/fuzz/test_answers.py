@@ -20,31 +20,31 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from client.connection import Connection
-from coordinator.anonymization_client import ReleasingNode, listing, listing_as_data, rules_of
-from coordinator.client import PartyClient
-from coordinator.frequency_reading import collection_as_data
-from coordinator.frequency_service import FrequencyNode
-from coordinator.planner import plan_job
-from coordinator.queries import QueryNode
-from coordinator.queries import listing as query_listing
-from coordinator.queries import listing_as_data as queries_as_data
-from coordinator.released import assemble
-from coordinator.shuffling import ShufflerNode, Standing
-from coordinator.talks import ask, follow, introduce
+from coordinator.anonymisation.queries import QueryNode
+from coordinator.anonymisation.queries import listing as query_listing
+from coordinator.anonymisation.queries import listing_as_data as queries_as_data
+from coordinator.anonymisation.releases import ReleasingNode, listing, listing_as_data, rules_of
+from coordinator.frequency.reading import collection_as_data
+from coordinator.frequency.service import FrequencyNode
+from coordinator.jobs.client import PartyClient
+from coordinator.jobs.planner import plan_job
+from coordinator.jobs.released import assemble
+from coordinator.jobs.talks import ask, follow, introduce
+from coordinator.shuffle.routes import ShufflerNode, Standing
 from jobs import description
-from jobs.release import sign
+from jobs.results.release import sign
 from ldp.shuffling.route import route_of
 from ldp.shuffling.statement import read_key
 from link.errors import ComineError, InternalError
-from party.interceptors import Gate
-from party.methods import METHODS
+from party.node.interceptors import Gate
+from party.node.methods import METHODS
 from protos.v1 import control_pb2 as control
 from protos.v1 import frequency_pb2 as frequency
 from tests.examples import examples
 from tests.fuzz import test_calls
 from tests.fuzz.mutations import changed, mutated
 from tests.fuzz.test_calls import REQUESTS, Stack
-from tests.unit.party.nodes import weekly
+from tests.party.nodes import weekly
 
 EXAMPLES: Final = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 SOON_S: Final = 2.0  # for calls that may go on: what watches the clock is tried elsewhere
@@ -93,7 +93,7 @@ def liar() -> Iterator[Liar]:
 
     patch.setattr(Gate, "intercept_service", intercepted)
     patch.setattr(
-        "coordinator.client.secrets", SimpleNamespace(token_bytes=lambda _: CHALLENGE)
+        "coordinator.jobs.client.secrets", SimpleNamespace(token_bytes=lambda _: CHALLENGE)
     )  # what is answered it stays answered
     yield lies
     patch.undo()

@@ -28,9 +28,9 @@ from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import new_private_key, public_key_of
 from jobs.consent import approve
 from ldp.shuffling.route import Route
-from link.grpc_channel import dial
-from link.identity import Identity, Role
-from party.methods import METHODS
+from link.pki.identity import Identity, Role
+from link.transports.grpc_channel import dial
+from party.node.methods import METHODS
 from protos.v1 import anonymization_pb2 as anonymization
 from protos.v1 import control_pb2 as control
 from protos.v1 import frequency_pb2 as frequency
@@ -38,13 +38,13 @@ from protos.v1 import link_pb2 as link
 from protos.v1 import shuffle_pb2 as shuffle
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.examples import examples
-from tests.frequency.specs import spec_of
 from tests.fuzz.mutations import changed, mutated, otherwise
 from tests.integration.test_anonymization_service import DATASET as PATIENTS_DATASET
 from tests.integration.test_anonymization_service import PATIENTS
-from tests.queries.staff import DATASET as STAFF_DATASET
-from tests.queries.staff import STAFF
-from tests.unit.party.nodes import Nodes, running, weekly
+from tests.party.nodes import Nodes, running, weekly
+from tests.party.services.frequency.specs import spec_of
+from tests.party.services.queries.staff import DATASET as STAFF_DATASET
+from tests.party.services.queries.staff import STAFF
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 ANSWER_S = 60.0  # for a call, on a busy machine

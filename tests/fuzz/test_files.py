@@ -33,20 +33,20 @@ from anonymize.reading import read_parquet as read_rows
 from anonymize.reading import read_sql
 from anonymize.verification.rows import read_csv, read_parquet
 from client.budget import Budget
-from coordinator.anonymization_client import ROWS as ROWS_OF_A_NODE
-from coordinator.anonymization_client import ReleasingNode
-from coordinator.cli.completion import parties_of_job
-from coordinator.frequency_values import load_collection
-from coordinator.rule_hiding import read_rules
-from coordinator.shuffling import read_state
+from coordinator.anonymisation.releases import ROWS as ROWS_OF_A_NODE
+from coordinator.anonymisation.releases import ReleasingNode
+from coordinator.anonymisation.rule_hiding import read_rules
+from coordinator.cli.terminal.completion import parties_of_job
+from coordinator.frequency.values import load_collection
+from coordinator.shuffle.routes import read_state
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.inputs import load as load_anonymization
 from jobs.anonymization.verifying import verify as verify_folder
 from jobs.audit.place import of_party as audited
-from jobs.collection import CollectionSpec
+from jobs.collections.route import RouteSpec
+from jobs.collections.spec import CollectionSpec
 from jobs.federation import Federation
 from jobs.loading import load_job
-from jobs.shuffle_route import RouteSpec
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
@@ -55,28 +55,28 @@ from ldp.streams.ledger import WindowLedger
 from ldp.streams.method import Release
 from ldp.streams.methods import METHODS, restored, stream_method
 from ldp.streams.sliding_memo import SlidingMemo
-from link.authority import Authority, write_identity
 from link.errors import ComineError
-from link.identity import Identity
-from link.issued import show
-from link.json_text import read_json
-from link.trust import Trust
+from link.files.json_text import read_json
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Identity
+from link.pki.issued import show
+from link.pki.trust import Trust
+from mining.data.loading import load_table, load_transactions
 from mining.joint.blended.mine import _unpacked as unpack_named
 from mining.joint.distributed.selection import _unpacked as unpack_names
 from mining.joint.progress import KeptLevel
-from mining.loading import load_table, load_transactions
 from party.config import PartyConfig
-from party.frequency.schedule import _read as read_schedule
-from party.frequency.schedule import _result as packed_release
-from party.frequency.schedule import release_of
-from party.remembered import remembered
-from party.source_format import guess_format
+from party.data.source_format import guess_format
+from party.services.frequency.schedule import _read as read_schedule
+from party.services.frequency.schedule import _result as packed_release
+from party.services.frequency.schedule import release_of
+from party.state.remembered import remembered
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
+from tests.jobs.released import release_here
 from tests.ldp.test_streams_memo import MECHANISM as MEMOISED
-from tests.unit.jobs.released import release_here
-from tests.unit.party.files import federation_toml, party_toml
-from tests.unit.party.nodes import weekly
+from tests.party.files import federation_toml, party_toml
+from tests.party.nodes import weekly
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"

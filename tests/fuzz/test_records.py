@@ -28,27 +28,27 @@ from jobs.audit.log import head_path
 from jobs.audit.reading import shown
 from jobs.audit.results import check_result
 from jobs.audit.verification import verification
-from jobs.folder import write_result_folder
 from jobs.kinds.models.document import MODEL_FILE, pack_model, read_model, unpack_model
 from jobs.kinds.packed_itemsets import unpack
 from jobs.kinds.release.release import Anonymized
-from jobs.manifest import seal
-from jobs.target import ESTIMATES_FILE, JOINT_RELEASE
+from jobs.results.folder import write_result_folder
+from jobs.results.manifest import seal
+from jobs.results.target import ESTIMATES_FILE, JOINT_RELEASE
 from ldp.shuffling.route import Route, route_of
 from link.errors import ComineError
-from link.trust import Trust
+from link.pki.trust import Trust
+from mining.data.loading import load_table, load_transactions
 from mining.joint.estimated import unpack_estimates
-from mining.loading import load_table, load_transactions
-from party.ledger import Ledger
-from party.plan_count import PlanCount
-from party.queries.log import QueryLog
-from party.shuffler.store import ShufflerStore
-from party.store import Store
+from party.services.queries.log import QueryLog
+from party.services.shuffler.store import ShufflerStore
+from party.state.ledger import Ledger
+from party.state.plan_count import PlanCount
+from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.examples import examples
 from tests.fuzz.mutations import changed, mutated, otherwise
-from tests.unit.jobs.audit.kinds import JOBS, RULES, agreed
-from tests.unit.jobs.audit.world import PARTIES, World, weekly
+from tests.jobs.audit.kinds import JOBS, RULES, agreed
+from tests.jobs.audit.world import PARTIES, World, weekly
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 FUZZED = examples(

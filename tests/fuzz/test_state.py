@@ -28,32 +28,32 @@ from client.fleet import Fleet
 from client.fleet_record import FleetRecord, Leaving
 from client.gateway import GatewaySecret
 from client.reporter import FrequencyClient
-from coordinator.runner import draft
-from coordinator.shuffling import CollectorFolder, read_state
-from coordinator.status import as_data, describe, job_list
-from coordinator.store import Store as JobStore
+from coordinator.jobs.runner import draft
+from coordinator.jobs.status import as_data, describe, job_list
+from coordinator.jobs.store import Store as JobStore
+from coordinator.shuffle.routes import CollectorFolder, read_state
 from jobs.audit.key import AuditKey
+from jobs.collections.route import RouteSpec
 from jobs.consent import approve
 from jobs.privacy_account import Charge
-from jobs.shuffle_route import RouteSpec
-from link.authority import Authority
 from link.errors import ComineError
-from party.anonymization.releases import Releases
-from party.frequency.store import FrequencyStore
-from party.ledger import Entry, Ledger
-from party.plan_count import PlanCount
-from party.queries.kept import KeptAuditors
-from party.queries.log import Bound, QueryLog
-from party.shuffler.store import Segment, ShufflerStore, StoredRoute
-from party.store import Record, Store
+from link.pki.authority import Authority
+from party.services.anonymization.releases import Releases
+from party.services.frequency.storage.store import FrequencyStore
+from party.services.queries.kept import KeptAuditors
+from party.services.queries.log import Bound, QueryLog
+from party.services.shuffler.store import Segment, ShufflerStore, StoredRoute
+from party.state.ledger import Entry, Ledger
+from party.state.plan_count import PlanCount
+from party.state.store import Record, Store
 from protos.v1.control_pb2 import RUNNING, Release, ResultHeader
 from tests.client.devices import KEY, grr
 from tests.client.node import LABELS, Direct, homepages
 from tests.client.node import Node as Service
 from tests.examples import examples
-from tests.frequency.storing import GRR, a_round, collection
 from tests.fuzz.mutations import mutated, otherwise
-from tests.unit.party.nodes import weekly
+from tests.party.nodes import weekly
+from tests.party.services.frequency.storing import GRR, a_round, collection
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "15"))
 FUZZED = examples(

@@ -18,8 +18,8 @@ import pytest
 
 from comine.command import run
 from jobs.federation import Federation
-from link.authority import Authority, write_identity
-from tests.unit.party.files import write_federation
+from link.pki.authority import Authority, write_identity
+from tests.party.files import write_federation
 
 START_S = 120.0  # generous: machines are shared
 END_S = 240.0

@@ -13,9 +13,9 @@ from anonymize.verifier import verify
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.anonymisation_jobs_world import RELEASED
-from tests.joint.anonymisation_world import PARTIES, hierarchies, people, whole
-from tests.joint.vertical_anonymisation_world import COLUMNS, job
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import RELEASED
+from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, hierarchies, people, whole
+from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, job
 
 TWO = PARTIES[:2]
 HOLDERS = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))

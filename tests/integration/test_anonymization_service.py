@@ -21,26 +21,26 @@ import grpc
 import pytest
 
 from anonymize.verifier import verify
-from coordinator.anonymization_client import ReleasingNode, listing_as_data, request_of
+from coordinator.anonymisation.releases import ReleasingNode, listing_as_data, request_of
 from coordinator.member import load_federation
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.spec import read_spec
 from jobs.audit.entry import read
 from jobs.audit.verification import verification
 from link.errors import MalformedMessage, PeerError
-from link.grpc_channel import dial
-from link.trust import Trust
-from party.anonymization.request import spec_of
-from party.anonymization.service import ReleaseService
-from party.anonymization.worker import outcome_of
+from link.pki.trust import Trust
+from link.transports.grpc_channel import dial
 from party.config import PartyConfig
-from party.dataset_check import check_dataset
-from party.logs import open_log
+from party.data.dataset_check import check_dataset
+from party.node.logs import open_log
 from party.server import Node
+from party.services.anonymization.request import spec_of
+from party.services.anonymization.service import ReleaseService
+from party.services.anonymization.worker import outcome_of
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
 from tests.integration.processes import Organisations, Process, Ran, command
-from tests.unit.party.nodes import refused
+from tests.party.nodes import refused
 
 DISEASES = ("flu", "cold", "fever", "cancer")
 PATIENTS = "id,name,age,sex,disease\n" + "".join(
@@ -300,8 +300,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         made = await asyncio.to_thread(outcome_of, json.loads(json.dumps(task)))
         return json.dumps(made).encode()
 
-    monkeypatch.setattr("party.anonymization.runs.asyncio.create_subprocess_exec", started)
-    monkeypatch.setattr("party.anonymization.runs._outcome", outcome)
+    monkeypatch.setattr("party.services.anonymization.runs.asyncio.create_subprocess_exec", started)
+    monkeypatch.setattr("party.services.anonymization.runs._outcome", outcome)
 
 
 async def ended(call: Any) -> list[pb.ReleasePart]:
@@ -361,7 +361,7 @@ def test_requests_are_judged_beside_the_event_loop(tmp_path: Path, monkeypatch: 
             assert judging
             assert threading.main_thread() not in judging
 
-    monkeypatch.setattr("party.anonymization.service.spec_of", judged)
+    monkeypatch.setattr("party.services.anonymization.service.spec_of", judged)
     asyncio.run(test())
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.released import assemble
+from coordinator.jobs.released import assemble
 from jobs.audit.events import Proposed, Started
 from jobs.audit.log import head_path
 from jobs.audit.verification import VerificationDocument, verification
 from jobs.audit.verify import check_log
-from jobs.folder import write_result_folder
-from jobs.spec import JobSpec
-from link.trust import Trust
+from jobs.results.folder import write_result_folder
+from jobs.spec.job import JobSpec
+from link.pki.trust import Trust
 from protos.v1 import control_pb2 as control
-from tests.unit.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
+from tests.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

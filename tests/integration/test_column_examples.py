@@ -13,7 +13,7 @@ import pytest
 
 import comine
 from jobs.loading import load_job
-from jobs.result import Result
+from jobs.results.result import Result
 from mining.reference.pooled import brute_force
 from mining.reference.rules import Rule
 from mining.reference.rules import rules as every_rule

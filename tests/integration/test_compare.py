@@ -9,7 +9,7 @@ import pytest
 
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.hybrid_world import ITEMS, PARTIES, baskets, job
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets, job
 
 ROWS = 400
 

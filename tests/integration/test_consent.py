@@ -17,21 +17,21 @@ from typing import Any
 import pytest
 
 import party.inbox_cli
-import party.tables
+import party.jobs.tables
 from comine.command import run
 from jobs.consent import approve, read_approval
 from jobs.kinds.packed_itemsets import digest, unpack
 from jobs.loading import job_of
-from jobs.release import verify
-from link.trust import Trust
+from jobs.results.release import verify
+from link.pki.trust import Trust
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
-from party.store import Store
+from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
 from tests.integration.test_guilty import shift
-from tests.unit.party.files import write_federation
-from tests.unit.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
+from tests.party.files import write_federation
+from tests.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -606,7 +606,7 @@ def test_show_tells_a_person_all_there_is_to_decide_on(
 def test_a_command_that_cannot_be_done_says_why(
     tmp_path: Path, arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tests.unit.party.files import write_federation
+    from tests.party.files import write_federation
 
     write_federation(tmp_path, dict(DATA))
     file = str(tmp_path / "north.toml")

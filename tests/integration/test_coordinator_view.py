@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from google.protobuf.message import Message
 
-from coordinator.runner import run_job
+from coordinator.jobs.runner import run_job
 from jobs.kinds.packed_itemsets import unpack
 from jobs.loading import job_of
-from jobs.spec import JobSpec
-from link.authority import Authority
-from link.grpc_channel import dial
+from jobs.spec.job import JobSpec
+from link.pki.authority import Authority
+from link.transports.grpc_channel import dial
 from protos.v1 import control_pb2 as control
-from tests.unit.party.nodes import Rows, running
+from tests.party.nodes import Rows, running
 
 Partition = Literal["horizontal", "vertical"]
 Disclose = Literal["supports", "frequent"]
@@ -180,8 +180,8 @@ def run(
                 metadata.extend(await call.trailing_metadata() or ())
 
     metadata: list[Any] = []
-    monkeypatch.setattr("party.job.PROGRESS_S", 0.0)  # every step is told, however short
-    monkeypatch.setattr("coordinator.client.dial", lambda *given: Tap(dial(*given), given[1], seen, calls))
+    monkeypatch.setattr("party.jobs.job.PROGRESS_S", 0.0)  # every step is told, however short
+    monkeypatch.setattr("coordinator.jobs.client.dial", lambda *given: Tap(dial(*given), given[1], seen, calls))
     folder.mkdir()
     asyncio.run(test())
     return seen, metadata

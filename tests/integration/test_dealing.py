@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.driver import Driver
-from coordinator.lifecycle import Job, State
-from coordinator.runner import draft, run_job
+from coordinator.jobs.driver import Driver
+from coordinator.jobs.lifecycle import Job, State
+from coordinator.jobs.runner import draft, run_job
 from jobs.loading import job_of
-from link.authority import Authority
 from link.errors import from_code
+from link.pki.authority import Authority
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
-from tests.unit.party.nodes import Nodes, hold, running
+from tests.party.nodes import Nodes, hold, running
 
 COLUMNS = {"north": ("n1", "n2"), "south": ("s1", "s2", "s3")}
 random.seed(1)

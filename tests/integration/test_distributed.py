@@ -10,8 +10,8 @@ import pytest
 
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.hybrid_world import PARTIES, baskets
-from tests.joint.test_distributed_jobs import job
+from tests.mining.joint.distributed.test_distributed_jobs import job
+from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from coordinator.runner import run_job
+from coordinator.jobs.runner import run_job
 from jobs.loading import job_of
-from jobs.result import Result
-from jobs.spec import JobSpec
-from link.authority import Authority
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from link.errors import ComineError
-from tests.unit.party.nodes import Nodes, running
+from link.pki.authority import Authority
+from tests.party.nodes import Nodes, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 

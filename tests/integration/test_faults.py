@@ -11,28 +11,28 @@ from typing import Any
 
 import pytest
 
-import party.session_host
-from coordinator import lifecycle
-from coordinator.runner import run_job
+import party.jobs.session_host
+from coordinator.jobs import lifecycle
+from coordinator.jobs.runner import run_job
 from jobs.description import sign
-from jobs.result import Result
-from jobs.spec import JobSpec
-from link import grpc_stream
-from link.authority import Authority, write_identity
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from link.core import Receiver, Transport
 from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
-from link.faulty import FaultyTransport, Schedule
-from link.grpc_stream import enclose
-from link.grpc_transport import GrpcTransport
-from link.trust import Trust
+from link.pki.authority import Authority, write_identity
+from link.pki.trust import Trust
+from link.transports import grpc_stream
+from link.transports.faulty import FaultyTransport, Schedule
+from link.transports.grpc_stream import enclose
+from link.transports.grpc_transport import GrpcTransport
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
-from party.logs import open_log
-from party.room import Room
+from party.jobs.room import Room
+from party.node.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
-from tests.unit.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
+from tests.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 

@@ -14,17 +14,17 @@ import pytest
 from cryptography import x509
 from google.protobuf.descriptor import MethodDescriptor
 
-import link.identity
-from link.authority import Authority
+import link.pki.identity
 from link.errors import IdentityError
-from link.grpc_channel import channel_credentials
-from link.identity import Identity, Role
-from link.trust import Trust
-from party.interceptors import Gate
-from party.logs import open_log
+from link.pki.authority import Authority
+from link.pki.identity import Identity, Role
+from link.pki.trust import Trust
+from link.transports.grpc_channel import channel_credentials
+from party.node.interceptors import Gate
+from party.node.logs import open_log
 from protos.v1 import anonymization_pb2, control_pb2, frequency_pb2, shuffle_pb2
 from tests.integration.processes import Organisations
-from tests.unit.party.nodes import DATA, refused, running, weekly
+from tests.party.nodes import DATA, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

@@ -13,19 +13,19 @@ from typing import Any, Final, Literal, get_args
 
 import pytest
 
-from coordinator import talks
-from coordinator.cli.live import notes
-from coordinator.client import PartyClient
-from coordinator.driver import Driver
-from coordinator.lifecycle import Job, State
-from coordinator.runner import draft, run_job
-from link import grpc_transport
-from link.grpc_errors import silent
+from coordinator.cli.terminal.live import notes
+from coordinator.jobs import talks
+from coordinator.jobs.client import PartyClient
+from coordinator.jobs.driver import Driver
+from coordinator.jobs.lifecycle import Job, State
+from coordinator.jobs.runner import draft, run_job
+from link.transports import grpc_transport
+from link.transports.grpc_errors import silent
 from mining.reference.pooled import brute_force
 from tests.examples import slowly
 from tests.integration.processes import Organisations
+from tests.party.nodes import DATA, hold, running, weekly
 from tests.proxy import Proxy
-from tests.unit.party.nodes import DATA, hold, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

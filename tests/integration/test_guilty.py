@@ -17,15 +17,15 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from coordinator.runner import propose, run_job
+from coordinator.jobs.runner import propose, run_job
 from jobs.audit.verification import verification
-from jobs.result import Result
-from link.authority import Authority, write_identity
+from jobs.results.result import Result
 from link.errors import ComineError
-from link.identity import Identity
-from link.trust import Trust
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Identity
+from link.pki.trust import Trust
 from tests.integration.processes import Organisations
-from tests.unit.party.nodes import DATA, Nodes, running, weekly
+from tests.party.nodes import DATA, Nodes, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
@@ -109,7 +109,7 @@ def test_nodes_refuse_it_too_whatever_the_coordinator_does(
     async def nothing(*_: Any) -> None:
         pass
 
-    monkeypatch.setattr("coordinator.driver.meet", nothing)
+    monkeypatch.setattr("coordinator.jobs.driver.meet", nothing)
     test_a_certificate_that_would_end_before_the_job_is_refused_before_it_begins(tmp_path, guilty)
 
 
@@ -121,7 +121,7 @@ def test_an_authority_whose_certificate_would_end_before_the_job(
     real = Authority.create
     monkeypatch.setattr(Authority, "create", lambda: real(valid_days=20 / (24 * 60)))
     if coordinator == "careless":
-        monkeypatch.setattr("coordinator.meeting.check_own_span", lambda *_: None)
+        monkeypatch.setattr("coordinator.jobs.meeting.check_own_span", lambda *_: None)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -164,11 +164,11 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
     "another's": lambda _: b"",  # replaced in the test, which has the authority
 }
 SHOWN = {  # by phase: the function by which a node signs, and shows its certificate
-    "introduction": "party.service.sign",
-    "approval": "party.consent.signed_approval",
+    "introduction": "party.jobs.service.sign",
+    "approval": "party.policy.consent.signed_approval",
     "greeting": "link.session.prove",
     "receipt": "link.receipts.sign_receipt",
-    "release": "party.release.sign",
+    "release": "party.jobs.release.sign",
 }
 
 
@@ -224,7 +224,7 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
                     made.certificate = certificate
                     return made
 
-                patch.setattr("coordinator.runner.propose", proposed)
+                patch.setattr("coordinator.jobs.runner.propose", proposed)
                 await check(nodes, hub, Fault(HUB, "E201", (f"that {HUB} signed with",)))
             assert isinstance(await outcome(nodes, hub), Result)
 
@@ -265,7 +265,7 @@ def test_whose_clock_is_wrong_is_named_before_anything_is_judged_by_it(tmp_path:
 
 
 def test_a_clock_that_goes_wrong_while_people_decide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.driver._MET_S", 0.0)
+    monkeypatch.setattr("coordinator.jobs.driver._MET_S", 0.0)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:

@@ -10,14 +10,14 @@ from typing import Final, Literal
 
 import pytest
 
-from coordinator.runner import run_job
+from coordinator.jobs.runner import run_job
 from jobs.federation import Federation
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.result import Result
-from link.authority import Authority
+from jobs.results.result import Result
 from link.errors import ComineError
-from tests.unit.party.files import free_ports
-from tests.unit.party.nodes import Nodes, hold, running, weekly
+from link.pki.authority import Authority
+from tests.party.files import free_ports
+from tests.party.nodes import Nodes, hold, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 

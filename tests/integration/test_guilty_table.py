@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator.runner import run_job
-from jobs.result import Result
+from coordinator.jobs.runner import run_job
+from jobs.results.result import Result
 from link.errors import ComineError
 from tests.integration.test_guilty import CLOCKS, HUB, SHOWN, SPOILT, shift, showing
 from tests.integration.test_guilty_network import KINDS, Wire, all_running
 from tests.integration.test_storage_faults import VICTIM, Disk, put_databases_on, put_on, settled
-from tests.unit.party.files import free_ports
-from tests.unit.party.nodes import Nodes, hold, running, weekly
+from tests.party.files import free_ports
+from tests.party.nodes import Nodes, hold, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -153,7 +153,7 @@ FAULTS: dict[str, Fault] = {
 def test_each_fault_names_the_guilty_and_nobody_else(
     tmp_path: Path, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.endings.RETRY_S", 0.02)
+    monkeypatch.setattr("party.jobs.endings.RETRY_S", 0.02)
 
     async def test() -> None:
         disk = Disk()

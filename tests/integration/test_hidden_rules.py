@@ -10,7 +10,7 @@ from typing import Any
 from jobs.kinds.packed_itemsets import unpack
 from jobs.loading import job_of
 from protos.v1 import control_pb2 as control
-from tests.unit.party.nodes import DATA, running
+from tests.party.nodes import DATA, running
 
 ROWS = {name: [["bread", "beer"]] * 20 + [["bread"], ["beer"], ["wine"]] * 5 for name in DATA}
 HIDING = '[dataset.hiding]\nrules = ["bread -> beer"]\nmin_support = 0.1\n'

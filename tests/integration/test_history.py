@@ -21,21 +21,21 @@ from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
 from jobs.loading import job_of
 from jobs.privacy_account import LARGEST_LOCAL, Charge
-from jobs.privacy_spec import PrivacyModel
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
+from jobs.spec.privacy import PrivacyModel
 from link.errors import ComineError, ConfigurationError, PolicyDenied
-from link.trust import Trust
-from party import history
+from link.pki.trust import Trust
 from party.config import PartyConfig
-from party.consent import proposal_of
-from party.logs import open_log
-from party.remembered import Remembered, remembered
+from party.data.sources import Rows
+from party.node.logs import open_log
+from party.policy.consent import proposal_of
 from party.server import Node
-from party.sources import Rows
-from party.store import Record
+from party.state import history
+from party.state.remembered import Remembered, remembered
+from party.state.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
-from tests.unit.party.nodes import running, weekly
+from tests.party.nodes import running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from jobs.loading import job_of
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from protos.v1 import control_pb2 as control
 from protos.v1.plan_pb2 import EstimateRequest
-from tests.unit.party.nodes import running, weekly
+from tests.party.nodes import running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -22,8 +22,8 @@ FROM_A_SPEC = (
     "jobs.run.statement",
     "jobs.kinds.rows.kind.horizontal_mining",
     "jobs.kinds.noisy.kind.distributed_mining",
-    "party.consent.job_from_canonical",
-    "party.estimate.job_from_canonical",
+    "party.policy.consent.job_from_canonical",
+    "party.jobs.estimate.job_from_canonical",
 )
 
 

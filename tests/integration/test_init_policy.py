@@ -16,10 +16,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from coordinator.loopback import LoopbackFederation
+from coordinator.demo.loopback import LoopbackFederation
 from coordinator.member import load_federation
 from jobs.loading import load_job
-from link.grpc_channel import dial
+from link.transports.grpc_channel import dial
 from party.config import PartyConfig
 from party.init_files import render_party
 from protos.v1.control_pb2_grpc import ControlStub

@@ -12,8 +12,8 @@ from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.anonymisation_jobs_world import RELEASED, job
-from tests.joint.anonymisation_world import PARTIES, Cells, hierarchies, people
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import RELEASED, job
+from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, Cells, hierarchies, people
 
 ROWS = 60
 

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.recorder import SessionRecorder
-from link.authority import Authority
 from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit, PeerError, tellable
-from party.anonymization.releases import Counted
+from link.pki.authority import Authority
 from party.config import PartyConfig
-from party.logs import open_log
+from party.node.logs import open_log
 from party.server import Node
+from party.services.anonymization.releases import Counted
 from protos.v1.control_pb2 import CANCELLED, FAILED
-from tests.joint.anonymisation_jobs_world import RELEASED, job
-from tests.joint.anonymisation_world import PARTIES, people
-from tests.unit.party.nodes import Nodes, hold, refused, running
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import RELEASED, job
+from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, people
+from tests.party.nodes import Nodes, hold, refused, running
 
 NAMES = PARTIES[:3]
 SPEC = job(insider_k=1, recipients=("coordinator",))

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.integration.processes import Organisations, Process, Ran, comine, command
-from tests.unit.party.nodes import DATA
+from tests.party.nodes import DATA
 
 pytestmark = pytest.mark.slow
 

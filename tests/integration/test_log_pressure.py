@@ -18,14 +18,14 @@ from pathlib import Path
 import grpc
 import pytest
 
-from link.grpc_channel import dial
-from link.identity import Role
-from party.log_limits import A_SECOND, MOST
+from link.pki.identity import Role
+from link.transports.grpc_channel import dial
+from party.node.log_limits import A_SECOND, MOST
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
 from tests.examples import slowly
 from tests.integration.processes import END_S, START_S, Organisations
-from tests.unit.party.nodes import DATA
+from tests.party.nodes import DATA
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import comine as api
 from jobs.kinds.models.document import pack_model
 from jobs.report.job_file import job_file
 from tests.integration.processes import Organisations, command
-from tests.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people, pooled
+from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people, pooled
 
 ROWS = 60
 

@@ -25,9 +25,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-import party.open_jobs
-import party.part
-import party.session_host
+import party.jobs.open_jobs
+import party.jobs.part
+import party.jobs.session_host
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Event
 from jobs.audit.log import AuditLog
@@ -35,24 +35,24 @@ from jobs.consent import propose
 from jobs.description import read
 from jobs.federation import Federation
 from jobs.kinds.packed_itemsets import digest, unpack
-from jobs.release import verify
+from jobs.results.release import verify
 from jobs.run import PartyRun
-from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.grpc_channel import SERVER_OPTIONS
-from link.identity import Role
-from link.trust import Trust
+from link.pki.authority import Authority
+from link.pki.identity import Role
+from link.pki.trust import Trust
+from link.transports.grpc_channel import SERVER_OPTIONS
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
-from party.database import is_locked
 from party.examination import examine
-from party.logs import open_log
+from party.node.logs import open_log
 from party.server import Node
-from party.store import Store
+from party.state.database import is_locked
+from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
-from tests.unit.party.files import free_ports, party_toml, write_federation
-from tests.unit.party.nodes import DATA, Client, hold, refused, running, weekly
+from tests.party.files import free_ports, party_toml, write_federation
+from tests.party.nodes import DATA, Client, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

@@ -13,13 +13,13 @@ import pytest
 
 from jobs.audit.service_events import QueryDecided, ReleaseRefused
 from link.errors import ComineError, ConfigurationError
-from party.anonymization.releases import Releases
 from party.config import PartyConfig
-from party.logs import open_log
+from party.node.logs import open_log
 from party.server import Node
-from tests.frequency import nodes as frequency
-from tests.frequency.specs import spec_of
-from tests.shuffler import nodes as shuffler
+from party.services.anonymization.releases import Releases
+from tests.party.services.frequency import nodes as frequency
+from tests.party.services.frequency.specs import spec_of
+from tests.party.services.shuffler import nodes as shuffler
 
 FILES = {"frequency": "frequency.db", "shuffler": "shuffler.db"}
 WEEKLY = {"length": "1h", "grace": "0s", "start": "2020-01-01T00:00:00+00:00"}

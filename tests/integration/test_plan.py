@@ -10,18 +10,18 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from coordinator.planner import plan_job
-from coordinator.runner import run_job
+from coordinator.jobs.planner import plan_job
+from coordinator.jobs.runner import run_job
 from jobs.loading import load_job
 from jobs.schema import generate
-from link.authority import Authority
 from link.errors import MalformedMessage, PeerError, PolicyDenied
+from link.pki.authority import Authority
+from mining.data.transactions import Transactions
 from mining.public_sizes import measured
-from mining.transactions import Transactions
-from party.estimate import Estimates
+from party.jobs.estimate import Estimates
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
-from tests.unit.party.files import free_ports
-from tests.unit.party.nodes import Nodes, random_rows, running, weekly
+from tests.party.files import free_ports
+from tests.party.nodes import Nodes, random_rows, running, weekly
 
 DATA = {name: random_rows(seed, 400) for seed, name in enumerate(("north", "south", "east"))}
 
@@ -157,8 +157,8 @@ def test_a_party_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a thread of its own, since the nodes run here; the plan is kept for the job that follows."""
     from comine.command import run
-    from coordinator.store import Store
-    from link.authority import write_identity
+    from coordinator.jobs.store import Store
+    from link.pki.authority import write_identity
 
     text = (
         '[job]\nname = "weekly"\ntask = "itemsets"\nparties = ["north", "south", "east"]\ndataset = "baskets"\n'

@@ -18,15 +18,16 @@ import pytest
 
 from jobs.loading import job_of
 from jobs.plan.calibration import Speed
-from jobs.spec import JobSpec
-from link.authority import Authority
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.executor import Executor
+from link.pki.authority import Authority
 from protos.v1.control_pb2 import DescribeRequest, Description
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
 from tests.examples import ALL, slowly
-from tests.joint import anonymisation_jobs_world, model_jobs_world, vertical_anonymisation_world
-from tests.unit.party.nodes import Client, Nodes, random_rows, running, weekly
+from tests.mining.joint import model_jobs_world
+from tests.mining.joint.anonymisation import anonymisation_jobs_world, vertical_anonymisation_world
+from tests.party.nodes import Client, Nodes, random_rows, running, weekly
 
 PARTIES: Final = ("north", "south", "east")
 JOBS: Final = 60 if ALL else 30  # of each seed
@@ -198,7 +199,7 @@ def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     async def still(executor: Executor) -> Speed:
         return Speed(*[1e-6] * 9)
 
-    monkeypatch.setattr("party.estimate.measure", still)
+    monkeypatch.setattr("party.jobs.estimate.measure", still)
 
     async def test(nodes: Nodes) -> None:
         draw, client = random.Random(seed), nodes.clients["north"]

@@ -16,14 +16,14 @@ import pytest
 
 from comine.command import run
 from coordinator.cli.plan import show_plan
-from coordinator.planner import plan_job
+from coordinator.jobs.planner import plan_job
 from jobs.loading import job_of
 from jobs.plan.plan import Plan
 from jobs.schema import generate
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from protos.v1 import control_pb2 as control
 from tests.integration.processes import Organisations, command
-from tests.unit.party.nodes import DATA, Nodes, hold, random_rows, refused, running
+from tests.party.nodes import DATA, Nodes, hold, random_rows, refused, running
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

@@ -21,13 +21,13 @@ from typing import Any
 
 import pytest
 
-import link.authority
-from link.authority import Authority, write_identity
-from link.identity import Role
+import link.pki.authority
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Role
 from protos.v1 import control_pb2 as control
 from tests.integration.processes import START_S, Organisations, Process, Ran, comine, command
-from tests.unit.party.files import free_ports
-from tests.unit.party.nodes import DATA, Client
+from tests.party.files import free_ports
+from tests.party.nodes import DATA, Client
 
 pytestmark = pytest.mark.slow
 

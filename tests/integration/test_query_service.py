@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.integration.processes import Organisations, Ran, comine, command
-from tests.queries.staff import DATASET, STAFF
+from tests.party.services.queries.staff import DATASET, STAFF
 
 
 @pytest.fixture

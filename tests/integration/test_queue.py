@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from coordinator.client import PartyClient
-from coordinator.runner import run_job
-from jobs.result import Result
+from coordinator.jobs.client import PartyClient
+from coordinator.jobs.runner import run_job
+from jobs.results.result import Result
 from link.errors import DeadlineExceeded, JobCancelled
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
-from tests.unit.party.nodes import Nodes, expire, hold, running, weekly
+from tests.party.nodes import Nodes, expire, hold, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 

@@ -15,27 +15,27 @@ from typing import Any
 
 import pytest
 
-from coordinator.driver import Driver
-from coordinator.lifecycle import Job, Problem, State
-from coordinator.runner import draft, resume_job, run_job
-from coordinator.store import JobFolder, Store
+from coordinator.jobs.driver import Driver
+from coordinator.jobs.lifecycle import Job, Problem, State
+from coordinator.jobs.runner import draft, resume_job, run_job
+from coordinator.jobs.store import JobFolder, Store
 from jobs.audit.events import Ended, Event
 from jobs.audit.verification import verification
 from jobs.loading import job_of
-from jobs.result import Result
-from jobs.spec import JobSpec
-from link.authority import Authority
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from link.core import Transport
 from link.errors import ComineError, InputDataError, PeerError, UsageError
-from link.trust import Trust
+from link.pki.authority import Authority
+from link.pki.trust import Trust
 from mining.joint.progress import KeptLevel
 from mining.reference.pooled import brute_force
-from party.progress import keeper_of
+from party.jobs.progress import keeper_of
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
 from tests.integration.processes import Organisations, command
 from tests.integration.test_faults import Passing, unwrap, wrap
-from tests.unit.party.nodes import Nodes, crash, hold, refused, running, weekly
+from tests.party.nodes import Nodes, crash, hold, refused, running, weekly
 
 pytestmark = pytest.mark.slow
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-import party.release
-from coordinator.runner import run_job
+import party.jobs.release
+from coordinator.jobs.runner import run_job
 from jobs.audit.verification import verification
-from jobs.result import Result
+from jobs.results.result import Result
 from link.errors import ComineError, ResourceError
-from link.trust import Trust
-from party.job import ENDS
+from link.pki.trust import Trust
+from party.jobs.job import ENDS
 from party.server import Node
 from protos.v1.control_pb2 import APPROVED, FAILED
-from tests.unit.party.nodes import Nodes, hold, refused, running, weekly
+from tests.party.nodes import Nodes, hold, refused, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
@@ -161,7 +161,7 @@ def check(nodes: Nodes, folder: Path, found: Result | ComineError, disk: Disk) -
 def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool, dies: bool
 ) -> None:
-    monkeypatch.setattr("party.endings.RETRY_S", 0.02)
+    monkeypatch.setattr("party.jobs.endings.RETRY_S", 0.02)
 
     async def test() -> None:
         disk = Disk()
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
 def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.endings.RETRY_S", 3600.0)
+    monkeypatch.setattr("party.jobs.endings.RETRY_S", 3600.0)
 
     async def test() -> None:
         disk = Disk()

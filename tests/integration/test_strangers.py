@@ -17,12 +17,12 @@ from typing import Any
 import grpc
 import pytest
 
-from link.grpc_channel import dial
+from link.transports.grpc_channel import dial
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
 from tests.integration import processes
 from tests.integration.processes import START_S, Organisations
-from tests.unit.party.nodes import DATA
+from tests.party.nodes import DATA
 
 DESCRIPTORS = 1024  # as systemd gives by default
 STRANGERS = 1500

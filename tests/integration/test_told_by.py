@@ -11,8 +11,8 @@ import pytest
 
 from jobs.loading import job_of
 from link.errors import BY_CODE, ComineError, OverLimit, tellable
-from party.part import take_part as honest
-from tests.unit.party.nodes import DATA, Nodes, running, weekly
+from party.jobs.part import take_part as honest
+from tests.party.nodes import DATA, Nodes, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -52,7 +52,7 @@ def test_each_node_keeps_who_told_it_that_a_job_is_over(
         await asyncio.sleep(0.2)
         raise tellable(BY_CODE[code]("some party, and nobody learns which, has more", party=named))
 
-    monkeypatch.setattr("party.session_host.take_part", take_part)
+    monkeypatch.setattr("party.jobs.session_host.take_part", take_part)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from link.authority import Authority, write_identity
-from link.issued import revoke
-from link.trust import fingerprint
+from link.pki.authority import Authority, write_identity
+from link.pki.issued import revoke
+from link.pki.trust import fingerprint
 from tests.integration.processes import Organisations, Ran, comine, command
 
 pytestmark = pytest.mark.slow

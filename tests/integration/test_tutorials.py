@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.processes import Process
-from tests.unit.party.files import free_ports
+from tests.party.files import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^( *)```(toml|ini|sh|text)(?:[ ]([^\n]*))?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)

@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from link.identity import Identity
+from link.pki.identity import Identity
 from protos.v1 import control_pb2
-from tests.unit.party.nodes import running
+from tests.party.nodes import running
 
 MOST = 1 << 30  # bytes that are sent at the most
 SLACK = 512 << 20  # beyond what a node lets come: what comes between two looks of a busy machine, and rests in sockets

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from crypto.primitives.randomness import Randomness
-from ldp.dyadic import Dyadic
-from ldp.sampling import coin_flips
+from ldp.arithmetic.dyadic import Dyadic
+from ldp.arithmetic.sampling import coin_flips
 from ldp.sets.baskets import Baskets
 from ldp.sets.itemset_candidates import Itemset, contained, largest_itemset
 

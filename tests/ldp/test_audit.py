@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.dyadic import Dyadic
 from ldp.audit import Audit, audit, by_likelihood, epsilon_bound
 from ldp.context.idue import InputDiscriminativeUnaryEncoding
 from ldp.context.prior_response import OptimalResponse, PriorMatchedResponse
-from ldp.dyadic import Dyadic
 from ldp.oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.unary_encoding import OptimisedUnaryEncoding

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from crypto.primitives.randomness import Randomness
+from ldp.arithmetic.noise import TruncatedGeometric
 from ldp.budget import exp_below
-from ldp.noise import TruncatedGeometric
 from ldp.oracles.histogram_encoding import SummationHistogramEncoding, ThresholdHistogramEncoding
 from link.errors import ConfigurationError
 from tests.ldp.contract import ERROR, chi_square_p

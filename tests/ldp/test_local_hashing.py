@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from ldp.hashing import HashFamily
+from ldp.arithmetic.hashing import HashFamily
 from ldp.oracles.local_hashing import BinaryLocalHashing, LocalHashing, OptimisedLocalHashing, best_buckets
 from tests.ldp.contract import ERROR, chi_square_p
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import ldp
+from ldp.arithmetic.hashing import HashFamily
 from ldp.blending.blender import Blender
 from ldp.context.idue_sets import InputDiscriminativeSets
 from ldp.domain import Domain
-from ldp.hashing import HashFamily
 from ldp.heavy_hitters.bit_strings import Integers, Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending
 from ldp.heavy_hitters.vector_hashing import VectorHashFamily

@@ -17,9 +17,9 @@ from sklearn.linear_model import Lasso
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.arithmetic.packed import column_sums
 from ldp.bias_aware import NORMAL, selection_factor
 from ldp.certify import satisfies, spent_epsilon
-from ldp.packed import column_sums
 from ldp.rappor.client import RapporClient, google_response
 from ldp.rappor.decode import decode, fit
 from ldp.rappor.encoding import BloomFilters

@@ -19,8 +19,8 @@ from ldp.shuffling.collecting import Collecting
 from ldp.shuffling.onion import peel, wrap
 from ldp.shuffling.route import Route, route_of
 from ldp.shuffling.statement import check_chain, read_key, sign_key, sign_statement
-from link.authority import Authority
 from link.errors import ConfigurationError, IdentityError, InputDataError, MalformedMessage, ProtocolViolation
+from link.pki.authority import Authority
 from protos.v1.shuffle_pb2 import BatchStatement, LayerKey, SignedLayerKey, SignedStatement
 from tests.ldp.contract import ERROR
 

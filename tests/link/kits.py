@@ -12,8 +12,8 @@ from crypto.primitives.randomness import Randomness
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
-from link.faulty import FaultyTransport, Schedule
 from link.session import Session
+from link.transports.faulty import FaultyTransport, Schedule
 from protos.v1.link_pb2 import Frame
 from tests.world import terms, transports
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from link import core
-from link.authority import Authority
 from link.disclosure import Declared
 from link.errors import (
     DeadlineExceeded,
@@ -21,6 +20,7 @@ from link.errors import (
     UndeclaredDisclosure,
     UnexpectedMessage,
 )
+from link.pki.authority import Authority
 from link.receipts import Receipts
 from link.session import Session
 from protos.v1.link_pb2 import Receipt

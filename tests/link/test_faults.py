@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from link.core import Transport
 from link.errors import ComineError, DeadlineExceeded, PeerError
-from link.faulty import Crashed, EmulatedLink, FaultyTransport, Schedule
-from link.memory import Hub
 from link.session import Session
+from link.transports.faulty import Crashed, EmulatedLink, FaultyTransport, Schedule
+from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
 from tests.examples import examples
 from tests.link.kits import ABC, Wire, greet, run

@@ -22,9 +22,9 @@ from link.errors import (
     UnexpectedMessage,
     VersionMismatch,
 )
-from link.memory import Hub
 from link.session import Session
 from link.transcript import header_of, mark_of
+from link.transports.memory import Hub
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Abort, Frame, Hello
 from tests.link.kits import AB, ABC, Wire, greet, run

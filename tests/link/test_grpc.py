@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link import grpc_channel, grpc_stream, grpc_transport
-from link.authority import Authority
 from link.errors import DeadlineExceeded, IdentityError, LimitExceeded, PeerError, ProtocolViolation
-from link.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
-from link.grpc_stream import Conversation, enclose
-from link.grpc_transport import NodeLink
-from link.serving import Serving
-from link.trust import Trust
+from link.pki.authority import Authority
+from link.pki.trust import Trust
+from link.transports import grpc_channel, grpc_stream, grpc_transport
+from link.transports.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
+from link.transports.grpc_stream import Conversation, enclose
+from link.transports.grpc_transport import NodeLink
+from link.transports.serving import Serving
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 from tests.examples import slowly
 from tests.link.kits import AB, greet, run

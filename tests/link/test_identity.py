@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError, ResourceError
-from link.identity import Identity, check_name, check_own_span, check_span, name_in, peer_of, verify
-from link.issued import show
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Identity, check_name, check_own_span, check_span, name_in, peer_of, verify
+from link.pki.issued import show
 
 AUTHORITY = Authority.create()
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from link.authority import Authority, write_identity
 from link.errors import PeerError
-from link.grpc_channel import SERVER_OPTIONS, server_credentials
-from link.grpc_transport import NodeLink
-from link.identity import Identity
-from link.serving import Serving
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Identity
+from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_transport import NodeLink
+from link.transports.serving import Serving
 from tests.link.kits import AB, greet, run
 from tests.link.messages import Note
 from tests.world import nodes, terms

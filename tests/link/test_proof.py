@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from link.authority import Authority
 from link.errors import ComineError, IdentityError, PeerError
 from link.executor import ThreadExecutor
-from link.memory import Hub
+from link.pki.authority import Authority
+from link.pki.revocation import RevocationList
+from link.pki.trust import Trust, fingerprint
 from link.proof import check, prove
-from link.revocation import RevocationList
 from link.session import Session
-from link.trust import Trust, fingerprint
+from link.transports.memory import Hub
 from protos.v1.link_pb2 import Abort, Hello, Proof
 from tests.link.kits import AB, ABC, run
 from tests.world import nodes, terms

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link import transcript
-from link.authority import Authority
 from link.errors import IdentityError, LimitExceeded, ProtocolViolation, outward
+from link.pki.authority import Authority
+from link.pki.trust import Trust
 from link.receipts import LANE, Receipts, check_receipt, differences
 from link.transcript import folded
-from link.trust import Trust
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 from tests.link.kits import AB, run, sessions
 from tests.link.messages import Note

@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from link import revocation
-from link.authority import Authority, write_identity
 from link.errors import ConfigurationError, IdentityError
 from link.executor import ThreadExecutor
-from link.identity import Identity, check_peer, verify
-from link.issued import is_revoked, revoke, show
-from link.revocation import RevocationList, dates_of, number_of, read_list, sign_list
+from link.pki import revocation
+from link.pki.authority import Authority, write_identity
+from link.pki.identity import Identity, check_peer, verify
+from link.pki.issued import is_revoked, revoke, show
+from link.pki.revocation import RevocationList, dates_of, number_of, read_list, sign_list
+from link.pki.trust import Trust, fingerprint
 from link.session import Session
-from link.trust import Trust, fingerprint
 from tests.link.messages import Note
 from tests.world import nodes, terms
 

@@ -10,10 +10,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import grpc
 import pytest
 
-from link import serving
-from link.authority import Authority
-from link.serving import Serving
-from tests.unit.coordinator.nodes import world
+from link.pki.authority import Authority
+from link.transports import serving
+from link.transports.serving import Serving
+from tests.coordinator.nodes import world
 from tests.world import nodes
 
 AUTHORITY = Authority.create()

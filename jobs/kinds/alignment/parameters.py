@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
+from mining.data.row_ids import IdNormalisation
 from mining.joint.align import RowAlignment
-from mining.row_ids import IdNormalisation
 
 
 def row_alignment(spec: JobSpec) -> RowAlignment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.kinds.kind import Unions
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 def of_alignment(spec: JobSpec) -> Unions:

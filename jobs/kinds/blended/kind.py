@@ -14,11 +14,11 @@ from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_itemsets
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.words import asked, excluded, mined, watched
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.session import Session
 from mining.joint.blended import disclosure
 from mining.joint.blended.mine import mine

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from ldp.budget import check_epsilon
 from link.errors import ConfigurationError
+from mining.data.transactions import matching
 from mining.joint.blended.parameters import Blending
 from mining.joint.hybrid.parameters import DEFAULT_K
-from mining.transactions import matching
 
 
 def blended_mining(spec: JobSpec) -> Blending:

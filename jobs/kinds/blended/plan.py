@@ -14,7 +14,7 @@ from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, moving_s
 from jobs.plan.privacy import Privacy
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.blended.budget import spent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.kinds.columns.parameters import vertical_mining
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.joint.vertical.choice import choose_engine
 from mining.joint.vertical.parameters import COORDINATOR, chosen_engine, holders_of, is_dealt
 

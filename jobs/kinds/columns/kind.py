@@ -19,14 +19,14 @@ from jobs.kinds.mining import ITEMSETS, check_exact
 from jobs.kinds.rows.kind import mining_watched
 from jobs.kinds.top import found_itemsets
 from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
-from mining.item_columns import check_columns
+from mining.data.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical import mine as vertical
 from mining.joint.vertical.parameters import chosen_engine

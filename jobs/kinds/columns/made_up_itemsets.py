@@ -7,7 +7,7 @@ from math import ceil, prod
 
 import numpy as np
 
-from crypto.protocols.product_chains import Itemset
+from crypto.protocols.products.chains import Itemset
 
 Split = tuple[int, ...]
 """How many items each party has of an itemset, in the order of the job."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.rules_parameters import decided_rules
-from jobs.spec import JobSpec
-from mining.item_columns import Itemisation
+from jobs.spec.job import JobSpec
+from mining.data.item_columns import Itemisation
 from mining.joint.vertical.parameters import Expectation, VerticalMining
 
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crypto.params import STANDARD_128
-from crypto.protocols.alignment_costs import (
+from crypto.protocols.alignment.costs import (
     AlignmentSizes,
     alignment_work,
     cardinality_traffic,
     intersection_traffic,
     row_union_traffic,
 )
-from crypto.protocols.joint_prf_costs import PrfSizes, prf_work
-from crypto.protocols.sum_costs import agreement_traffic
-from crypto.protocols.union_costs import UnionSizes
+from crypto.protocols.sums.costs import agreement_traffic
+from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
@@ -35,7 +35,7 @@ from jobs.plan.prices import (
     union_machine_s,
     union_s,
 )
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.align import LABELS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jobs.kinds.columns.engine import engine_reason, helper_of
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.plan.plan import EngineFigures
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_engine
 from mining.joint.vertical.sizes import ENGINES
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.union_costs import UnionSizes
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.union.costs import UnionSizes
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.predicted import CLASSES
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.candidates import most_after
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from jobs.kinds.models.model import Model
-from jobs.spec_values import exact_decimal
+from jobs.spec.values import exact_decimal
 from link.errors import ConfigurationError
 from mining.models.attributes import Attribute, Categorical, Discrete, Intervals, Numeric
 from mining.models.decision_tree import Condition, DecisionTree, Node, TreeParameters, condition_text, leaf

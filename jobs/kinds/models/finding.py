@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.documents.written_json import json_text, write_json
 from jobs.kinds.finding import Finding
 from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, unpack_model
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.report import model_section
-from jobs.spec import JobSpec
-from jobs.written_json import json_text, write_json
+from jobs.spec.job import JobSpec
 
 
 @dataclass(frozen=True)

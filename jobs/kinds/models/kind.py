@@ -17,11 +17,11 @@ from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.plan import estimate_model
 from jobs.kinds.models.tables import MODEL_TABLES, check_columns
 from jobs.kinds.words import watched
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
 

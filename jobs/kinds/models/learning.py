@@ -8,10 +8,11 @@ from typing import assert_never
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import columns_of, model_parameters
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session
+from mining.data.tables import Table
 from mining.joint import align
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
@@ -20,7 +21,6 @@ from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters, stacked
 from mining.models.naive_bayes import NaiveBayesParameters
-from mining.tables import Table
 
 
 def how(spec: JobSpec) -> str:

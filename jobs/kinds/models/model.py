@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.kinds.models.parameters import ModelParameters
+from mining.data.tables import Table
 from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree
 from mining.models.kmeans import Clusters, KMeansParameters, assign, stacked
 from mining.models.naive_bayes import NaiveBayes
-from mining.tables import Table
 
 
 class ArrowTable(Protocol):
@@ -87,6 +87,6 @@ def _table(rows: Table | ArrowTable) -> Table:
         return rows
     import pyarrow as pa
 
-    from mining.table_readers import table_from_arrow
+    from mining.data.table_readers import table_from_arrow
 
     return table_from_arrow(pa.table(rows), (), "the table")

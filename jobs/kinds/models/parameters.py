@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.kinds.models.tables import DEFAULT_STEPS, DecisionTreeSection, KMeansSection, NaiveBayesSection
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from mining.models.attributes import Attribute, Categorical, Intervals, Numeric
 from mining.models.decision_tree import TreeParameters

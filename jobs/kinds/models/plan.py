@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crypto.params import STANDARD_128
-from crypto.protocols.secure_sum import word_for
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
+from crypto.protocols.sums.secure_sum import word_for
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.models.learning import how
 from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.plan.answer import Answer
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, SETTLE_S, UNKNOWN_ROWS, moving_s
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.models.decision_tree import TreeParameters

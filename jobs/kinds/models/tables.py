@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from jobs.spec_values import ColumnName, Cuts, Fraction, Section
+from jobs.spec.values import ColumnName, Cuts, Fraction, Section
 
 MODEL_TABLES: Final[Mapping[str, str]] = {  # by task its table
     "naive-bayes": "naive_bayes",

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from jobs.kinds.noisy.parameters import distributed_mining
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from mining.estimates import EstimatedItemsets
 from mining.joint.distributed.budget import given_contributions, length_noise
 

@@ -15,11 +15,11 @@ from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.noisy.plan import estimate_noisy
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.session import Session
 from mining.joint.distributed import disclosure
 from mining.joint.distributed.budget import spent

@@ -16,7 +16,7 @@ from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory, seconds
 from jobs.plan.privacy import NoisyLevel, Privacy
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.distributed.budget import drawn_contributions, given_contributions, length_noise, spent

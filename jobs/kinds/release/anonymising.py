@@ -9,15 +9,15 @@ import numpy as np
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session
+from mining.data.tables import Table
 from mining.joint.anonymisation import disclosure
 from mining.joint.anonymisation.anonymise import anonymise
 from mining.joint.anonymisation.vertical import disclosure as vertical
 from mining.joint.anonymisation.vertical.anonymise import anonymise_columns
-from mining.tables import Table
 
 JUDGED_FROM: Final = 20
 """Rows of a party below which it says nothing of a column that each has a value of its own."""

@@ -15,7 +15,7 @@ from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.utility.loss import average_class_size, average_equivalence_class_size, discernibility
 from anonymize.verification.losses import generalisation_loss
-from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.conditions.models import offered
 from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdentifier
 
 if TYPE_CHECKING:

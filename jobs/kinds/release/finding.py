@@ -12,7 +12,7 @@ from jobs.kinds.finding import Finding
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized, publish
 from jobs.report import text
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 
 
 @dataclass(frozen=True)

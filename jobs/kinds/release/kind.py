@@ -16,11 +16,11 @@ from jobs.kinds.release.parameters import check_partition, joint_anonymisation
 from jobs.kinds.release.plan import estimate_anonymization
 from jobs.kinds.release.table import INSIDER_K
 from jobs.kinds.words import watched
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.session import Session
 from mining.joint.anonymisation.disclosure import nodes_with_unions

@@ -11,9 +11,9 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
 from jobs.anonymization.inputs import requirements_of
 from jobs.kinds.release.table import INSIDER_K, JointAnonymizeSection, JointColumnSection
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
-from mining.joint.anonymisation.models import SensitiveTests, offered
+from mining.joint.anonymisation.conditions.models import SensitiveTests, offered
 from mining.joint.anonymisation.oblivious import check_candidates
 from mining.joint.anonymisation.parameters import (
     MOST_NODES,

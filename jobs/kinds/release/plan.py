@@ -10,7 +10,7 @@ from jobs.kinds.release.plan_range import Setting, cost_range
 from jobs.plan.answer import Answer
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes

@@ -16,20 +16,20 @@ from typing import Final
 from anonymize.models import RecursiveDiversity
 from crypto.params import STANDARD_128
 from crypto.primitives.sealed import OVERHEAD
-from crypto.protocols.comparison import width_for
-from crypto.protocols.extension_codes import block_count
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.ot_extension import batches
-from crypto.protocols.secure_sum import word_for
-from crypto.protocols.sum_costs import agreement_traffic, maximum_traffic, sum_traffic
-from crypto.protocols.two_party_costs import agreement_traffic as seeds_traffic
-from crypto.protocols.two_party_costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.comparison.comparison import width_for
+from crypto.protocols.comparison.costs import agreement_traffic as seeds_traffic
+from crypto.protocols.comparison.costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.sums.costs import agreement_traffic, maximum_traffic, sum_traffic
+from crypto.protocols.sums.secure_sum import word_for
+from crypto.protocols.transfers.extension_codes import block_count
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
+from crypto.protocols.transfers.ot_extension import batches
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.anonymisation.assembly import ROWS, Form
-from mining.joint.anonymisation.bits import word_of
-from mining.joint.anonymisation.models import offered
+from mining.joint.anonymisation.conditions.bits import word_of
+from mining.joint.anonymisation.conditions.models import offered
 from mining.joint.anonymisation.oblivious import BATCH
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jobs.target import JOINT_RELEASE
-from link.json_text import read_json
+from jobs.results.target import JOINT_RELEASE
+from link.files.json_text import read_json
 from mining.joint.anonymisation.parameters import ORIGIN_COLUMN, JointAnonymisation
 
 if TYPE_CHECKING:
     from anonymize.certificate import Certificate
-    from jobs.spec import JobSpec
+    from jobs.spec.job import JobSpec
     from mining.joint.anonymisation.anonymise import JointRelease
 
 SCHEMA: Final = "comine.joint-release/1"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import Field, WithJsonSchema, model_validator
 
 from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection
-from jobs.spec_values import ColumnName, Fraction, Section
-from jobs.toml import validate
+from jobs.spec.toml import validate
+from jobs.spec.values import ColumnName, Fraction, Section
 from link.errors import ComineError, ConfigurationError
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.reported.plan import estimate_reported
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.words import asked, estimated_result, excluded, mined
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import LARGEST_LOCAL, Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.hybrid import disclosure

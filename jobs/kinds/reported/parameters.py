@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jobs.spec import UNIVERSES, JobSpec
+from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
+from mining.data.transactions import matching
 from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL, HybridMining, Search
 from mining.joint.parameters import RuleParameters
-from mining.transactions import matching
 
 
 def hybrid_mining(spec: JobSpec) -> HybridMining:

@@ -15,11 +15,11 @@ from jobs.kinds.rows.plan import estimate_rows
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.top import found_itemsets
 from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
-from jobs.outcome import Outcome
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.spec import JobSpec
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint import horizontal

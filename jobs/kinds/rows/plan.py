@@ -12,7 +12,7 @@ from jobs.plan.answer import Answer
 from jobs.plan.assumptions import advice, assumptions, of_unions
 from jobs.plan.plan import Batch, PartyPlan, Plan
 from jobs.plan.prices import memory, unions_machine_s
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import Step, Vote, steps

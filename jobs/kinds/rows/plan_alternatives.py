@@ -13,12 +13,12 @@ from jobs.kinds.rows.plan_figures import Figures
 from jobs.loading import job_from_canonical
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Alternative
-from jobs.spec import JobSpec
+from jobs.spec.job import JobSpec
 from jobs.statement import Statement, statement
 from link.errors import ConfigurationError
 from mining.joint.disclosure import may_be_level_wise
 from mining.joint.parameters import HorizontalMining
-from mining.measure_names import DEFAULT_MEASURES
+from mining.rules.measure_names import DEFAULT_MEASURES
 
 
 @dataclass(frozen=True)

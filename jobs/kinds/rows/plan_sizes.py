@@ -9,9 +9,8 @@ from itertools import accumulate
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_costs import UnionSizes
-from crypto.protocols.union_lists import (
+from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.lists import (
     EPSILON_COMMON,
     MAX_BLOCKS,
     ListSizes,
@@ -19,6 +18,7 @@ from crypto.protocols.union_lists import (
     room_for_common_fakes,
     widened,
 )
+from crypto.protocols.union.size_classes import SETS
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.candidates import most_after
 from mining.joint.disclosure import may_be_one_shot

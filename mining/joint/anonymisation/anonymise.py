@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, tellable
 from link.session import Session
+from mining.data.tables import Table
 from mining.joint.anonymisation.assembly import Assembled, assemble, public_bound
+from mining.joint.anonymisation.conditions.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.examination import Examiner
-from mining.joint.anonymisation.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.mondrian import Boxes, partitioner
 from mining.joint.anonymisation.oblivious import ObliviousSearch
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
@@ -45,7 +46,6 @@ from mining.joint.anonymisation.rows import CodedRows, Counter, cell_losses
 from mining.joint.anonymisation.search import Search
 from mining.joint.models.totals import total_counts, total_rows
 from mining.joint.tally import no_sum
-from mining.tables import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.sealed import Rows
-from crypto.protocols.common_length import agree_on_length
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.size_classes import LISTS
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.common_length import agree_on_length
+from crypto.protocols.union.size_classes import LISTS
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation

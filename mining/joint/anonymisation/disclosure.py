@@ -8,13 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from crypto.protocols import common_length, masked_maximum
-from crypto.protocols.union_disclosure import deviation, leakage
-from crypto.protocols.union_lists import MOST_CLASSES
+from crypto.protocols.sums import masked_maximum
+from crypto.protocols.union import common_length
+from crypto.protocols.union.disclosure import deviation, leakage
+from crypto.protocols.union.lists import MOST_CLASSES
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import ROWS
 from mining.joint.anonymisation.axes import TREES
-from mining.joint.anonymisation.models import compared_columns, offered
+from mining.joint.anonymisation.conditions.models import compared_columns, offered
 from mining.joint.anonymisation.occurring import FILL, MOST_KEYED, merger_of
 from mining.joint.anonymisation.occurring import LABEL as KEYS
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation

@@ -37,17 +37,17 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Node
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
-from crypto.protocols.argmin import select
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.conversion import to_additive
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.shared_bits import open_bits, open_values
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.argmin import select
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.conversion import to_additive
+from crypto.protocols.comparison.shared_bits import open_bits, open_values
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
-from mining.joint.anonymisation.bits import joined, node_sums, of_word, repeated, word_of
-from mining.joint.anonymisation.conditions import condition_bits
-from mining.joint.anonymisation.models import SensitiveTests
+from mining.joint.anonymisation.conditions.bits import joined, node_sums, of_word, repeated, word_of
+from mining.joint.anonymisation.conditions.conditions import condition_bits
+from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.occurring import counts_of, histogram_of, losses_of, occurring_keys
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.public_losses import Losses

@@ -37,20 +37,20 @@ from numpy.typing import NDArray
 
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
-from crypto.protocols.argmin import argmin, open_positions, select
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.conversion import to_additive
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.shared_bits import open_bits
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.argmin import argmin, open_positions, select
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.conversion import to_additive
+from crypto.protocols.comparison.shared_bits import open_bits
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.errors import ConfigurationError, MalformedMessage, tellable
 from link.session import Session
 from link.tasks import together
 from mining.joint.anonymisation.axes import Places, PublicAxis, axes_of
-from mining.joint.anonymisation.bits import all_of, node_sums, word_of
-from mining.joint.anonymisation.conditions import condition_bits
-from mining.joint.anonymisation.models import SensitiveTests
+from mining.joint.anonymisation.conditions.bits import all_of, node_sums, word_of
+from mining.joint.anonymisation.conditions.conditions import condition_bits
+from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.regions import Cuts, OwnRegions
 from mining.joint.anonymisation.rows import CodedRows, Counter

@@ -26,12 +26,12 @@ import numpy as np
 
 from anonymize.fulldomain.lattice import Node
 from crypto.primitives.xor_sharing import XorShare
-from crypto.protocols.argmin import MAX_CANDIDATES, argmin, open_positions
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.conversion import to_additive
-from crypto.protocols.shared_bits import open_bits
+from crypto.protocols.comparison.argmin import MAX_CANDIDATES, argmin, open_positions
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.conversion import to_additive
+from crypto.protocols.comparison.shared_bits import open_bits
 from link.errors import ConfigurationError, MalformedMessage, tellable
-from mining.joint.anonymisation.bits import joined, joined_bits, node_sums
+from mining.joint.anonymisation.conditions.bits import joined, joined_bits, node_sums
 from mining.joint.anonymisation.examination import Examiner, Scored
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import PublicLattice, possible_classes

@@ -5,8 +5,8 @@ many as rows. A key is the number of a class among the possible ones, the labels
 
 Rounds:     those of a set union.
 Leakage:    to all, which combinations of generalised values occur, not at which party and not how often; to the merger
-            more (`crypto.protocols.union_disclosure`).
-Source:     the union is that of `crypto.protocols.set_union`.
+            more (`crypto.protocols.union.disclosure`).
+Source:     the union is that of `crypto.protocols.union.set_union`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.set_union import set_union
-from crypto.protocols.union_lists import Fill
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.lists import Fill
+from crypto.protocols.union.set_union import set_union
 from link.errors import MalformedMessage
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation

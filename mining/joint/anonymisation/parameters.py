@@ -17,7 +17,7 @@ from anonymize.columns import Kind, number_of
 from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
-from crypto.protocols.argmin import position_bits
+from crypto.protocols.comparison.argmin import position_bits
 from link.errors import InputDataError
 
 Algorithm = Literal["optimal", "samarati", "mondrian"]

@@ -33,15 +33,15 @@ from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.conversion import to_additive
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.shared_bits import open_bits, open_values
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.conversion import to_additive
+from crypto.protocols.comparison.shared_bits import open_bits, open_values
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
-from mining.joint.anonymisation.bits import all_of, node_sums, none_or_enough, word_of
-from mining.joint.anonymisation.insiders import insider_bits
+from mining.joint.anonymisation.conditions.bits import all_of, node_sums, none_or_enough, word_of
+from mining.joint.anonymisation.conditions.insiders import insider_bits
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, label_losses
 from mining.joint.tally import Mask, no_sum

@@ -27,7 +27,7 @@ from anonymize.roles import Roles
 from anonymize.tables import Table
 from crypto.primitives.sealed import Rows
 from link.errors import ProtocolViolation
-from mining.joint.anonymisation.models import Compared, Tested, offered
+from mining.joint.anonymisation.conditions.models import Compared, Tested, offered
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
 from mining.joint.tally import Mask
 

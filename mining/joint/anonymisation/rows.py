@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from anonymize.columns import Column as CodedColumn
 from anonymize.grouping import group
 from link.errors import ComineError, InputDataError
+from mining.data.tables import Column, Table
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
-from mining.tables import Column, Table
 
 Leaves = NDArray[np.int32]
 Cells = NDArray[np.int64]

@@ -38,8 +38,9 @@ from ldp.blending.curator import noisy_frequencies
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
-from link.json_text import read_json
+from link.files.json_text import read_json
 from link.session import Session
+from mining.data.transactions import Transactions
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
 from mining.joint.blended.estimate import Counts, blended, from_answers
@@ -50,7 +51,6 @@ from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.item_names import nameable
 from mining.limits import MAX_ITEM_BYTES
 from mining.thresholds import agreed_count, minimum_count
-from mining.transactions import Transactions
 
 _MAX_DOCUMENT: Final = 256 << 20
 _MAX_RECORDS: Final = 1 << 40

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from ldp.bias_aware import ONE_SIDED, deviations_with_bias
 from ldp.sets.rules import fieller
 from link.errors import ConfigurationError, tellable
-from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.estimates import NORMAL_95, EstimatedItemsets
 from mining.joint.distributed.candidates import NoisyLevel
 from mining.joint.parameters import RuleParameters
 from mining.joint.tally import Counts
 from mining.lattice import subset_positions
-from mining.rule_growth import MAX_RULES
+from mining.rules.estimated import EstimatedRule, EstimatedRules
+from mining.rules.growth import MAX_RULES
 
 
 def findings(

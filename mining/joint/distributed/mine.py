@@ -32,12 +32,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from ldp.accounting.central_noise import confident_threshold
 from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
+from mining.data.transactions import Transactions
 from mining.joint.distributed.budget import (
     drawn_contributions,
     given_contributions,
@@ -67,7 +68,6 @@ from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.pairs import n_pairs
 from mining.thresholds import check_floor, minimum_count
-from mining.transactions import Transactions
 
 SLACK: Final = 0.5
 """How many standard deviations below the least support an itemset may be and still be joined to candidates."""

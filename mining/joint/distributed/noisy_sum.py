@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from crypto.primitives.randomness import KEY_BYTES, Randomness
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import secure_sum
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import secure_sum
 from link.session import Session
 from mining.joint.distributed.budget import SumNoise
 from mining.joint.tally import MAX_ROWS, Counts, no_sum

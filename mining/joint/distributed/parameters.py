@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from mining.estimated_rules import EstimatedRules
     from mining.estimates import EstimatedItemsets
     from mining.joint.parameters import RuleParameters
+    from mining.rules.estimated import EstimatedRules
 
 NoiseLaw = Literal["discrete-gaussian", "skellam"]
 

@@ -22,14 +22,14 @@ import numpy as np
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from link.errors import ConfigurationError, MalformedMessage, tellable
-from link.json_text import read_json
+from link.files.json_text import read_json
 from link.session import Session
+from mining.data.transactions import Transactions
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.item_names import nameable
 from mining.limits import MAX_ITEM_BYTES
-from mining.transactions import Transactions
 
 LABEL: Final = "items"
 MAX_DOCUMENT: Final = 256 << 20

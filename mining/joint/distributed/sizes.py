@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from link.traffic import Traffic
 from mining.joint.hybrid.sizes import document_traffic
 

@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.bitmaps import Bitmaps, pack, popcounts
+from mining.data.bitmaps import Bitmaps, pack, popcounts
+from mining.data.transactions import Transactions
 from mining.joint.tally import Counts
 from mining.lattice import Sets
 from mining.prefix_tree import chains
-from mining.transactions import Transactions
 
 Order = NDArray[np.int64]
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from ldp.sets.plan import Supports
 from ldp.sets.rules import estimated_rules
-from mining.estimated_rules import EstimatedRule, EstimatedRules
 from mining.estimates import EstimatedItemsets
 from mining.joint.estimated import Estimated
 from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.spent import Spent
+from mining.rules.estimated import EstimatedRule, EstimatedRules
 from mining.thresholds import minimum_count
 
 

@@ -39,6 +39,7 @@ from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
 from link.session import Session
+from mining.data.transactions import Transactions
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.hybrid import groups
 from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
@@ -57,7 +58,6 @@ from mining.joint.hybrid.shuffle import (
 )
 from mining.joint.spent import Spent
 from mining.thresholds import agreed_count
-from mining.transactions import Transactions
 
 MAX_DOCUMENT: Final = 256 << 20  # bytes of candidates or of a result
 _TALLIED: Final = 1 << 16  # reports that are added up at once, between which other work gets its turn

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.disclosure import Declared
 from link.errors import ConfigurationError, tellable
 from link.session import Session
-from mining.bitmaps import words
+from mining.data.bitmaps import words
+from mining.data.tables import Table
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
 from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines import Addends, Engine, ObliviousTransferEngine
@@ -26,7 +27,6 @@ from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
 from mining.lattice import Sets
 from mining.models.attributes import Attribute, Codes, column_of
-from mining.tables import Table
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -34,7 +34,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.joint.models.aligned import (

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.set_union import set_union
-from crypto.protocols.size_classes import SETS
-from crypto.protocols.union_disclosure import declared, leakage
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.disclosure import declared, leakage
+from crypto.protocols.union.set_union import set_union
+from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from link.errors import ProtocolViolation
 from link.session import Session
+from mining.data.tables import Table
 from mining.joint.item_names import decoded, encoded
 from mining.joint.models.totals import no_rows
 from mining.joint.vertical.names import open_names
 from mining.limits import MAX_ITEM_BYTES
 from mining.models.attributes import Categorical
-from mining.tables import Table
 
 MAX_VALUES: Final = 1 << 20  # of all columns together, for the statement
 

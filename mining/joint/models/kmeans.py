@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.argmin import argmin, open_positions
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.secure_sum import secure_sum, shared_sum
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.argmin import argmin, open_positions
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.secure_sum import secure_sum, shared_sum
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, MalformedMessage
 from link.session import Session

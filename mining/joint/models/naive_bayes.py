@@ -29,9 +29,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.secure_sum import secure_sum
-from crypto.protocols.two_party import beside
+from crypto.protocols.comparison.two_party import beside
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.secure_sum import secure_sum
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.joint.models.aligned import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import secure_sum, word_for
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import secure_sum, word_for
 from link.disclosure import Declared
 from link.errors import InputDataError, tellable
 from link.session import Session

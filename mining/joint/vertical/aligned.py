@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols import alignment
-from crypto.protocols.pairwise import PairwiseSecrets
+from crypto.protocols.alignment import alignment
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
-from mining.bitmaps import Bitmaps, words
-from mining.item_columns import ItemColumns, check_columns, item_columns
+from mining.data.bitmaps import Bitmaps, words
+from mining.data.item_columns import ItemColumns, check_columns, item_columns
+from mining.data.tables import Table
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
-from mining.tables import Table
 
 _BLOCK_BYTES = 64 << 20
 

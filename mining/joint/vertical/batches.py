@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.session import Session
-from mining.bitmaps import popcounts
+from mining.data.bitmaps import popcounts
 from mining.joint.vertical.aligned import Conjunctions
 from mining.joint.vertical.engines import Addends, Engine
 from mining.joint.vertical.split import Split

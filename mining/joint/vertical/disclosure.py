@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crypto.protocols import alignment_disclosure
+from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
 from mining.joint import align, progress
 from mining.joint.shared_rules import rules_learned, rules_openings

@@ -31,13 +31,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.outside_dealer import Dealings
-from crypto.protocols.pairwise import PairwiseSecrets, agree
-from crypto.protocols.secure_sum import secure_sum
-from crypto.protocols.two_party import TwoParty, beside
+from crypto.protocols.comparison.two_party import TwoParty, beside
+from crypto.protocols.products.outside_dealer import Dealings
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation, tellable
 from link.session import Session
 from mining.candidates import join, most_candidates
+from mining.data.tables import Table
 from mining.itemsets import Itemsets
 from mining.joint.parameters import JointItemsets
 from mining.joint.progress import KEEPS_NOTHING, MAX_LEVELS, KeptLevel, LevelKeeper, common_levels
@@ -50,7 +51,6 @@ from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
-from mining.tables import Table
 from mining.thresholds import agreed_count
 
 

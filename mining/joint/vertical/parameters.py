@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from crypto.primitives.replicated_sharing import Holders3
 from link.errors import ConfigurationError
-from mining.item_columns import Itemisation
+from mining.data.item_columns import Itemisation
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.parameters import Disclose, EngineName, RuleParameters
-from mining.row_ids import AS_THEY_ARE, IdNormalisation
 
 Mode = Literal["intersection", "union"]
 ChosenEngine = Literal["paillier", "ot", "replicated"]

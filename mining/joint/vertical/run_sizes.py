@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from crypto.protocols.alignment_costs import AlignmentSizes, intersection_traffic, row_union_traffic
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.sum_costs import agreement_traffic, sum_traffic
-from crypto.protocols.two_party_costs import agreement_traffic as two_party_traffic
+from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, row_union_traffic
+from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from link.traffic import Traffic
-from mining.bitmaps import words
+from mining.data.bitmaps import words
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic

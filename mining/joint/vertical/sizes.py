@@ -8,10 +8,9 @@ from itertools import combinations
 from typing import Final, get_args
 
 from crypto.primitives.ring_matrix import BLOCK_WORDS
-from crypto.protocols.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.paillier_costs import exact_products_traffic, exact_products_work
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.product_costs import (
+from crypto.protocols.paillier.costs import exact_products_traffic, exact_products_work
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.costs import (
     dealt_products_traffic,
     pair_products_traffic,
     pair_products_work,
@@ -21,8 +20,9 @@ from crypto.protocols.product_costs import (
     spanning_products_traffic,
     spanning_products_work,
 )
-from crypto.protocols.replicated_counts import STREAMS
-from crypto.protocols.shared_products import word_for
+from crypto.protocols.products.replicated_counts import STREAMS
+from crypto.protocols.products.shared_products import word_for
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from link.traffic import Traffic
 from mining.joint.vertical.engines import paillier
 from mining.joint.vertical.engines.interface import Naming, by_pair, numbers_of, of_several

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.product_chains import Itemset
+from crypto.protocols.products.chains import Itemset
 from mining.joint.vertical.engines import Naming
 from mining.lattice import Sets
 

@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
-from crypto.protocols.pairwise import agree
+from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, tellable
 from link.session import Session
+from mining.data.tables import Table
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
-from mining.joint.anonymisation.models import SensitiveTests, compared_columns, offered
+from mining.joint.anonymisation.conditions.models import SensitiveTests, compared_columns, offered
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_models
@@ -47,7 +48,6 @@ from mining.joint.models.totals import no_rows
 from mining.joint.tally import no_sum
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import in_job_order
-from mining.tables import Table
 
 _FEW: Final = 2  # quasi-identifiers
 

@@ -32,11 +32,11 @@ from crypto.primitives.bit_matrix import unpack_bits
 from crypto.primitives.masks import Words
 from crypto.primitives.sealed import Rows
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.shared_lookup import look_up
-from crypto.protocols.shared_permutation import permute
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.shared_lookup import look_up
+from crypto.protocols.comparison.shared_permutation import permute
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.errors import MalformedMessage
 from link.session import Session
 from mining.joint.anonymisation.assembly import Assembled, Form

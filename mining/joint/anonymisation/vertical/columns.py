@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from anonymize.hierarchies.hierarchy import TOP, Hierarchy
 from link.errors import ConfigurationError, tellable
 from link.session import Session
+from mining.data.tables import Column, Table
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, Leaves
 from mining.joint.vertical.names import open_names
-from mining.tables import Column, Table
 
 Levels = tuple[int, ...]
 """A level of each axis."""

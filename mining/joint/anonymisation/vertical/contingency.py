@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Lattice
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.class_counts import class_counts
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.secure_sum import shared_sum
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.class_counts import class_counts
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
 from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
 from mining.joint.vertical.engines import ObliviousTransferEngine

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from crypto.protocols.size_classes import LISTS
+from crypto.protocols.union.size_classes import LISTS
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.align import RowAlignment
+from mining.joint.anonymisation.conditions.models import compared_columns
 from mining.joint.anonymisation.disclosure import learned_of_left_out, learned_of_losses, openings_of_losses
-from mining.joint.anonymisation.models import compared_columns
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
 from mining.joint.anonymisation.vertical.contingency import MOST_CELLS

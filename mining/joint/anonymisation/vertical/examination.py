@@ -27,13 +27,13 @@ from anonymize.models import DistinctDiversity, SensitiveLevels
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
-from crypto.protocols.argmin import select
-from crypto.protocols.comparison import at_least, width_for
-from crypto.protocols.conversion import to_additive
+from crypto.protocols.comparison.argmin import select
+from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.conversion import to_additive
 from link.session import Session
-from mining.joint.anonymisation.bits import all_of, node_sums, of_word, word_of
+from mining.joint.anonymisation.conditions.bits import all_of, node_sums, of_word, word_of
+from mining.joint.anonymisation.conditions.models import Tested
 from mining.joint.anonymisation.examination import Examiner, Passed
-from mining.joint.anonymisation.models import Tested
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.local_pruning import Marks
 from mining.joint.tally import Mask

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crypto.protocols.outside_dealer import Dealings
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.outside_dealer import Dealings
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.vertical.engines.interface import Engine

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns
-from crypto.protocols.ot_matrix import Pairs
-from crypto.protocols.product_chains import Itemset
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.ot_matrix import Pairs
 from link.session import Session
 
 Addends = NDArray[np.uint64]

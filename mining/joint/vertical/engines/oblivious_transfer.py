@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns
 from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.ot_matrix import pair_products
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.shared_products import spanning_products
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.ot_matrix import pair_products
+from crypto.protocols.products.shared_products import spanning_products
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from link.tasks import together
 from mining.joint.vertical.engines.interface import Addends, Naming, by_pair, numbers_of, of_several

@@ -15,12 +15,12 @@ from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey, generate_k
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.workers import PIECE, Workers
 from crypto.primitives.paillier.zeros import OwnerZeros
-from crypto.protocols.ot_matrix import Pairs
-from crypto.protocols.paillier_dot import EXACT
-from crypto.protocols.paillier_kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.paillier.dot import EXACT
+from crypto.protocols.paillier.kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.ot_matrix import Pairs
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.executor import available_cores
 from link.process_executor import ProcessExecutor
 from link.session import Session

@@ -8,11 +8,11 @@ import numpy as np
 
 from crypto.primitives.columns import Columns
 from crypto.primitives.replicated_sharing import Holders3
-from crypto.protocols.outside_dealer import Dealings, OutsideProducts
-from crypto.protocols.pairwise import PairwiseSecrets
-from crypto.protocols.product_chains import Itemset
-from crypto.protocols.replicated_counts import spanning_counts
-from crypto.protocols.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.products.outside_dealer import Dealings, OutsideProducts
+from crypto.protocols.products.replicated_counts import spanning_counts
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from mining.joint.vertical.engines.interface import Addends, Naming, numbers_of
 

@@ -1,0 +1,1 @@
+"""What the commands write to, and how they ask."""

@@ -1,0 +1,108 @@
+"""Live progress on standard error: party, step and bytes; and a line whenever a job begins to wait for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from coordinator.cli.terminal.console import note
+from coordinator.jobs.lifecycle import Job, State, enumeration
+from coordinator.jobs.progress import Watcher, unwatched
+
+
+@contextmanager
+def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
+    """Shows a line per party for as long as the context lasts, where standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield unwatched
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.fields[party]}"),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[sent]} sent, {task.fields[received]} received"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        tasks = {
+            name: progress.add_task("waiting", total=None, party=name, sent=size(0), received=size(0))
+            for name in parties
+        }
+
+        def watcher(party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:
+            progress.update(
+                tasks[party],
+                description=step or "waiting",
+                completed=done,
+                total=total or None,
+                sent=size(bytes_sent),
+                received=size(bytes_received),
+            )
+
+        yield watcher
+
+
+def notes() -> Callable[[Job], None]:
+    """Tells, once each time, for whom a job waits, and who is back."""
+    told = ""
+    since: dict[str, datetime] = {}
+
+    def tell(job: Job) -> None:
+        nonlocal told
+        for party in job.away:
+            since.setdefault(party, datetime.now().astimezone())
+        if back := tuple(sorted(since.keys() - job.away)):
+            note(f"{enumeration(back)} can be reached again")
+            for party in back:
+                del since[party]
+        sentence = standing(job) or _missing(job, since)
+        if sentence and sentence != told:
+            note(sentence)
+        told = sentence
+
+    return tell
+
+
+def _missing(job: Job, since: Mapping[str, datetime]) -> str:
+    """Who cannot be reached and does its part all the same; empty where nobody is."""
+    if not since or job.over:
+        return ""
+    names, first, until = enumeration(tuple(sorted(since))), min(since.values()), datetime.fromtimestamp(job.until)
+    what = {
+        State.RUNNING: "; the job goes on there if its node runs",
+        State.RELEASING: "; the result is kept there",
+    }.get(job.state, "")
+    last = f"{until:%H:%M:%S}" if until.date() == datetime.now().date() else f"{until:%Y-%m-%d %H:%M}"
+    return f"{names} cannot be reached since {first:%H:%M:%S}{what}; trying again until {last}{_impostors(job)}"
+
+
+def _impostors(job: Job) -> str:
+    """Why nodes are not talked to that answer, as the end of a sentence."""
+    told = "; ".join(job.impostors[party] for party in sorted(job.impostors.keys() & job.away))
+    return f" ({told})" if told else ""
+
+
+def standing(job: Job) -> str:
+    """For whose decision or return a job waits; empty where it goes its way."""
+    if job.state is State.AWAITING:
+        until = f"{datetime.fromtimestamp(job.expires).astimezone():%Y-%m-%d %H:%M %Z}"
+        names = enumeration(job.waits_for)
+        return f"waiting until {until} for the approval of {names} (there: comine party inbox)"
+    if job.state is State.APPROVED and job.away:
+        return f"approved by all; waiting for {enumeration(job.waits_for)}, which cannot be reached{_impostors(job)}"
+    return ""
+
+
+def size(number: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"

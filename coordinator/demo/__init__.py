@@ -1,0 +1,1 @@
+"""The demo: three insurers on this machine."""

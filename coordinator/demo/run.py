@@ -1,0 +1,218 @@
+"""Runs the demo and tells it: prepare, start, mine, compare with the pooled rows, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from coordinator.demo.loopback import LoopbackFederation
+from coordinator.demo.story import INSURERS, JOB, SEPARATOR, Basket, alone, as_file, found_in, households, pooled
+from coordinator.jobs.runner import run_job
+from jobs.loading import load_job
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
+from jobs.statement import statement
+from link.errors import ConfigurationError, InternalError, ResourceError
+from mining.data.transactions import Transactions
+from mining.public_sizes import measured
+
+DATASET: Final = "policies"
+_SHOWN: Final = 12
+_NOTE: Final = "note.txt"
+_NOTE_BEGINS: Final = "A comine demo."
+_NOTE_TEXT: Final = f"""\
+{_NOTE_BEGINS} Each folder is one organisation's machine; `comine demo` replaces all of this.
+
+  authority/             issues certificates; on no node
+  city/ family/ rural/   a party's data, key, certificate, configuration and log
+  coordinator/           the job, the federation file and the coordinator's key
+  result/                what the job gave: tables, result.json and report.html
+
+To run the same by hand, in this folder: start `comine party serve city/party.toml` and the other two in terminals of
+their own, then
+
+  comine doctor --federation coordinator/federation.toml
+  comine job run coordinator/job.toml --federation coordinator/federation.toml --out result
+"""
+
+
+def run_demo(out: Path) -> None:
+    """The whole demo; prints to standard output, leaves its files in `out` and no process behind.
+
+    Args:
+        out: A folder that is absent, empty, or holds an earlier demo.
+
+    Raises:
+        ComineError: Something failed; the nodes have been stopped.
+    """
+    console = Console(highlight=False)
+    began = time.monotonic()
+    baskets = households()
+    rows = [basket for own in baskets.values() for basket in own]
+    _make_room(out)
+    federation = _prepare(out.resolve(), baskets)
+    _tell_parties(console, baskets, len(rows))
+
+    with _stoppable(), federation.running():
+        console.print("\nStarted three nodes, each with its own data, key and port …")
+        spec = load_job(federation.folder / "coordinator" / "job.toml")
+        result, seconds = asyncio.run(_mine(federation, spec))
+        result.save(federation.folder / "result")
+    console.print(f"… ran the job among them over gRPC with mutual TLS in {seconds:.2f} s, and stopped them.\n")
+
+    _tell_itemsets(console, result)
+    _tell_rules(console, result)
+    _compare(console, result, baskets, rows)
+    _tell_disclosure(console, result)
+    _tell_costs(console, result)
+    console.print(f"\nReport: {out / 'result' / 'report.html'}, tables and receipts beside it", soft_wrap=True)
+    console.print(f"To repeat it by hand: {out / _NOTE}", soft_wrap=True)
+    console.print(f"Done in {time.monotonic() - began:.1f} s.")
+
+
+async def _mine(federation: LoopbackFederation, spec: JobSpec) -> tuple[Result, float]:
+    await federation.ready()
+    began = time.monotonic()
+    result = await run_job(spec, federation.identity(), federation.addresses)
+    return result, time.monotonic() - began
+
+
+def _make_room(out: Path) -> None:
+    note = out / _NOTE
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            if not (note.is_file() and note.read_text(encoding="utf-8").startswith(_NOTE_BEGINS)):
+                raise ConfigurationError(f"{out} holds something other than an earlier demo; name another --out folder")
+            shutil.rmtree(out)
+        out.mkdir(parents=True, exist_ok=True)
+        note.write_text(_NOTE_TEXT, encoding="utf-8")
+    except OSError as error:
+        raise ResourceError(f"{out} cannot be written ({error.strerror}); name another --out folder") from None
+
+
+def _prepare(folder: Path, baskets: Mapping[str, Sequence[Basket]]) -> LoopbackFederation:
+    sources = {}
+    for name, own in baskets.items():
+        (folder / name).mkdir()
+        (folder / name / "policies.txt").write_text(as_file(own), encoding="utf-8")
+        sources[name] = Path("policies.txt")
+    public = {name: measured(Transactions.from_rows(own)) for name, own in baskets.items()}
+    federation = LoopbackFederation.prepare(folder, DATASET, sources, separator=SEPARATOR, public=public)
+    (folder / "coordinator" / "job.toml").write_text(JOB, encoding="utf-8")
+    return federation
+
+
+class _stoppable:  # noqa: N801 - used as a statement
+    """While it lasts, SIGTERM and SIGHUP end the demo as Ctrl-C does, so that the nodes are stopped."""
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._interrupt) for number in self._SIGNALS}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @staticmethod
+    def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG004
+        raise KeyboardInterrupt  # SIGINT itself may be ignored, as in a shell's background
+
+
+def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], total: int) -> None:
+    console.print("[bold]Which insurance policies go together?[/bold]")
+    console.print(
+        f"{total:,} households of a Dutch insurer (Caravan), dealt to three insurers by type of customer. "
+        "None may hand over its customers' rows.\n"
+    )
+    table = Table("insurer", "customers")
+    table.add_column("households", justify="right")
+    for insurer in INSURERS:
+        table.add_row(insurer.name, insurer.customers, f"{len(baskets[insurer.name]):,}")
+    console.print(table)
+
+
+def _tell_itemsets(console: Console, result: Result) -> None:
+    found = _rows(result.tables.get("itemsets"))
+    several = sorted((row for row in found if row["length"] > 1), key=lambda row: -row["count"])
+    table = _table(f"{len(found)} frequent itemsets; those of several items:", "itemset")
+    table.add_column("households", justify="right")
+    table.add_column("support", justify="right")
+    for row in several[:_SHOWN]:
+        table.add_row(_set(row["itemset"]), f"{row['count']:,}", f"{row['support']:.3f}")
+    console.print(table)
+    console.print()
+
+
+def _tell_rules(console: Console, result: Result) -> None:
+    found = sorted(_rows(result.tables.get("rules")), key=lambda row: (-row["lift"], len(row["antecedent"])))
+    table = _table(f"{len(found)} rules; those of highest lift:", "who has", "also has")
+    table.add_column("confidence", justify="right")
+    table.add_column("lift", justify="right")
+    for row in found[:_SHOWN]:
+        table.add_row(
+            _set(row["antecedent"]), _set(row["consequent"]), f"{row['confidence']:.3f}", f"{row['lift']:.1f}"
+        )
+    console.print(table)
+
+
+def _compare(console: Console, result: Result, baskets: Mapping[str, Sequence[Basket]], rows: Sequence[Basket]) -> None:
+    joint = found_in(result)
+    if joint != pooled(rows) or result.n_rows != len(rows):
+        raise InternalError("the joint result differs from mining the pooled rows; please report this")
+    console.print(
+        "\n[green]✓[/green] Equal to mining the pooled rows, by a plain count that shares no code with the miners: "
+        f"{len(joint.itemsets)} itemsets and {len(joint.rules)} rules with all their counts."
+    )
+    gaps = alone(baskets, joint.itemsets)
+    told = [
+        f"{name} misses {missed} of them and finds {added} that do not hold overall"
+        for name, (missed, added) in gaps.items()
+    ]
+    console.print(f"Alone, {'; '.join(told)}.\n")
+
+
+def _tell_disclosure(console: Console, result: Result) -> None:
+    console.print("[bold]Who learnt what[/bold] (enforced while the job ran, and part of result.json)")
+    lines = Table.grid(padding=(0, 1))
+    for sentence in statement(result.spec).prose():
+        lines.add_row("•", sentence)
+    console.print(lines)
+    console.print()
+
+
+def _tell_costs(console: Console, result: Result) -> None:
+    table = _table("Costs", "party")
+    for head in ("sent", "received", "rounds", "seconds", "transcript equals that of"):
+        table.add_column(head, justify="right")
+    for name, costs in result.parties.items():
+        table.add_row(
+            name,
+            f"{costs.bytes_sent / 1000:,.1f} kB",
+            f"{costs.bytes_received / 1000:,.1f} kB",
+            str(costs.rounds),
+            f"{costs.seconds:.2f}",
+            ", ".join(result.receipts[name].agrees_with),
+        )
+    console.print(table)
+
+
+def _table(title: str, *heads: str) -> Table:
+    return Table(*heads, title=title, title_justify="left", title_style="bold")
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    return [] if table is None else list(table.to_pylist())
+
+
+def _set(items: Iterable[str]) -> str:
+    return ", ".join(items)

@@ -1,0 +1,1 @@
+"""Collections of the frequency service: made, fed, read, exported and simulated."""

@@ -1,0 +1,1 @@
+"""Joint jobs: planned, started, driven to their end, watched, simulated and compared."""

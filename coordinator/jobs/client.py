@@ -1,0 +1,237 @@
+"""The coordinator's end of the control service of one party."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing
+from typing import Any, Final, NamedTuple, TypeVar
+
+import grpc
+
+from crypto.params import STANDARD_128
+from jobs.description import CHALLENGE_BYTES, read
+from link.errors import ComineError, LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
+from link.files.printable import one_line
+from link.pki.identity import Identity
+from link.transports.grpc_channel import dial
+from link.transports.grpc_errors import explained, silent, unreadable
+from link.version import WIRE_VERSION
+from protos.v1.control_pb2 import (
+    CancelRequest,
+    DealtPart,
+    Decision,
+    DescribeRequest,
+    Description,
+    JobEvent,
+    QueueRequest,
+    ResultHeader,
+    ResultRequest,
+    SignedApproval,
+    SignedDescription,
+    SignedProposal,
+    StartRequest,
+    WatchRequest,
+)
+from protos.v1.control_pb2_grpc import ControlStub
+
+T = TypeVar("T")
+
+REACH_S: Final = 5.0  # for the first answer of a party
+ANSWER_S: Final = 60.0  # for answers that may need the party's data
+CANCEL_S: Final = 2.0
+MAX_TABLE_BYTES: Final = 4 << 30
+
+
+class Introduction(NamedTuple):
+    """How a party introduces itself.
+
+    Attributes:
+        description: What it says.
+        ahead_s: Seconds by which its clock is ahead of the one here.
+        certificate: With which it has signed that.
+    """
+
+    description: Description
+    ahead_s: float
+    certificate: bytes
+
+
+class PartyClient:
+    """Calls one party; every fault comes out as a `ComineError` that names it.
+
+    Args:
+        identity: The coordinator.
+        party: Whom the other end must prove to be.
+        address: HOST:PORT.
+
+    Attributes:
+        last: The last that the party told of a job on this connection.
+    """
+
+    def __init__(self, identity: Identity, party: str, address: str) -> None:
+        self.party, self.address, self._trust = party, address, identity.trust
+        self.channel = dial(identity, party, address)
+        self._control: Any = ControlStub(self.channel)
+        self.last: JobEvent | None = None
+
+    async def describe(self) -> Introduction:
+        """What the party says of itself; whether its certificate is valid today is not looked at.
+
+        Raises:
+            PeerError: It cannot be reached.
+            IdentityError: What answers is not this party, or it does not trust the coordinator.
+            ProtocolViolation: It answers in another name.
+        """
+        challenge = secrets.token_bytes(CHALLENGE_BYTES)
+        request = DescribeRequest(challenge=challenge)
+        signed: SignedDescription = await self.call(self._control.Describe(request, timeout=REACH_S))
+        description = read(signed, challenge, self._trust, self.party)
+        return Introduction(description, description.now - time.time() if description.now else 0.0, signed.certificate)
+
+    async def propose(self, proposal: SignedProposal) -> Decision:
+        """What the party decides.
+
+        Raises:
+            PolicyDenied: Its policy refuses the job.
+        """
+        decision: Decision = await self.call(self._control.Propose(proposal, timeout=ANSWER_S))
+        return decision
+
+    async def start(self, job_id: bytes, attempt: int, approvals: Sequence[SignedApproval], seed: bytes = b"") -> None:
+        """Begins the party's part; `seed` is for a job in which the coordinator deals randomness."""
+        request = StartRequest(job_id=job_id, attempt=attempt, approvals=approvals, seed=seed)
+        await self.call(self._control.Start(request, timeout=ANSWER_S))
+
+    async def queue(self, job_id: bytes, *, wait: bool) -> AsyncGenerator[int]:
+        """The job's places at the party, up to 0, its turn, which it keeps while this is open or once it is started.
+
+        A party whose version knows no queue takes the job at once, or refuses it at the start.
+        """
+        call = self._control.Queue(QueueRequest(job_id=job_id, wait=wait))
+        try:
+            while (answer := self.readable(await call.read())) is not grpc.aio.EOF:
+                yield answer.place
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise self.explain(error) from None
+            yield 0
+            await asyncio.Event().wait()
+        finally:
+            call.cancel()
+
+    async def watch(self, job_id: bytes) -> AsyncGenerator[JobEvent]:
+        """The job at this party, as it stands and as it goes on."""
+        call = self._control.Watch(WatchRequest(job_id=job_id))
+        try:
+            while (event := await self.call(call.read())) is not grpc.aio.EOF:
+                self.last = event
+                yield event
+        finally:
+            call.cancel()
+
+    async def look(self, job_id: bytes, patience_s: float = REACH_S) -> JobEvent:
+        """The job at this party as it stands.
+
+        Raises:
+            ConnectionBroken: The party does not answer within `patience_s`.
+            ComineError: It cannot be reached, or knows no such job.
+        """
+        try:
+            async with asyncio.timeout(patience_s), aclosing(self.watch(job_id)) as events:
+                return await anext(events)
+        except (TimeoutError, StopAsyncIteration):
+            raise silent(self.party, self.address) from None
+
+    async def deal(self, job_id: bytes, label: bytes, data: bytes) -> None:
+        """Answers the party's request of this label."""
+        from link.core import CHUNK_BYTES  # with numpy, which nothing else here needs
+
+        for offset in range(0, max(1, len(data)), CHUNK_BYTES):
+            part = DealtPart(job_id=job_id, label=label, offset=offset, data=data[offset : offset + CHUNK_BYTES])
+            await self.call(self._control.Deal(part, timeout=ANSWER_S))
+
+    async def result(self, job_id: bytes, *, table: bool) -> tuple[ResultHeader, bytes]:
+        """The signed release and, where asked for, the packed itemsets.
+
+        Raises:
+            LimitExceeded: The party sends more than a result can hold.
+            ProtocolViolation: It does not begin with its release.
+        """
+        call = self._control.Result(ResultRequest(job_id=job_id))
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                first = await self.call(call.read())
+            if first is grpc.aio.EOF or first.WhichOneof("content") != "header":
+                raise ProtocolViolation(f"{self.party} sent a result without its release", party=self.party)
+            pieces: list[bytes] = []
+            size = 0
+            while table and (part := await self.call(call.read())) is not grpc.aio.EOF:
+                pieces.append(part.table)
+                size += len(part.table)
+                if size > MAX_TABLE_BYTES:
+                    raise LimitExceeded(f"{self.party} sent a result of more than 4 GiB", party=self.party)
+            return first.header, b"".join(pieces)
+        except TimeoutError:
+            raise silent(self.party, self.address) from None
+        finally:
+            call.cancel()
+
+    async def cancel(self, job_id: bytes, reason: str) -> bool:
+        """Asks the party to end the job; whether it has heard. What hinders it is no fault: the job is over anyhow."""
+        try:
+            await self._control.Cancel(CancelRequest(job_id=job_id, reason=reason), timeout=CANCEL_S)
+        except grpc.aio.AioRpcError as error:
+            return isinstance(self.explain(error), UnexpectedMessage)  # it knows no such job, so nothing runs there
+        return True
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        await self.channel.close()
+
+    async def call(self, call: Awaitable[T]) -> T:
+        """The answer to a call on this connection.
+
+        Raises:
+            MalformedMessage: It cannot be read.
+            ComineError: There was none; see `explain`.
+        """
+        try:
+            answer = await call
+        except grpc.aio.AioRpcError as error:
+            raise self.explain(error) from None
+        return self.readable(answer)
+
+    def readable(self, answer: T) -> T:
+        """An answer, if it is one: in the place of bytes that are none gRPC gives nothing.
+
+        Raises:
+            MalformedMessage: It is none.
+        """
+        if answer is None:
+            raise unreadable(self.party, self.address)
+        return answer
+
+    def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
+        """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
+        return explained(error, self.party, self.address, "coordinator")
+
+
+def check_versions(party: str, description: Description) -> None:
+    """Refuses a party with which this coordinator and its peers cannot talk.
+
+    Raises:
+        VersionMismatch: Its wire protocol or cryptographic suite is another one.
+    """
+    for theirs, mine, what in (
+        (description.wire, WIRE_VERSION, "wire protocol"),
+        (description.suite, STANDARD_128.suite, "cryptographic suite"),
+    ):
+        if theirs != mine:
+            raise VersionMismatch(
+                f"{party} speaks version '{one_line(theirs[:64])}' of the {what}, the coordinator '{mine}'; bring "
+                "both to the same",
+                party=party,
+            )

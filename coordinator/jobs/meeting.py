@@ -1,0 +1,48 @@
+"""What a coordinator makes sure of before a job begins: who the parties are, and that no certificate ends too early.
+
+Clocks come first, since by a wrong one a good certificate looks bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from coordinator.jobs.client import PartyClient, check_versions
+from coordinator.jobs.progress import Absence
+from coordinator.jobs.talks import each, reaching
+from link.clocks import check_clocks
+from link.pki.identity import Identity, check_own_span, check_span
+
+HERE: Final = "the coordinator"
+
+
+async def meet(
+    clients: Mapping[str, PartyClient],
+    identity: Identity,
+    lasts_s: float,
+    away: Absence | None = None,
+) -> None:
+    """Makes sure that all parties can be reached, are who they should be, and can go through with a job.
+
+    Args:
+        clients: The parties.
+        identity: The coordinator.
+        lasts_s: Seconds for which the job may run.
+        away: Told of parties that cannot be reached, which are waited for; absent, they are an error.
+
+    Raises:
+        VersionMismatch: A party speaks another version.
+        ConfigurationError: A clock is wrong.
+        IdentityError: A certificate is not good, or not for as long as the job may run.
+        ComineError: A party cannot be reached.
+    """
+    met = await each(
+        clients, lambda client: client.describe() if away is None else reaching(client, away, client.describe)
+    )
+    for party, introduction in met.items():
+        check_versions(party, introduction.description)
+    check_clocks({party: introduction.ahead_s for party, introduction in met.items()}, HERE)
+    check_own_span(identity, lasts_s)
+    for party, introduction in met.items():
+        check_span(introduction.certificate, party, lasts_s)

@@ -1,0 +1,211 @@
+"""Runs a job with all its parties in this one process: the very code of the nodes, over a transport in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from coordinator.jobs.failures import Failure, root_cause
+from coordinator.jobs.progress import Watcher, unwatched
+from coordinator.jobs.released import assemble
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.products.outside_dealer import Dealer, Dealings
+from jobs.data import Data, DataKind, data_kind
+from jobs.kinds.data import check_data_kind
+from jobs.kinds.kind import Resources
+from jobs.kinds.packed_itemsets import digest
+from jobs.kinds.registry import kind_of
+from jobs.results.release import release_of, sign
+from jobs.results.result import Result
+from jobs.run import PartyRun, run_party
+from jobs.spec.job import JobSpec
+from link.core import Progress
+from link.errors import ConfigurationError, InputDataError
+from link.executor import Executor, ThreadExecutor
+from link.pki.authority import Authority
+from link.pki.identity import Identity
+from link.pki.trust import Trust
+from link.transports.memory import Hub
+from mining.data.loading import load_table, load_transactions
+from mining.data.tables import Table
+from protos.v1.control_pb2 import ResultHeader
+
+GRACE_S: Final = 2.0  # for the other parties to end once one has failed
+
+
+async def simulate_job(
+    spec: JobSpec, data: Mapping[str, Data], *, seed: int | None = None, watcher: Watcher = unwatched
+) -> Result:
+    """Runs a job on the data of all its parties.
+
+    Args:
+        spec: The job.
+        data: The data of each party of the job, of the kind that the job needs.
+        seed: Repeats every random draw; such a run keeps no secrets.
+        watcher: Told of the progress; the bytes of a simulation are told at its end.
+
+    Raises:
+        ConfigurationError: `data` does not name exactly the parties of the job, or does not fit it.
+        ComineError: The job failed; the error is the one that began it.
+    """
+    check_parties(spec, data)
+    _check_data(spec, data)
+    random = Randomness.from_os() if seed is None else Randomness.from_seed(seed)
+    job_id = spec.job_id(random.derive("nonce").bytes(16), 0)
+    authority = Authority.create()
+    executor = ThreadExecutor()
+    hub = Hub()
+    identities = {party: authority.issue(party) for party in spec.job.parties}
+    dealings = dict[str, Dealings]()
+    if kind_of(spec).is_dealt(spec):
+        dealings = dict(zip(spec.job.parties, Dealer(random.derive("dealer")).here(), strict=True))
+    try:
+        runs = await _all(
+            {
+                party: asyncio.create_task(
+                    _run(
+                        spec,
+                        data[party],
+                        hub,
+                        job_id,
+                        identities[party],
+                        random.derive(party),
+                        executor,
+                        watcher,
+                        dealings.get(party),
+                    ),
+                    name=party,
+                )
+                for party in spec.job.parties
+            }
+        )
+    finally:
+        executor.close()
+    released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
+    source = None if kind_of(spec).finds is None else spec.learners[0]
+    result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
+    kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
+    return replace(result.of_simulation(seed), alignments=kept)
+
+
+def load_data(
+    sources: Mapping[str, Path], kind: DataKind, data_format: str, separator: str | None, ids: Sequence[str] = ("id",)
+) -> dict[str, Data]:
+    """The data of each party, read at once.
+
+    Args:
+        sources: A file by party.
+        kind: Of the data that the job needs.
+        data_format: One of `mining.data.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
+        separator: What separates items or cells, where the format leaves it open.
+        ids: The column that numbers transactions, or the columns that together name a row of a table.
+
+    Raises:
+        ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
+        InputDataError: A file cannot be read, or is not in that format.
+    """
+    if kind == "transactions" and len(ids) > 1:
+        raise ConfigurationError('several columns of ids are for partition = "vertical"; transactions have one')
+
+    def load(party: str) -> Data:
+        try:
+            if kind == "table":
+                return load_table(sources[party], data_format, separator=separator, id_columns=ids)
+            return load_transactions(sources[party], data_format, separator=separator, id_column=ids[0])
+        except InputDataError as error:
+            raise InputDataError(f"the data of {party}: {error.message}", party=party) from None
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(sources, pool.map(load, sources), strict=True))
+
+
+def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:
+    """Refuses data that is not exactly one source per party of the job.
+
+    Raises:
+        ConfigurationError: A party is missing, or is none of the job's.
+    """
+    parties = spec.job.parties
+    for name in given:
+        if name not in parties:
+            raise ConfigurationError(f"'{name}' is not a party of the job, which names {', '.join(parties)}")
+    for name in parties:
+        if name not in given:
+            raise ConfigurationError(
+                f"there is no data for the party '{name}' of the job; give its data too, on the command line with "
+                f"--party {name}=FILE"
+            )
+
+
+def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
+    """What nodes cannot see of each other's tables and a simulation can."""
+    for party, given in data.items():
+        check_data_kind(spec, data_kind(given), party)
+    columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
+    kind_of(spec).check_columns(spec, columns)
+
+
+async def _run(
+    spec: JobSpec,
+    data: Data,
+    hub: Hub,
+    job_id: bytes,
+    identity: Identity,
+    random: Randomness,
+    executor: Executor,
+    watcher: Watcher,
+    dealings: Dealings | None,
+) -> PartyRun:
+    run = await run_party(
+        spec,
+        data,
+        hub.endpoint(identity.name),
+        job_id=job_id,
+        attempt=1,
+        identity=identity,
+        random=random,
+        executor=executor,
+        progress=_progress(identity.name, watcher),
+        resources=Resources(dealings=dealings),
+    )
+    watcher(identity.name, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
+    return run
+
+
+def _progress(party: str, watcher: Watcher) -> Progress:
+    def tell(step: str, done: int, total: int) -> None:
+        watcher(party, step, done, total, 0, 0)
+
+    return tell
+
+
+async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRun]:
+    failures: list[Failure] = []
+
+    def note(task: asyncio.Task[PartyRun]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            failures.append(Failure(task.get_name(), error))
+
+    for task in tasks.values():
+        task.add_done_callback(note)
+    try:
+        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        if pending:
+            await asyncio.wait(pending, timeout=GRACE_S)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    if failures:
+        raise root_cause(failures)
+    return {party: task.result() for party, task in tasks.items()}
+
+
+def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:
+    packed = b"" if run.outcome.finding is None else run.outcome.finding.pack()
+    signed = digest(packed) if packed else b""
+    return sign(release_of(run, job_id=job_id, party=identity.name, result_digest=signed), identity), packed

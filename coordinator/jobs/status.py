@@ -1,0 +1,177 @@
+"""How a job stands: by its folder, and by what its parties say now."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from coordinator.jobs.client import PartyClient
+from coordinator.jobs.last_words import NAMES
+from coordinator.jobs.lifecycle import Job, Stand, State
+from coordinator.jobs.runner import ended
+from coordinator.jobs.store import JobFolder, Record, Store
+from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, PartyStanding
+from link.errors import ComineError
+from link.files.printable import one_line
+from link.pki.identity import Identity
+from protos.v1.control_pb2 import Approval, JobEvent, Release
+
+_OPEN: Final = frozenset({"awaiting-approval", "approved", "running", "releasing"})
+
+
+class _Standing(NamedTuple):
+    """Where a job stands at one party, and what it has cost there; 0 where that is not known."""
+
+    state: str
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+async def job_status(folder: JobFolder, identity: Identity, addresses: Mapping[str, str]) -> JobDocument:
+    """How a job stands; parties of a job that goes on are asked, for a few seconds at most.
+
+    Raises:
+        ConfigurationError: The folder is not that of a job.
+    """
+    record = folder.record()
+    answers: dict[str, JobEvent | ComineError] = {}
+    if not record.job.over:
+        answers = await look(record, identity, addresses)
+        record = folder.record()
+    return describe(record, driven=folder.driven, answers=answers)
+
+
+async def look(record: Record, identity: Identity, addresses: Mapping[str, str]) -> dict[str, JobEvent | ComineError]:
+    """What each party says of a job now, or why it says nothing."""
+
+    async def ask(party: str) -> JobEvent | ComineError:
+        client = PartyClient(identity, party, addresses[party])
+        try:
+            return await client.look(record.id)
+        except ComineError as error:
+            return error
+        finally:
+            await client.close()
+
+    parties = record.spec.job.parties
+    return dict(zip(parties, await asyncio.gather(*map(ask, parties)), strict=True))
+
+
+def describe(record: Record, *, driven: bool, answers: Mapping[str, JobEvent | ComineError]) -> JobDocument:
+    """A job as its folder has it, with what its parties answered."""
+    job, spec = record.job, record.spec
+    return JobDocument(
+        schema="comine.job/1",
+        job_id=record.id.hex(),
+        name=record.name,
+        task=spec.job.task,
+        spec_digest=spec.digest.hex(),
+        state=job.state.value,
+        created=_when(record.created),
+        expires=_when(job.expires),
+        until=None if job.over else _when(job.until),
+        driven=driven and not job.over,
+        waits_for=[] if job.over else list(job.waits_for),
+        error=_error(job),
+        out=None if record.out is None else str(record.out),
+        out_problem=record.out_problem,
+        parties={party: _party(record, party, answers.get(party)) for party in spec.job.parties},
+    )
+
+
+def job_list(store: Store) -> JobList:
+    """All jobs of a store, newest first."""
+    lines, unreadable = [], []
+    for folder in store.jobs():
+        try:
+            record = folder.record()
+        except ComineError:
+            unreadable.append(str(folder.path))
+            continue
+        job = record.job
+        lines.append(
+            JobLine(
+                job_id=folder.id,
+                name=record.name,
+                task=record.spec.job.task,
+                state=job.state.value,
+                created=_when(record.created),
+                driven=not job.over and folder.driven,
+                waits_for=[] if job.over else list(job.waits_for),
+                error=_error(job),
+                parties=list(job.parties),
+            )
+        )
+    return JobList(schema="comine.jobs/1", jobs=lines, unreadable=unreadable)
+
+
+def as_data(document: JobDocument | JobList) -> dict[str, Any]:
+    """A document as JSON values."""
+    return document.model_dump(mode="json", by_alias=True)
+
+
+def _party(record: Record, party: str, answer: JobEvent | ComineError | None) -> PartyStanding:
+    event = answer if isinstance(answer, JobEvent) else JobEvent()
+    standing = _said(event) if isinstance(answer, JobEvent) else _known(record, party)
+    approval = Approval.FromString(record.approvals[party].approval) if party in record.approvals else None
+    return PartyStanding(
+        state=standing.state,
+        asked=isinstance(answer, JobEvent),
+        approved_by=None if approval is None else one_line(approval.by),
+        approved=None if approval is None else _when(approval.decided),
+        step=one_line(event.step),
+        done=event.done,
+        total=event.total,
+        bytes_sent=standing.bytes_sent,
+        bytes_received=standing.bytes_received,
+        waits_for=_next(record.job, party, record.job.stands[party]),
+        problem=answer.message if isinstance(answer, ComineError) else _unheard(record.job, standing.state),
+    )
+
+
+def _said(event: JobEvent) -> _Standing:
+    return _Standing(NAMES[event.state], event.bytes_sent, event.bytes_received)
+
+
+def _known(record: Record, party: str) -> _Standing:
+    """As the coordinator last knew: of a job that is over, how it ended at the party."""
+    job, last = record.job, record.last.get(party)
+    if party in record.released:
+        release = Release.FromString(record.released[party].release)
+        return _Standing(job.stands[party], release.bytes_sent, release.bytes_received)
+    if job.state is State.DENIED and job.problem is not None and job.problem.party == party:
+        # A person is asked only where the policy leaves it to one, so whoever else said no is the policy.
+        return _Standing("denied" if job.stands[party] is Stand.AWAITING else "refused")
+    return _Standing(job.stands[party].value) if last is None else _Standing(*last)
+
+
+def _unheard(job: Job, state: str) -> str:
+    """Why a party of a job that is over does not stand at an end."""
+    if not job.over or state not in _OPEN:
+        return ""
+    return "not heard of after the end of the job; what runs there ends without its peers, or by its deadline"
+
+
+def _next(job: Job, party: str, stand: Stand) -> str:
+    if job.over or party not in job.waits_for:
+        return ""
+    return {
+        Stand.UNASKED: "its answer to the proposal",
+        Stand.AWAITING: "a person's decision",
+        Stand.APPROVED: "the start",
+        Stand.RUNNING: "its part of the job",
+        Stand.DONE: "what it releases",
+    }.get(stand, "")
+
+
+def _error(job: Job) -> JobError | None:
+    if job.problem is None:
+        return None
+    code, message, party = job.problem.code, job.problem.message, job.problem.party
+    return JobError(code=code, exit_code=ended(job).exit_code, message=message, party=party)
+
+
+def _when(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""Reports through shufflers: routes, senders and collectors."""

@@ -1,0 +1,1 @@
+"""Alignment of rows by their identifiers."""

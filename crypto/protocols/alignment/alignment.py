@@ -1,0 +1,383 @@
+"""Alignment of rows by their identifiers: which row of one party belongs to which row of the others.
+
+n parties hold rows of a table, each with an identifier of its own. Three ways to bring them together:
+
+`intersection`  every party learns which of its rows all others hold too, and all learn them in the same order
+`cardinality`   all learn how many identifiers all parties hold, and not which
+`union`         every identifier that some party holds gets a public position among positions of nobody; every party
+                learns the positions of its own rows, and nobody who else holds what
+
+Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
+
+`intersection` and `cardinality` encrypt all lists around the ring, like `set_union`, with H(x) for an element:
+    0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
+    1  encrypt    list i starts at its owner, who fills it up with random points, and passes all other parties but the
+                  merger; each raises it to its own fresh key and shuffles it. The merger's own list goes around too
+    2  compare    the merger raises the others' lists to its own key and finds the points that are in all lists.
+                  `cardinality` ends here: it opens how many these are
+    3  strip      it raises them to a fresh blind and sends them around; each party strips its key and shuffles
+    4  open       the merger strips the rest and opens the points H(x) in ascending order, which is the common order;
+                  every party finds its own rows among them
+    With two parties `intersection` is the classic exchange of two messages each: the other party does not shuffle the
+    merger's list, so that after step 2 the merger knows which of its rows are common; it opens to the other, place by
+    place of the list that this one sent, which of these are. There is no step 3.
+`union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
+
+Rounds: `intersection` 2n + 2, 4 with two parties; `cardinality` n + 2.
+    `union`: those of its parts.
+Group multiplications, L_i the length of list i, C the number of common elements: `cardinality` n·ΣL_i, `intersection`
+    besides (n + 1)·C with three parties and more.
+
+Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
+    identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
+    among them, how many of *their* elements the others hold. `union`: as `joint_prf` and `set_union`.
+Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
+    that of the bound. With three parties and more the merger learns for every group of parties how many identifiers
+    exactly these hold; for pairs of others with the noise of common fakes.
+
+Source: for two parties Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
+Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999; around the ring Vaidya and Clifton,
+"Secure Set Intersection Cardinality with Application to Association Rule Mining", Journal of Computer Security 13(4),
+2005. The union follows from the two protocols of which it consists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.params import STANDARD_128
+from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.hashing import encode_fields
+from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.common_length import agree_on_length
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
+from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, shuffled
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
+from crypto.protocols.union.set_union import ring_from, route_of, set_union
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+from link.tasks import together
+from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
+
+KEY: Final = "[align] bound"  # of the job, which sets the bound
+_DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
+_STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing
+
+Rows = NDArray[np.int64]
+"""Numbers of a party's rows: places in the identifiers that it gave."""
+
+
+async def intersection(
+    session: Session,
+    secrets: PairwiseSecrets,
+    identifiers: Sequence[bytes],
+    *,
+    merger: str,
+    bound: int | None = None,
+    label: str = "intersection",
+) -> Rows:
+    """Learns which rows all parties hold.
+
+    Every party calls this with the same arguments but `identifiers`.
+
+    Args:
+        session: The lane to talk on; one call per lane.
+        secrets: From `pairwise.agree` in this session.
+        identifiers: Of this party's rows, different byte strings of any length; perhaps none.
+        merger: The party that compares; it learns the most.
+        bound: The most rows that any party may have, public. With None all learn the size class of the largest,
+            as in `joint_prf`.
+        label: A label of the job's statement under which the merger opens what is common; with three parties and more
+            also LABEL-size, for how many that are.
+
+    Returns:
+        Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
+
+    Raises:
+        ConfigurationError: Some party has more rows than the bound allows; all are told so alike, not which one it is.
+        MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
+        ProtocolViolation: What came out cannot be the intersection with this party's rows.
+        ValueError: An identifier is given twice.
+    """
+    lane = session.lane("intersection")
+    ring = ring_from(session.parties, merger)
+    hashed, length = await _begin(lane, secrets, identifiers, bound)
+    if len(ring) == 2:
+        rows = await _exchange(lane, ring, length, hashed, label)
+    elif lane.me == merger:
+        rows = await _merger(lane, secrets, ring, length, hashed, label)
+    else:
+        rows = await _encryptor(lane, secrets, ring, length, hashed, label)
+    return await lane.compute(lambda: rows[np.argsort(_strings(hashed[rows]))])
+
+
+async def cardinality(
+    session: Session,
+    secrets: PairwiseSecrets,
+    identifiers: Sequence[bytes],
+    *,
+    merger: str,
+    bound: int | None = None,
+    label: str = "cardinality",
+) -> int:
+    """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
+    lane = session.lane("cardinality")
+    ring = ring_from(session.parties, merger)
+    hashed, length = await _begin(lane, secrets, identifiers, bound)
+    if lane.me == merger:
+        common, _ = await _compare(lane, secrets, ring, length, hashed)
+        return await _open_size(lane, label, len(common), hashed)
+    await _encrypt(lane, secrets, ring, length, hashed)
+    return await _receive_size(lane, merger, label, hashed)
+
+
+async def union(
+    session: Session,
+    secrets: PairwiseSecrets,
+    identifiers: Sequence[bytes],
+    *,
+    merger: str,
+    bound: int | None = None,
+    label: str = "positions",
+) -> Rows:
+    """Learns where this party's rows are among those of all.
+
+    Arguments and errors are those of `intersection`. Without a bound all also learn the size class of the largest
+    number of rows.
+
+    Returns:
+        Shape (positions,): for every position the number of this party's row there, −1 where it has none. There are as
+        many positions as all parties' rows could need together, whoever shares what.
+    """
+    lane = session.lane("row-union")
+    found = await pseudonyms(lane, secrets, identifiers, bound=bound, key=KEY)
+    row_of = {name.tobytes(): row for row, name in enumerate(found)}
+    positions = await set_union(
+        lane,
+        secrets,
+        row_of,
+        merger=merger,
+        max_element_bytes=PSEUDONYM_BYTES,
+        bound=bound,
+        label=label,
+        fill="union",
+        key=KEY,
+    )
+    return np.array([row_of.get(position, -1) for position in positions], np.int64)
+
+
+# -- two parties: an exchange ------------------------------------------------------------------------------------------
+async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Points, label: str) -> Rows:
+    """Both raise both lists to their keys. No list is shuffled but by its owner, so the merger recognises its rows."""
+    merger, other = ring
+    (peer,) = lane.others
+    key = CommutativeKey.generate(lane.randomness("key"))
+    here, order = await _own_list(lane, length, hashed, np.empty((0, POINT_BYTES), np.uint8), key)
+    await lane.send_array(peer, EncryptedIdentifiers, here)  # -> 1
+    there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
+    there = await apply_received(lane, key.encrypt, there, peer)
+    if lane.me == other:
+        await lane.send_array(merger, EncryptedIdentifiers, there)  # -> 2
+        bits = await lane.receive_opened(merger, label, np.uint8, (len(here),))  # <- 3
+        if (bits > 1).any():
+            raise MalformedMessage(
+                f"{merger} told something else than which rows are common; check that node", party=merger
+            )
+        return _own_rows(lane, order[bits != 0], hashed)
+    here = await lane.recv_array(other, EncryptedIdentifiers, np.uint8, here.shape)  # <- 2
+    await apply_received(lane, checked, here, other)
+    sides = [(_strings(here), _strings(there)), (_strings(there), _strings(here))]
+    ours, theirs = await lane.map(lambda pair: np.isin(pair[0], pair[1]), sides)
+    if ours.sum() != theirs.sum():
+        raise _no_intersection(lane)
+    await lane.open(label, theirs.view(np.uint8), [other])  # -> 3
+    return _own_rows(lane, order[ours], hashed)
+
+
+# -- more parties: the two roles of the ring ---------------------------------------------------------------------------
+async def _encryptor(
+    lane: Session,
+    secrets: PairwiseSecrets,
+    ring: Sequence[str],
+    length: int,
+    hashed: Points,
+    label: str,
+) -> Rows:
+    """Every party but the merger: adds its layer to all lists, then strips it from what is common."""
+    key = await _encrypt(lane, secrets, ring, length, hashed)
+    size = await _receive_size(lane, ring[0], f"{label}-size", hashed)
+    if not size:
+        return np.empty(0, np.int64)
+    place = ring.index(lane.me)
+    before, after = ring[place - 1], ring[(place + 1) % len(ring)]
+    common = await lane.recv_array(before, CommonIdentifiers, np.uint8, (size, 1, POINT_BYTES))  # <- 3
+    stripped = await apply_received(lane, key.decrypt, common, before)
+    await lane.send_array(after, CommonIdentifiers, shuffled(lane, stripped))  # -> 3
+    return _find(lane, await lane.receive_opened(ring[0], label, np.uint8, (size, POINT_BYTES)), hashed)  # <- 4
+
+
+async def _merger(
+    lane: Session,
+    secrets: PairwiseSecrets,
+    ring: Sequence[str],
+    length: int,
+    hashed: Points,
+    label: str,
+) -> Rows:
+    """The party that compares: blinds what is common, has it stripped, and opens it."""
+    common, key = await _compare(lane, secrets, ring, length, hashed)
+    size = await _open_size(lane, f"{label}-size", len(common), hashed)
+    if not size:
+        return np.empty(0, np.int64)
+    blind = CommutativeKey.generate(lane.randomness("blind"))
+    blinded = await apply(lane, blind.encrypt, common)
+    await lane.send_array(ring[1], CommonIdentifiers, shuffled(lane, blinded))  # -> 3
+    stripped = await lane.recv_array(ring[-1], CommonIdentifiers, np.uint8, common.shape)  # <- 3
+    plain = (await apply_received(lane, key.blinded(blind).decrypt, stripped, ring[-1]))[:, 0]
+    plain = plain[np.argsort(_strings(plain))]
+    rows = _find(lane, plain, hashed)  # before it is opened: what is not its own too is not common
+    await lane.open(label, plain)  # -> 4
+    return rows
+
+
+async def _encrypt(
+    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
+) -> CommutativeKey:
+    """Every party but the merger: adds its layer to all lists and shuffles them."""
+    key = CommutativeKey.generate(lane.randomness("key"))
+    fakes = await _common_fakes(lane, secrets)
+
+    async def encrypt(owner: str) -> None:
+        hop, route = lane.lane(f"list/{owner}"), route_of(ring, owner)
+        place = route.index(lane.me)
+        if owner == lane.me:
+            points, _ = await _own_list(hop, length, hashed, fakes, key)
+        else:
+            shape = (length, 1, POINT_BYTES)
+            points = await hop.recv_array(route[place - 1], EncryptedIdentifiers, np.uint8, shape)  # <- 1
+            points = shuffled(hop, await apply_received(hop, key.encrypt, points, route[place - 1]))
+        await hop.send_array(route[place + 1], EncryptedIdentifiers, points)  # -> 1
+
+    await together(encrypt(owner) for owner in ring)
+    return key
+
+
+async def _compare(
+    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
+) -> tuple[Points, CommutativeKey]:
+    """The merger: the points under all keys that are in all lists, shape (common, 1, 32), and its own key."""
+    key = CommutativeKey.generate(lane.randomness("key"))
+    fakes = await _common_fakes(lane, secrets)
+
+    async def fully_encrypted(owner: str) -> Points:
+        hop, last = lane.lane(f"list/{owner}"), route_of(ring, owner)[-2]
+        if owner == lane.me:
+            points, _ = await _own_list(hop, length, hashed, fakes, key)
+            await hop.send_array(ring[1], EncryptedIdentifiers, points)  # -> 1
+        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
+        return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
+
+    lists = await together(fully_encrypted(owner) for owner in ring)
+    common = await lane.compute(lambda: reduce(np.intersect1d, map(_strings, lists)))
+    return common.view(np.uint8).reshape(-1, 1, POINT_BYTES), key
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+async def _begin(
+    lane: Session, secrets: PairwiseSecrets, identifiers: Sequence[bytes], bound: int | None
+) -> tuple[Points, int]:
+    """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
+    if len(set(identifiers)) != len(identifiers):
+        raise ValueError("the identifiers of rows that are aligned must be different")
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]
+    hashed = await lane.map(lambda chunk: hash_to_group(chunk, _DOMAIN), chunks)
+    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed]), length + room_of(len(lane.parties))
+
+
+def room_of(parties: int) -> int:
+    """Places in a list for the fakes that its owner has in common with others. Of two parties' none may be common."""
+    return room_for_common_fakes(parties, common_fakes(EPSILON_COMMON)) if parties > 2 else 0
+
+
+async def _common_fakes(lane: Session, secrets: PairwiseSecrets) -> Points:
+    """Points that this party has in common with one other each, shape (fakes, 32)."""
+    if len(lane.parties) == 2:
+        return np.empty((0, POINT_BYTES), np.uint8)
+    context, drawn = secrets.context(lane, "common fakes"), []
+    for peer in lane.others:
+        stream = secrets.stream(peer, context)
+        drawn.append(stream.bytes(UNIFORM_BYTES * common_fakes(EPSILON_COMMON).sample(stream)))
+    uniform = np.frombuffer(b"".join(drawn), np.uint8).reshape(-1, UNIFORM_BYTES)
+    return await lane.compute(from_uniform_bytes, uniform)
+
+
+async def _own_list(
+    hop: Session, length: int, hashed: Points, fakes: Points, key: CommutativeKey
+) -> tuple[Points, Rows]:
+    """This party's list under its key, filled up with random points, in a secret order.
+
+    Returns:
+        Shape (length, 1, 32); and for every place which row stands there, a number beyond the rows where none does.
+    """
+    points = np.concatenate([hashed, fakes])[:, None]
+    uniform = hop.randomness("random points").bytes(UNIFORM_BYTES * (length - len(points)))
+    parts = [np.empty((0, 1, POINT_BYTES), np.uint8)]
+    if len(points):
+        parts.append(await apply(hop, key.encrypt, points))
+    if uniform:
+        filling = np.frombuffer(uniform, np.uint8).reshape(-1, 1, UNIFORM_BYTES)
+        parts.append(await apply(hop, from_uniform_bytes, filling))
+    order = hop.randomness("permutation").permutation(length)
+    return np.concatenate(parts)[order], order
+
+
+def _strings(points: Points) -> NDArray[np.bytes_]:
+    """Each point as one value that can be compared and sorted; shape (m,)."""
+    return np.ascontiguousarray(points).reshape(-1).view(_STRING)
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+async def _open_size(lane: Session, label: str, size: int, hashed: Points) -> int:
+    if size > len(hashed):
+        raise _no_intersection(lane)
+    await lane.open(label, np.array([size], np.uint64))
+    return size
+
+
+async def _receive_size(lane: Session, merger: str, label: str, hashed: Points) -> int:
+    (size,) = await lane.receive_opened(merger, label, np.uint64, (1,))
+    if size > len(hashed):
+        raise _no_intersection(lane)
+    return int(size)
+
+
+def _find(lane: Session, plain: Points, hashed: Points) -> Rows:
+    """The rows that have these points, all of which are this party's too."""
+    known, wanted = _strings(hashed), _strings(plain)
+    order = np.argsort(known)
+    places = np.searchsorted(known, wanted, sorter=order)
+    rows = order[np.minimum(places, len(known) - 1)]
+    if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
+        raise _no_intersection(lane)
+    return rows
+
+
+def _own_rows(lane: Session, rows: Rows, hashed: Points) -> Rows:
+    if (rows >= len(hashed)).any():  # one of the random points that fill the list
+        raise _no_intersection(lane)
+    return rows
+
+
+def _no_intersection(lane: Session) -> ProtocolViolation:
+    return ProtocolViolation(
+        f"what came out of the alignment is not common to {lane.me}, so {' or '.join(lane.others)} sent a wrong list; "
+        "check these nodes",
+        party=lane.others[0] if len(lane.others) == 1 else None,
+    )

@@ -1,0 +1,1 @@
+"""Dot products of private columns by Paillier encryption."""

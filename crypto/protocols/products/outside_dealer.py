@@ -1,0 +1,152 @@
+"""A dealer that is none of the session's parties: it knows nothing of a job but what it is asked for.
+
+It draws a seed for each of two holders, who get them beforehand over channels of their own. Of every product (`dealer`)
+the holders derive a *label* from the session and the lane; under it the streams of masks follow from the seeds. The
+second holder asks the dealer for what it is to get: label, rows, and how many columns each holder has. That is a
+function of the two seeds and the request, so the dealer keeps no account, and may be asked again.
+
+The streams depend on the whole request. A holder that asks under one label for another shape gets what is of no use:
+masks of other products stay unknown to it.
+
+Rounds: those of `dealer`, and the request.
+Adversary, collusion, source: as `dealer`. The channels between dealer and holders keep seeds and products from others.
+Leakage: to the dealer the rows and numbers of columns of every product.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from crypto.primitives.columns import Columns
+from crypto.primitives.hashing import derive_key, encode_labels
+from crypto.primitives.masks import Words
+from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.ring_matrix import MAX_ROWS
+from crypto.primitives.sharing import AdditiveShare
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.dealer import WORD, columns_used, dealt_products, products_of_dealt
+from crypto.protocols.products.ot_matrix import Pairs
+from link.errors import InternalError, LimitExceeded, MalformedMessage
+from link.randomness import RandomStream
+from link.session import Session
+
+LABEL_BYTES: Final = 32
+MAX_PRODUCTS: Final = 1 << 28  # of one request: 1 GB
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the second holder asks the dealer for.
+
+    Attributes:
+        label: Names the product; the same at both holders, and used once.
+        rows: Length of the columns.
+        columns: How many each holder has.
+    """
+
+    label: bytes
+    rows: int
+    columns: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if len(self.label) != LABEL_BYTES or not 0 <= self.rows <= MAX_ROWS or min(self.columns) < 0:
+            raise MalformedMessage("a dealer was asked for a product that cannot be; check the versions of all nodes")
+        if self.columns[0] * self.columns[1] > MAX_PRODUCTS:
+            raise LimitExceeded(f"a dealer was asked for more than {MAX_PRODUCTS} products at once")
+
+    def masks(self, seed: bytes) -> Randomness:
+        """The stream that the dealer and the holder of this seed have in common for the product."""
+        return Randomness.from_key(derive_key(seed, "dealt", self.label, self.rows, *self.columns))
+
+
+class Dealer:
+    """The dealer's side: two seeds, and what follows from them.
+
+    Attributes:
+        seeds: Of the first holder and of the second, in the order of the job; each for its holder's eyes only.
+    """
+
+    __slots__ = ("seeds",)
+
+    def __init__(self, random: RandomStream) -> None:
+        """Fresh seeds."""
+        self.seeds = random.bytes(KEY_BYTES), random.bytes(KEY_BYTES)
+
+    def products(self, wanted: Wanted) -> Words:
+        """What the second holder gets; shape (columns of the first, columns of the second)."""
+        first, second = (wanted.masks(seed) for seed in self.seeds)
+        return dealt_products(first, second, wanted.rows, wanted.columns)
+
+    def here(self) -> tuple[Dealings, Dealings]:
+        """What two holders in this very process have of it."""
+        first, second = (_Here(self, seed) for seed in self.seeds)
+        return first, second
+
+    def __repr__(self) -> str:
+        return "<Dealer>"
+
+
+class Dealings(Protocol):
+    """What a holder has of a dealer."""
+
+    @property
+    def seed(self) -> bytes:
+        """The holder's own."""
+
+    async def products(self, wanted: Wanted) -> Words:
+        """The dealer's answer, of the shape asked for; only the second holder asks.
+
+        Raises:
+            ComineError: The dealer cannot be reached any more, or its answer has another size.
+        """
+
+
+@dataclass(frozen=True, repr=False)
+class _Here:
+    dealer: Dealer
+    seed: bytes
+
+    async def products(self, wanted: Wanted) -> Words:
+        return await asyncio.to_thread(self.dealer.products, wanted)
+
+
+class OutsideProducts:
+    """One holder's products under one dealer; sees to it that no mask serves twice."""
+
+    __slots__ = ("_asked", "_dealings")
+
+    def __init__(self, dealings: Dealings) -> None:
+        if len(dealings.seed) != KEY_BYTES:
+            raise ValueError(f"a dealer's seed has {KEY_BYTES} bytes, not {len(dealings.seed)}")
+        self._dealings, self._asked = dealings, set[bytes]()
+
+    async def pair_products(
+        self, session: Session, parties: TwoParty, columns: Columns, rows: int, pairs: Pairs
+    ) -> AdditiveShare:
+        """Shares of how many rows have both columns of a pair set; both holders call this, on a lane of their own.
+
+        Arguments, result and errors are those of `dealer.pair_products`, but for
+
+        Raises:
+            InternalError: Products were asked for on this lane before.
+        """
+        label = derive_key(session.id, "dealt products", encode_labels(session.path), size=LABEL_BYTES)
+        if label in self._asked:
+            raise InternalError(
+                "products were dealt twice on one lane; two columns under one mask would show their difference"
+            )
+        self._asked.add(label)
+        wanted = Wanted(label, rows, columns_used(pairs))
+
+        async def rest(shape: tuple[int, int]) -> Words:
+            products = await self._dealings.products(wanted)
+            if products.shape != shape or products.dtype != np.dtype(WORD):
+                raise MalformedMessage("the dealer's products have another shape than was asked for")
+            return products
+
+        masks = wanted.masks(self._dealings.seed)
+        return await products_of_dealt(session, parties, masks, rest, columns, rows, pairs)

@@ -1,0 +1,279 @@
+"""Supports of itemsets that span two parties or more, private against all parties but one, by oblivious transfer.
+
+The parties of an itemset, in the order of the job, have bits x₁, …, x_k in a row. What parties 1 to j − 1 share of the
+product of theirs modulo 2^w, x₁⋯x_{j−1} = s₁ + … + s_{j−1}, becomes shares of x₁⋯x_j of parties 1 to j: since
+
+    x₁⋯x_j = s₁·x_j + … + s_{j−1}·x_j,
+
+party j lets its bit choose in one transfer with each earlier party i, correlated by s_i: i keeps minus its random word
+and j gets that word plus s_i·x_j (`vector_transfers`), all of which it adds up. At the beginning s₁ = x₁. Products
+with which several itemsets begin are made once. At the last column every party adds up its words over all rows; the
+sums go under the masks of all pairs of parties to two of them (`shared_sum`), who lift them to 64 bits (`lifting`).
+
+The words are the shortest that hold twice the number of rows, so that a support's top bit is 0. Shorter ones over
+chunks of rows, as two parties use them among themselves (`ot_matrix`), would show the chunks' counts to the two who get
+the result if they collude.
+
+Rounds: those of `vector_transfers` for each party but the first, 1, and those of `lifting`.
+Output: additive shares modulo 2^64 at two parties.
+Bytes a row and itemset of j columns: j·(j − 1)/2 transfers of ⌈128/k⌉/8 + w/8; of products in common, once.
+
+Adversary: semi-honest, private against up to n − 1 parties, but that the two who get the result can open it together.
+Proof (sketch): take an honest party h; all others collude. Transfers with h are secure one by one, so they may be
+    replaced by a trusted party that gives the sender a uniform word r and the receiver r + c·x.
+    (a) h is party j: from its transfer with i the colluders get i's word alone, uniform whatever h's bit is.
+    (b) h is party i, and j > i among them: they get r + s_h·x_j with r uniform and unknown to them, that is, a uniform
+        word; h's share is then −r. With every further party h's new share is minus a fresh uniform word.
+    (c) What h adds up from (a) and (b) leaves it under masks in common with each other party. The others learn h's sum
+        where both who get the result are among them: it is the result minus what their own words add up to.
+    So their view is uniform given the result, and can be made from it and their own columns.
+Leakage: rows and itemsets, which are public.
+
+Source: Goldreich, Micali and Wigderson, STOC 1987 (products by pairwise transfers); Gilboa, CRYPTO 1999, section 4.1
+(in integers); lifting and transfers as in their modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.columns import Columns, bits_of, check_columns
+from crypto.primitives.masks import Words
+from crypto.primitives.sharing import AdditiveShare
+from crypto.protocols.comparison.lifting import lift_sums
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.chains import Chain, Itemset, chains, columns_of, heads
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.secure_sum import shared_sum
+from crypto.protocols.transfers.vector_transfers import (
+    MAX_WIDTH,
+    Batch,
+    Bits,
+    Keep,
+    Segment,
+    Word,
+    batches,
+    in_blocks,
+    receive_vectors,
+    send_vectors,
+)
+from link.session import Session
+from link.tasks import together
+
+_ROWS_AT_ONCE: Final = 64
+
+
+class Part(NamedTuple):
+    """Products that two parties work on: those of which the later one gives the last column.
+
+    Attributes:
+        kept: Whether longer products begin with them, so that every row is kept; else only their sum.
+        columns: The later party's columns, one for each group of products.
+        groups: By column the products, in ascending order.
+        starts: Each group's first place among all.
+        work: The transfers.
+    """
+
+    kept: bool
+    columns: list[int]
+    groups: list[list[Chain]]
+    starts: list[int]
+    work: list[Batch]
+
+    @classmethod
+    def of(cls, products: Sequence[Chain], rows: int, *, kept: bool) -> Part:
+        """These products over so many rows."""
+        by_column: dict[int, list[Chain]] = {}
+        for chain in sorted(products):
+            by_column.setdefault(chain[-1][1], []).append(chain)
+        columns, groups, starts, done = [], [], [], 0
+        for column, every in sorted(by_column.items()):
+            for first in range(0, len(every), MAX_WIDTH):
+                columns.append(column)
+                groups.append(every[first : first + MAX_WIDTH])
+                starts.append(done)
+                done += len(groups[-1])
+        return cls(kept, columns, groups, starts, batches(rows, [len(group) for group in groups], word_for(rows)))
+
+    @property
+    def chains(self) -> list[Chain]:
+        """All products, in the order of the results."""
+        return [chain for group in self.groups for chain in group]
+
+
+def word_for(rows: int) -> Word:
+    """The shortest word in which a number up to that of the rows leaves the top bit 0.
+
+    Raises:
+        ValueError: There are 2^31 rows or more.
+    """
+    for word in (np.uint8, np.uint16, np.uint32):
+        if rows < 1 << (8 * np.dtype(word).itemsize - 1):
+            return word
+    raise ValueError(f"columns of {rows} rows are too long for products of shares")
+
+
+def parts_of(itemsets: Sequence[Chain], rows: int, earlier: str, later: str) -> list[Part]:
+    """What two parties work on, the earlier of them in the order of the job first: at most two parts."""
+
+    def both(chain: Chain) -> bool:
+        return chain[-1][0] == later and any(party == earlier for party, _ in chain)
+
+    begun = [chain for each in heads(itemsets) for chain in each]
+    counted = set(itemsets) - set(begun)
+    parts = [
+        Part.of([c for c in begun if both(c)], rows, kept=True),
+        Part.of([c for c in counted if both(c)], rows, kept=False),
+    ]
+    return [part for part in parts if part.work]
+
+
+def pair_up(session: Session) -> dict[str, TwoParty]:
+    """An agreement with every other party, each made when it is first used; the earlier in the job comes first."""
+    pairs = {}
+    for peer in session.others:
+        first, second = (party for party in session.parties if party in (session.me, peer))
+        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
+    return pairs
+
+
+async def spanning_products(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
+    columns: Columns,
+    rows: int,
+    itemsets: Sequence[Itemset],
+    holders: tuple[str, str],
+) -> AdditiveShare | None:
+    """Shares of the itemsets' supports; every party of the job calls this.
+
+    Args:
+        session: The lane to talk on, fresh for this call.
+        secrets: From `pairwise.agree` in this session.
+        pairs: From `pair_up`, or the like: an agreement with every party with which this one has an itemset, and at
+            the holders with each other.
+        columns: This party's own, packed as in `ot_matrix`.
+        rows: Length of the columns, public.
+        itemsets: Public: by party the number of its column, of two parties or more each.
+        holders: Who gets the shares; in the order of their agreement with each other.
+
+    Returns:
+        One number an itemset, in their order; None at a party that is no holder.
+
+    Raises:
+        ValueError: An itemset names a column that this party does not have, or fewer than two parties.
+        MalformedMessage: A peer's messages have another size: its rows or itemsets differ.
+    """
+    if len(set(holders)) != 2 or not set(holders) <= set(session.parties):
+        raise ValueError(f"the holders of supports are two different parties of the job, not {holders}")
+    every = chains(itemsets, session.parties)
+    check_columns(columns, rows, np.array(columns_of(every, session.me), np.int64))
+    shares = _Shares(columns, rows)
+    for later in session.parties[1:]:
+        earlier = session.parties[: session.parties.index(later)]
+        if session.me in earlier:
+            for part in parts_of(every, rows, session.me, later):
+                shares.add(part, await _send(session, pairs[later], part, shares))
+        elif session.me == later:
+            work = [(pairs[peer], part) for peer in earlier for part in parts_of(every, rows, peer, later)]
+            results = await together(_receive(session, pair, part, columns, rows) for pair, part in work)
+            for (_, part), words in zip(work, results, strict=True):
+                shares.add(part, words)
+    sums = await shared_sum(session.lane("sum"), secrets, shares.counts(every), holders)
+    if sums is None:
+        return None
+    (peer,) = set(holders) - {session.me}
+    # Modulo 2^w the two hold shares of the supports, whatever the words of all parties came to beyond.
+    return await lift_sums(session.lane("lift"), pairs[peer], sums.values.astype(shares.word)[:, None])
+
+
+class _Shares:
+    """One party's words of all products in which it takes part."""
+
+    def __init__(self, columns: Columns, rows: int) -> None:
+        self._columns, self.rows, self.word = columns, rows, word_for(rows)
+        self._kept: dict[Chain, Words] = {}
+        self._counted: dict[Chain, Words] = {}
+
+    def add(self, part: Part, words: Words) -> None:
+        """Adds a part's words, shape (products, rows) or (products, 1)."""
+        into = self._kept if part.kept else self._counted
+        for chain, row in zip(part.chains, words, strict=True):
+            into[chain] = into[chain] + row if chain in into else row
+
+    def rows_of(self, products: Sequence[Chain], rows: tuple[int, int]) -> Words:
+        """This party's words of products, or the bits of its own columns; shape (products, rows)."""
+        return np.stack(
+            [
+                self._kept[chain][slice(*rows)] if len(chain) > 1 else bits_of(self._columns[chain[0][1]], rows)
+                for chain in products
+            ],
+            dtype=self.word,
+            casting="safe",
+        )
+
+    def counts(self, itemsets: Sequence[Chain]) -> NDArray[np.uint64]:
+        """The sums over all rows, shape (itemsets,); zero where this party takes no part."""
+        none = np.zeros(1, self.word)
+        words = [self._counted.get(chain, self._kept.get(chain, none)) for chain in itemsets]
+        return np.array([each.sum(dtype=self.word) for each in words], np.uint64)
+
+
+def _taker(part: Part, rows: int) -> tuple[Words, Keep]:
+    """Room for a part's words, and what takes them there."""
+    word = word_for(rows)
+    words = np.zeros((len(part.chains), rows if part.kept else 1), word)
+
+    def keep(segment: Segment, first: int, came: Words) -> None:
+        place = part.starts[segment.column] + first
+        target = words[place : place + came.shape[1]]
+        if part.kept:
+            target[:, slice(*segment.rows)] = came.T
+        else:
+            target[:, 0] += _column_sums(came)
+
+    return words, keep
+
+
+def _column_sums(words: Words) -> Words:
+    """Sums modulo 2^w over the first axis; many rows at a time, since numpy is slow where the last axis is short."""
+    rows, columns = words.shape
+    whole = rows // _ROWS_AT_ONCE * _ROWS_AT_ONCE
+    sums = words[:whole].reshape(-1, _ROWS_AT_ONCE * columns).sum(axis=0, dtype=words.dtype)
+    total: Words = sums.reshape(-1, columns).sum(axis=0, dtype=words.dtype)
+    total += words[whole:].sum(axis=0, dtype=words.dtype)
+    return total
+
+
+async def _send(session: Session, pair: TwoParty, part: Part, shares: _Shares) -> Words:
+    """The earlier party's words of a part."""
+    lane = _lane(session, session.me, pair.peer, part)
+    words, keep = _taker(part, shares.rows)
+
+    def correlations(segment: Segment) -> list[Words]:
+        beginnings = [chain[:-1] for chain in part.groups[segment.column]]
+        return in_blocks(shares.rows_of(beginnings, segment.rows))
+
+    await send_vectors(lane, pair.peer, await pair.sending(lane), part.work, shares.word, correlations, keep)
+    return np.negative(words)
+
+
+async def _receive(session: Session, pair: TwoParty, part: Part, columns: Columns, rows: int) -> Words:
+    """The later party's words of a part, from one earlier party."""
+    lane = _lane(session, pair.peer, session.me, part)
+    words, keep = _taker(part, rows)
+
+    def choices(segment: Segment) -> Bits:
+        return bits_of(columns[part.columns[segment.column]], segment.rows)
+
+    await receive_vectors(lane, pair.peer, await pair.receiving(lane), part.work, word_for(rows), choices, keep)
+    return words
+
+
+def _lane(session: Session, earlier: str, later: str, part: Part) -> Session:
+    return session.lane(f"{earlier} to {later} {'rows' if part.kept else 'counts'}")

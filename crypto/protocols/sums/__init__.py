@@ -1,0 +1,1 @@
+"""Sums of all parties under pairwise masks, and what is made of them."""

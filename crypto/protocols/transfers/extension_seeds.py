@@ -1,0 +1,330 @@
+"""Seeds of an oblivious-transfer extension: what two parties agree on once and then expand into millions of transfers.
+
+The extension's sender holds a secret Δ in blocks of k bits; the receiver holds, for each block, 2^k seeds, of which the
+sender knows all but the one at position Δ_b. Both expand their seeds' streams: the receiver sums all of a block's
+streams into u_b and, weighted by their positions, into v_b; the sender gets the same sums over positions relative to
+Δ_b. Then w = v ⊕ Δ·u block by block, and the receiver corrects u to its choices c: the sender ends with a row q of 128
+bits for every transfer, the receiver with t = q ⊕ c·Δ.
+
+A choice is a bit, or a symbol of s = 3 bits, told by a code word with a bit for each block (`extension_codes`): c·Δ is
+then Δ wherever the code word has ones. The row of any other choice x lies (x ⊕ c)·Δ away from t, and the code leaves
+128 secret bits in that: one row makes a transfer of one of 2^s.
+
+Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
+
+Adversary: semi-honest (the trees' sums are not checked; `ot_checked` takes k = 1, which has none).
+Costs: 7·k·⌈32/k⌉ base transfers; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉ one of 8, and 2^k times as much
+    keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic at equal work, larger k trade
+    work for traffic.
+
+Source: Roy, "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the Minicrypt Model", CRYPTO 2022,
+sections 3 and 4 for bits (k = 1 is Ishai, Kilian, Nissim and Petrank, CRYPTO 2003, as optimised by Asharov, Lindell,
+Schneider and Zohner, CCS 2013) and 5 for symbols (p = 2 and a linear code); puncturable seeds as in Boyle et
+al., "Efficient Two-Round OT Extension and Silent Non-Interactive Secure Computation", CCS 2019, Figure 13.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from typing import Final, Never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
+from crypto.primitives.keystream import Keystream
+from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
+from crypto.protocols.transfers.extension_codes import CODES, multiples, seed_blocks
+from crypto.protocols.transfers.extension_sums import Block, WeightedSums
+from link.errors import InternalError
+from link.session import Session
+from protos.v1.oblivious_transfer_pb2 import TreeSums
+
+FIELD_BITS: Final = (1, 2, 3, 4, 8)  # values of k; larger ones would take too much keystream
+DEFAULT_FIELD_BITS: Final = 3
+_LABEL_BITS: Final = 48
+_START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's part of the domain
+
+# An extension takes and frees some megabytes a batch. The C library of Linux gives each back to the system, and half of
+# the time would go into page faults, until an array this large has once been freed; it touches no memory.
+np.empty(31 << 20, np.uint8)
+
+Seeds = NDArray[np.uint8]
+"""Shape (blocks, nodes, 16): a level of every block's tree; `seed_blocks(k)` of them."""
+
+Packed = NDArray[np.uint8]
+
+
+class ReceiverSeeds:
+    """The receiver's half: all streams. To be used by one task at a time, in the same order as the sender's.
+
+    Attributes:
+        used: Transfers made so far; the next one's tweak.
+        domain: Tells the tweaks of these streams from those of others under the same Δ.
+    """
+
+    __slots__ = ("_blocks", "_domains", "_seeds", "_start", "domain", "field_bits", "used")
+
+    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
+        """`start` tells where in the seeds' keystreams these streams begin, and their domain."""
+        self._seeds, self._start = seeds, start
+        self._blocks: list[Block] = []
+        self.domain = _domain(start)
+        self._domains = {self.domain}
+        self.field_bits = _field_bits(seeds)
+        self.used = 0
+
+    def fork(self, label: bytes) -> ReceiverSeeds:
+        """Independent streams of the same seeds for a task of its own; the sender forks under the same label.
+
+        Args:
+            label: Never used before with these seeds.
+
+        Raises:
+            InternalError: The label was used before.
+        """
+        forked = ReceiverSeeds(self._seeds, _start(label))
+        forked._domains = _claimed(self._domains, forked.domain)
+        return forked
+
+    def expand(self, choices: Packed) -> tuple[Packed, Rows128]:
+        """The next transfers.
+
+        Args:
+            choices: Packed choices of n transfers, a multiple of 128: bits of shape (n / 8,); or the planes of symbols,
+                lowest bits first, shape (s, n / 8).
+
+        Returns:
+            What the sender needs, shape (b, n / 8), b = `block_count(k, s)`; and the receiver's rows t, shape (n, 2).
+        """
+        planes = np.ascontiguousarray(np.atleast_2d(choices)).view(np.uint64)
+        code, words = CODES[len(planes)], planes.shape[1]
+        encoded, adder = code.encode(planes), WeightedSums(self.field_bits, words)
+        sums = np.empty((code.groups(self.field_bits), len(encoded), words), np.uint64)
+        rows = np.empty((len(sums), len(code.folds), self.field_bits, words), np.uint64)
+        streams = iter(self._streams(code.blocks(self.field_bits)))
+        for group_sums, group_rows in zip(sums, rows, strict=True):
+            for block, (corrected, plane) in enumerate(zip(group_sums, encoded, strict=True)):
+                parts, total = adder.add_up(next(streams))
+                np.bitwise_xor(total, plane, out=corrected)
+                code.fold(block, parts, group_rows)
+        self.used += words * 64
+        return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
+
+    def _streams(self, number: int) -> list[Block]:
+        """Of the first blocks; begun where they are first wanted."""
+        for seeds in self._seeds[len(self._blocks) : number]:
+            self._blocks.append([_stream(seed, self._start) for seed in seeds])
+        return self._blocks[:number]
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
+
+    def __repr__(self) -> str:
+        return f"<ReceiverSeeds, {self.used} transfers made>"
+
+
+class SenderSeeds:
+    """The sender's half: Δ, and all streams but one a block. To be used by one task at a time.
+
+    Attributes:
+        delta: Shape (2,), the secret correlation: t = q ⊕ (choice · Δ).
+        used: Transfers made so far; the next one's tweak.
+        domain: Tells the tweaks of these streams from those of others under the same Δ.
+    """
+
+    __slots__ = (
+        "_blocks",
+        "_domains",
+        "_masks",
+        "_secret",
+        "_seeds",
+        "_start",
+        "delta",
+        "domain",
+        "field_bits",
+        "used",
+    )
+
+    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
+        """`seeds` as from `_punctured`: what stands at the punctured position is never used; the rest as above."""
+        self._seeds, self._start = seeds, start
+        self.domain = _domain(start)
+        self._domains = {self.domain}
+        self.field_bits = _field_bits(seeds)
+        number = len(seeds) * self.field_bits
+        self._secret = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(len(seeds), -1)
+        self.delta: NDArray[np.uint64] = self.offsets(1)[1]
+        self._masks = np.where(self._secret == 1, np.uint64(2**64 - 1), np.uint64(0))
+        self._blocks: list[Block] = []
+        self.used = 0
+
+    def fork(self, label: bytes) -> SenderSeeds:
+        """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
+        delta = pack_bits(self._secret.reshape(-1)).tobytes()
+        forked = SenderSeeds(self._seeds, delta, _start(label))
+        forked._domains = _claimed(self._domains, forked.domain)
+        return forked
+
+    def offsets(self, symbol_bits: int) -> Rows128:
+        """x·Δ for each symbol x: what the row of choice x differs by from q. Shape (2^s, 2)."""
+        return pack_bits(multiples(self._secret, symbol_bits)).view("<u8").astype(np.uint64)
+
+    def expand(self, corrections: Packed, symbol_bits: int = 1) -> Rows128:
+        """The next transfers.
+
+        Args:
+            corrections: From `ReceiverSeeds.expand`, shape (b, n / 8).
+            symbol_bits: s of the receiver's choices.
+
+        Returns:
+            The sender's rows q, shape (n, 2).
+        """
+        code, words = CODES[symbol_bits], corrections.shape[1] // 8
+        adder = WeightedSums(self.field_bits, words)
+        rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
+        masked = np.empty((self.field_bits, words), np.uint64)
+        by_block = zip(self._streams(len(corrections)), corrections.view(np.uint64), self._masks, strict=False)
+        for group_rows in rows:
+            for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
+                parts, _ = adder.add_up(streams)
+                parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
+                code.fold(block, parts, group_rows)
+        self.used += words * 64
+        return _transposed(rows)
+
+    def _streams(self, number: int) -> list[Block]:
+        """Of the first blocks, all but those that are not known; begun where they are first wanted."""
+        begun = slice(len(self._blocks), number)
+        for block, hole in zip(self._seeds[begun], _values(self._secret[begun]), strict=True):
+            known = (_stream(block[weight ^ hole], self._start) for weight in range(1, len(block)))
+            self._blocks.append([None, *known])
+        return self._blocks[:number]
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
+
+    def __repr__(self) -> str:
+        return f"<SenderSeeds, {self.used} transfers made>"
+
+
+async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> ReceiverSeeds:
+    """The receiver's part: streams of all seeds of all blocks.
+
+    Args:
+        session: The lane to talk on, fresh for this call.
+        peer: The extension's sender.
+        field_bits: k, public.
+    """
+    _check_field_bits(field_bits)
+    blocks = seed_blocks(field_bits)
+    zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
+    by_block = (blocks, field_bits, KEY_BYTES)
+    keys = np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2)
+    level = keys[:, 0]
+    sums = np.empty((blocks, field_bits - 1, 2, KEY_BYTES), np.uint8)
+    for depth in range(1, field_bits):
+        level = _children(level)
+        sums[:, depth - 1] = _side_sums(level) ^ keys[:, depth]
+    if field_bits > 1:
+        await session.send_array(peer, TreeSums, sums)  # -> 2
+    return ReceiverSeeds(level)
+
+
+async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
+    """The sender's part: Δ, and of every block the streams of all seeds but the one at Δ_b.
+
+    Args:
+        session: The lane to talk on, fresh for this call.
+        peer: The extension's receiver.
+        field_bits: k, public.
+
+    Raises:
+        MalformedMessage: The receiver's messages are not as they must be.
+    """
+    _check_field_bits(field_bits)
+    number = seed_blocks(field_bits) * field_bits
+    delta = session.randomness("delta").bytes(-(-number // 8))
+    bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
+    # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.
+    path = bits[:, ::-1]
+    keys = await receive_keys(session.lane("base"), peer, (1 - path).reshape(-1))  # -> 1  <- 1
+    keys = keys.reshape(*path.shape, KEY_BYTES)
+    sums = None
+    if field_bits > 1:
+        shape = (len(path), field_bits - 1, 2, KEY_BYTES)
+        sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
+    return SenderSeeds(_punctured(keys, path, sums), delta)
+
+
+def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | None) -> Seeds:
+    """All leaves but those at the ends of the paths, which hold nothing of use."""
+    blocks = np.arange(len(path))
+    level = np.zeros((len(path), 2, KEY_BYTES), np.uint8)
+    level[blocks, 1 - path[:, 0]] = keys[:, 0]
+    hole = path[:, 0].astype(np.int64)
+    for depth in range(1, path.shape[1]):
+        assert sums is not None
+        level = _children(level)
+        level[blocks, 2 * hole] = level[blocks, 2 * hole + 1] = 0
+        side = 1 - path[:, depth]
+        known = sums[blocks, depth - 1, side] ^ keys[:, depth] ^ _side_sums(level)[blocks, side]
+        level[blocks, 2 * hole + side] = known
+        hole = 2 * hole + path[:, depth]
+    return level
+
+
+def _children(level: Seeds) -> Seeds:
+    """Two seeds out of each, in order."""
+    blocks, nodes, size = level.shape
+    joined = b"".join(Keystream(seed.tobytes(), bytes(size)).take(2 * size) for seed in level.reshape(-1, size))
+    return np.frombuffer(joined, np.uint8).reshape(blocks, 2 * nodes, size).copy()
+
+
+def _side_sums(level: Seeds) -> NDArray[np.uint8]:
+    """Per block the sums of the left and of the right children, shape (blocks, 2, 16)."""
+    sums: NDArray[np.uint8] = np.bitwise_xor.reduce(level.reshape(len(level), -1, 2, KEY_BYTES), axis=1)
+    return sums
+
+
+def _transposed(rows: NDArray[np.uint64]) -> Rows128:
+    """Of 128 rows: where k does not divide 128, what is more serves nothing."""
+    return transpose(rows.reshape(-1, rows.shape[-1])[:ROWS].view(np.uint8))
+
+
+def _field_bits(seeds: Seeds) -> int:
+    return int(seeds.shape[1]).bit_length() - 1
+
+
+def _values(bits: NDArray[np.uint8]) -> list[int]:
+    """Rows of bits, lowest first, as integers."""
+    weights = 1 << np.arange(bits.shape[1], dtype=np.int64)
+    values: list[int] = (bits @ weights).tolist()
+    return values
+
+
+def _stream(seed: NDArray[np.uint8], start: bytes) -> Keystream:
+    return Keystream(seed.tobytes(), start[:16])
+
+
+def _start(label: bytes) -> bytes:
+    """A first counter block and a domain. Counters of 2^20 labels lie 2^30 blocks apart but with chance 2^-57."""
+    return hashlib.sha256(b"comine extension streams 1" + label).digest()[:_START_BYTES]
+
+
+def _domain(start: bytes) -> int:
+    return int.from_bytes(start[16:], "little")
+
+
+def _claimed(domains: set[int], domain: int) -> set[int]:
+    """Notes a domain among those under one Δ, so that none serves twice; of 2^10 labels two meet by chance of 2^-29."""
+    if domain in domains:
+        raise InternalError("streams of an extension were asked for twice under one label")
+    domains.add(domain)
+    return domains
+
+
+def _check_field_bits(field_bits: int) -> None:
+    if field_bits not in FIELD_BITS:
+        raise ValueError(f"field_bits is one of {FIELD_BITS}, not {field_bits}")

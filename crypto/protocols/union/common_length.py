@@ -1,0 +1,67 @@
+"""One length for the lists of all parties: the size class of a public bound, or of the longest, a masked maximum.
+
+Where each list had a length of its own, the one longer list would tell who has the more; so all have the same, and that
+some party is over the bound is told to all alike, and not whose list it is.
+
+Rounds, adversary, collusion: those of `masked_maximum`. Leakage: `leakage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crypto.protocols.sums.masked_maximum import masked_maximum
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.size_classes import LISTS, SizeClasses, over_bound
+from link.disclosure import Learned
+from link.errors import ConfigurationError, OverLimit, tellable
+from link.session import Session
+
+
+async def agree_on_length(
+    session: Session,
+    secrets: PairwiseSecrets,
+    number: int,
+    bound: int | None,
+    *,
+    classes: SizeClasses = LISTS,
+    key: str = "[union] bound",
+) -> int:
+    """The length of all parties' lists: the size class of the bound, or of the longest of them.
+
+    Args:
+        session: A lane of its own.
+        secrets: From `pairwise.agree` in this session.
+        number: This party's elements.
+        bound: The job's bound.
+        classes: That lists may be of.
+        key: The job's key that sets the bound, for people.
+
+    Raises:
+        ConfigurationError: The bound allows none.
+        OverLimit: Some party's elements are more than allowed, whose is not told.
+    """
+    if bound is not None and not 1 <= bound <= classes.most:
+        raise tellable(ConfigurationError(f"the bound of a list must lie between 1 and {classes.most}, not {bound}"))
+    (largest,) = await masked_maximum(session, secrets, [classes.of(number, bound)], [classes.beyond])
+    if largest == classes.beyond:
+        allowed = over_bound(classes, bound, key)
+        raise tellable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))
+    return classes.capacity(largest, bound)
+
+
+def leakage(parties: Sequence[str], what: str, bound: int | None = None) -> Learned:
+    """Who learns what from the length of the lists.
+
+    Args:
+        parties: All parties of the job.
+        what: Their elements, for people.
+        bound: As given to `agree_on_length`.
+    """
+    two = len(parties) == 2
+    if bound is not None:
+        whose = "the other has" if two else "some other party (not which one) has"
+        return Learned(tuple(parties), "size", f"whether {whose} more than {LISTS.rounded(bound)} {what}")
+    whose = "the other" if two else "the largest of the other parties, and not which one that is,"
+    told = f"the least of 64, 80, 96, 112, 128, 160, … (four to each power of two) that holds the {what} of {whose}"
+    return Learned(tuple(parties), "size", told.rstrip(","))

@@ -1,0 +1,147 @@
+"""What a secure set union tells whom: its lines of the job's statement, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from math import exp, sqrt
+from typing import Final
+
+from crypto.protocols.sums import masked_maximum
+from crypto.protocols.union.lists import EPSILON_COMMON, MOST_CLASSES, Fill
+from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
+from link.disclosure import Declared, Learned
+
+_KNOWN: Final = 0.44  # the deviation of a mean that tells c from c + 1 in 94 of 100 cases
+
+
+def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Declared:
+    """The statement's line for the masked maxima of a job, of which there is but one.
+
+    Args:
+        parties: All parties of the job.
+        unions: How many set unions the job may take at the most.
+        lists: How often it may agree on a length besides; see `common_length`.
+    """
+    return masked_maximum.declared(parties, unions * sum(MOST_CLASSES) + lists * LISTS.beyond)
+
+
+def declared(
+    parties: Sequence[str], merger: str, maximum: int, label: str = "union", to: Iterable[str] | None = None
+) -> list[Declared]:
+    """The statement's lines for the values that a job's only union opens.
+
+    Args:
+        parties: All parties of the job.
+        merger: The party that decrypts last; it learns the union in any case.
+        maximum: The most elements that the union may hold, such as the sum of the bounds.
+        label: As given to `set_union`.
+        to: Who learns the union; all parties by default.
+    """
+    receivers = frozenset(parties if to is None else to) - {merger}
+    return [
+        size_classes(parties, unions=1),
+        Declared(
+            label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union"
+        ),
+    ]
+
+
+def leakage(
+    parties: Sequence[str],
+    merger: str,
+    *,
+    bound: int | None = None,
+    epsilon_dup: Decimal | float = EPSILON_COMMON,
+    to: Iterable[str] | None = None,
+    fill: Fill = "lists",
+    tells_sizes: bool = True,
+) -> list[Learned]:
+    """Who learns what in a union of semi-honest parties, beside the union itself.
+
+    Args:
+        parties: All parties of the job.
+        merger: The party that merges and decrypts last.
+        bound: The job's bound; None where all learn the size class of the largest set.
+        epsilon_dup: ε of the number of common fakes of a pair.
+        to: Who learns the union; all parties by default.
+        fill: As given to `set_union`.
+        tells_sizes: Whether bound or size class tell something; not where all know these numbers otherwise.
+    """
+    everyone = tuple(parties)
+    receivers = set(everyone if to is None else to) | {merger}
+    informed = tuple(party for party in everyone if party in receivers)
+    uninformed = tuple(party for party in everyone if party not in receivers)
+    lines = []
+    two = len(everyone) == 2
+    if fill != "union":
+        whose = "the other's longest element" if two else "the longest element of all other parties, not whose it is"
+        lines.append(Learned(everyone, "size", f"the length class of {whose}, and whether it is too long"))
+    whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
+    if bound is None and tells_sizes:
+        what = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
+        lines.append(Learned(everyone, "size", what))
+    elif bound is not None and tells_sizes:
+        lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
+    noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
+    if fill != "union":
+        counting = informed if fill == "lists" else (merger,)
+        lines.append(Learned(counting, "size", f"the sum of the sizes of all sets{noise}"))
+    if uninformed and fill == "lists":
+        lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
+    if len(everyone) > 2:
+        lines.append(
+            Learned(
+                (merger,),
+                "count",
+                of_pairs("elements", epsilon_dup),
+            )
+        )
+        lines.append(
+            Learned(
+                (merger,),
+                "count",
+                f"for every group of parties with {merger} in it, or of three or more, the number of elements that "
+                "exactly these hold",
+            )
+        )
+    else:
+        lines += _of_two(everyone, merger, fill)
+    return lines
+
+
+def of_pairs(what: str, epsilon: Decimal | float) -> str:
+    """What a merger learns of pairs of other parties, in words.
+
+    Args:
+        what: They hold.
+        epsilon: Of the number of their common fakes.
+    """
+    off, enough = f"{deviation(1, epsilon):.2g}", round((deviation(1, epsilon) / _KNOWN) ** 2, -1)
+    return (
+        f"for every two other parties the number of {what} that exactly these two hold, plus the pair's number of "
+        f"common fakes (ε = {epsilon}), with a standard deviation of {off}; over n jobs on the same rows the mean of "
+        f"these is off by {off}/√n only, so that some {enough:.0f} jobs tell the number"
+    )
+
+
+def deviation(unions: int, epsilon: Decimal | float = EPSILON_COMMON) -> float:
+    """The standard deviation of the mean of a pair's numbers of common fakes in so many unions."""
+    decay = exp(-float(epsilon))
+    return sqrt(2 * decay / unions) / (1 - decay)
+
+
+def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:
+    hidden = "the union hides only which of a party's own elements the other holds"
+    if fill == "lists":
+        what = "the other's exact set size, the number of common elements, and every element that only the other holds"
+        return [Learned(parties, "membership", f"{what}: {hidden}")]
+    if fill == "merged":
+        return [
+            Learned((merger,), "count", "the other's exact set size and the number of common elements"),
+            Learned(parties, "membership", f"every element that only the other holds: {hidden}"),
+        ]
+    return [
+        Learned((merger,), "count", "the number of common elements"),
+        Learned(parties, "membership", f"every element that only the other holds, among random ones: {hidden}"),
+    ]

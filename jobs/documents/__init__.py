@@ -1,0 +1,1 @@
+"""JSON that comine writes, as models from which its published schemas are made."""

@@ -1,0 +1,64 @@
+"""A party's privacy ledger as JSON, `comine.budget/1`: what `comine party budget --json` prints."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from jobs.spec.privacy import PrivacyModel
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Amounts(_Part):
+    """Amounts of privacy, as exact decimals; null where there is no such limit or no such amount."""
+
+    local_epsilon: str | None = Field(description="ε towards whoever sees a record's reports as they leave the party.")
+    epsilon: str | None = Field(description="ε towards whoever sees results.")
+    delta: str | None = Field(description="δ of that.")
+
+
+class ModelSpent(_Part):
+    """What the jobs under one privacy model may have cost each record."""
+
+    starts: int = Field(ge=1, description="How many starts of jobs were charged.")
+    spent: Amounts = Field(description="Their sums; null under the exact model, which bounds nothing.")
+
+
+class ChargedStart(_Part):
+    """One start of a job."""
+
+    job_id: str = Field(pattern=r"^[0-9a-f]{64}$")
+    attempt: int = Field(ge=1, description="Counts the starts of the job.")
+    name: str
+    coordinator: str
+    started: str = Field(description="In UTC, ISO 8601.")
+    model: PrivacyModel
+    charged: Amounts = Field(description="What it may have cost each record of the dataset.")
+    state: str = Field(description="How far the job has come; unknown where the node does not keep it any more.")
+    counts: bool = Field(description="Whether it was started within the period that counts.")
+
+
+class DatasetSpent(_Part):
+    """The ledger of one dataset."""
+
+    name: str
+    exact: Literal["allow", "refuse"] = Field(description="Whether jobs may run without noise.")
+    composition: Literal["basic", "optimal"]
+    period: str | None = Field(description="Only jobs count that were started within so long; null: all count.")
+    totals: Amounts = Field(description="What [dataset.privacy] allows.")
+    spent: Amounts = Field(description="What the jobs that count may have cost together.")
+    left: Amounts = Field(description="What is left of the totals.")
+    models: dict[PrivacyModel, ModelSpent] = Field(description="Of all jobs, whether they count or not.")
+    jobs: list[ChargedStart] = Field(description="The first first.")
+
+
+class BudgetDocument(_Part):
+    """The ledgers of a party's datasets."""
+
+    schema_: Literal["comine.budget/1"] = Field(default="comine.budget/1", alias="schema")
+    party: str
+    datasets: list[DatasetSpent]

@@ -1,0 +1,1 @@
+"""What a job comes to: the result, and the folder that holds it."""

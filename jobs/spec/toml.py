@@ -1,0 +1,142 @@
+"""Reads TOML files into pydantic models; every fault becomes one sentence that names the file and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from link.errors import ConfigurationError
+from link.files.printable import why_not_read
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_WRITTEN: Final = "as_written"  # of errors that name the key themselves
+
+
+class TomlTable(BaseModel):
+    """A table whose keys are all known, and whose whole numbers and truth values are written as such."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written(cls, contents: Any) -> Any:
+        """TOML tells numbers, texts and truth values apart, so `true` is no 1, and `"10"` no number."""
+        for name, field in cls.model_fields.items():
+            key = field.alias or name
+            value = contents.get(key) if isinstance(contents, dict) else None
+            kinds = set() if value is None else _kinds(field.annotation) - {NoneType}
+            if kinds == {int} and isinstance(value, bool | str):
+                raise PydanticCustomError(_WRITTEN, "must be a whole number", {"key": key})
+            if kinds == {bool} and not isinstance(value, bool):
+                raise PydanticCustomError(_WRITTEN, "must be true or false", {"key": key})
+        return contents
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file; numbers with a point are exact decimals.
+
+    Raises:
+        ConfigurationError: The file is missing, unreadable or not TOML.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise ConfigurationError(f"{path} is a folder, not a TOML file") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {why_not_read(error)}") from None
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path} is not valid TOML: it is nested too deeply") from None
+    except (ValueError, ArithmeticError):
+        raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
+
+
+def validate(model: type[Model], contents: Any, where: str) -> Model:
+    """Checks `contents` against a model.
+
+    Raises:
+        ConfigurationError: Something is missing, unknown or wrong; the sentence names `where` and the key.
+    """
+    try:
+        return model.model_validate(contents)
+    except ValidationError as error:
+        raise ConfigurationError(f"{where}: {_sentence(error, model)}") from None
+
+
+def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
+    faults = error.errors(include_url=False, include_input=False)
+    first = faults[0]
+    keys = [str(part) for part in first["loc"]]
+    *tables, key = [*keys, first["ctx"]["key"]] if first["type"] == _WRITTEN else keys or [""]
+    place = f"[{'.'.join(tables)}] {key}".strip() if tables else key
+    match first["type"]:
+        case "missing":
+            what = "is missing"
+            if _table_at(model, [*tables, key]) is not None:
+                place = f"[{'.'.join([*tables, key])}]"
+        case "extra_forbidden":
+            what = "is not a known key" + _meant(key, _table_at(model, tables))
+        case "model_type" | "dict_type":
+            what = "must be a table"
+        case "tuple_type" | "list_type":
+            what = "must be a list, in square brackets"
+        case "string_type":
+            what = "must be a text, in quotes"
+        case "bool_type" | "bool_parsing":
+            what = "must be true or false"
+        case "string_pattern_mismatch":
+            what = "is not a name: use 1 to 63 lower-case letters, digits and the characters . - _, no sign at the ends"
+        case "too_short":
+            what = f"needs at least {_entries(first['ctx']['min_length'])}"
+        case "too_long":
+            what = f"has at most {_entries(first['ctx']['max_length'])}"
+        case _:
+            what = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{place}: {what}{more}" if place else f"{what}{more}"
+
+
+def _entries(number: int) -> str:
+    return f"{number} entr{'y' if number == 1 else 'ies'}"
+
+
+def _meant(key: str, table: type[BaseModel] | None) -> str:
+    """The known key that is most like one that is not."""
+    known = [] if table is None else [field.alias or name for name, field in table.model_fields.items()]
+    close = get_close_matches(key, known, 1)
+    return f"; is {close[0]} meant?" if close else ""
+
+
+def _table_at(model: type[BaseModel], path: list[str]) -> type[BaseModel] | None:
+    """The model of the table that keys lead to from the outermost one; None where they lead to something else."""
+    table: type[BaseModel] | None = model
+    for key in path:
+        fields = {} if table is None else {field.alias or name: field for name, field in table.model_fields.items()}
+        tables = _kinds(fields[key].annotation) - {NoneType} if key in fields else set()
+        only = tables.pop() if len(tables) == 1 else None
+        table = only if isinstance(only, type) and issubclass(only, BaseModel) else None
+    return table
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The types of which a value may be."""
+    if get_origin(annotation) is Annotated:
+        return _kinds(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return set().union(*map(_kinds, get_args(annotation)))
+    return {annotation}

@@ -1,0 +1,1 @@
+"""Exact probabilities, hash functions, transforms and packed bits, on which mechanisms stand."""

@@ -1,0 +1,1 @@
+"""Files and texts that other people read or wrote."""

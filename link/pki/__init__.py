@@ -1,0 +1,1 @@
+"""Who is who: certificates, and the authority that issues and revokes them."""

@@ -1,0 +1,1 @@
+"""Transports between parties: in memory, over gRPC, and with faults on purpose."""

@@ -1,0 +1,1 @@
+"""Transactions and tables, and the sources that they are read from."""

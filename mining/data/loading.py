@@ -1,0 +1,229 @@
+"""Reads transactions and tables from files and databases: text byte for byte, every failure one sentence."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from link.errors import ConfigurationError, InputDataError
+from mining.data import table_readers, table_sources, text_sources
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
+
+FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
+TABLE_FORMATS = ("csv", "parquet", "sql")
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_AT_ONCE = 1 << 20  # bytes
+
+
+def load_transactions(
+    source: str | Path,
+    format: str,  # noqa: A002 - the word of the configuration file
+    *,
+    separator: str | None = None,
+    query: str | None = None,
+    id_column: str = "id",
+    item_column: str = "item",
+) -> Transactions:
+    """Load transactions.
+
+    Items are text, byte for byte: `007` stays `007`, nothing is trimmed, an empty cell gives no item, and an item
+    repeated in a transaction counts once. Text files are UTF-8, with or without byte order mark, lines ending in
+    LF, CR LF or all of them in CR, and may be compressed with gzip.
+
+    Args:
+        source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
+            one makes four slashes) or `postgres://...`.
+        format:
+            - basket: one transaction a line, items separated by blanks (any run of ASCII white space), where blank
+              lines are ignored; or by `separator`, where empty lines are.
+            - csv: one transaction a line as a CSV record whose cells are items, quoted where they hold the
+              separator, quotes or line ends; empty lines are ignored.
+            - long: CSV with a header and a line per transaction and item, in the columns `id_column` and
+              `item_column`; an empty item makes a transaction without items where it is the only line of its id.
+            - wide: CSV with a header and a line per transaction; every column but `id_column` is an item, its cells
+              0 or 1 (or false and true).
+            - parquet: a table in the long form where it has both columns; otherwise with exactly one column of
+              lists of items; otherwise in the wide form.
+            - sql: a query that returns the long form.
+        separator: What separates the items of a basket, or the cells of CSV (a comma by default).
+        query: The query for format "sql".
+        id_column: Name of the column of transaction ids.
+        item_column: Name of the column of items.
+
+    Returns:
+        The transactions in the order of the source (the long form: of each id's first line), their dictionary in
+        ascending order of UTF-8 bytes.
+
+    Raises:
+        ConfigurationError: The format is unknown, or an option does not fit it.
+        InputDataError: The source cannot be read, or is not what the format says.
+    """
+    if format not in FORMATS:
+        raise ConfigurationError(f'There is no format "{format}"; known formats are {", ".join(FORMATS)}.')
+    if format == "sql":
+        if query is None:
+            raise ConfigurationError('A source of format "sql" needs a query that returns the columns id and item.')
+        return table_sources.from_sql(str(source), query, id_column, item_column)
+    _check_no_query(query, format)
+    path = Path(source)
+    if format == "parquet":
+        _check_no_separator(separator, format)
+        return table_sources.from_parquet(existing(path), id_column, item_column)
+    if format == "basket":
+        if separator is not None and (not separator or "\n" in separator or "\r" in separator):
+            raise ConfigurationError("The separator of a basket file must be text without line ends.")
+        return text_sources.from_baskets(read_text(path), separator, path)
+    separator = _csv_separator(separator)
+    data = read_text(path, quotes=True)
+    if format == "csv":
+        return text_sources.from_records(data, separator, path)
+    if format == "long":
+        return text_sources.from_long(data, separator, id_column, item_column, path)
+    return text_sources.from_wide(data, separator, id_column, path)
+
+
+def load_table(
+    source: str | Path,
+    format: str,  # noqa: A002 - the word of the configuration file
+    *,
+    separator: str | None = None,
+    query: str | None = None,
+    id_columns: Sequence[str] = ("id",),
+) -> Table:
+    """Load a table.
+
+    Cells are text, byte for byte: `t` stays `t`, `007` stays `007`, nothing is trimmed; an empty cell holds nothing,
+    and `?` is a value as any other. Typed cells of Parquet files and databases are written as text: numbers as shortest
+    decimals, truth values as `true` and `false`, dates and times as in ISO 8601.
+
+    Args:
+        source: A file, or for format "sql" a URL as of `load_transactions`.
+        format:
+            - csv: a header, and a line per row; blank lines are ignored. May be compressed with gzip.
+            - parquet: a column for each column.
+            - sql: what a query returns.
+        separator: What separates the cells of CSV; a comma by default.
+        query: The query for format "sql".
+        id_columns: The columns that together name a row.
+
+    Raises:
+        ConfigurationError: The format is not one of a table, or an option does not fit it.
+        InputDataError: The source cannot be read, or is not what the format says. Ids are checked when they are used.
+    """
+    if format not in TABLE_FORMATS:
+        raise ConfigurationError(f'A table is read from csv, parquet or sql, not from the format "{format}".')
+    if format == "sql":
+        if query is None:
+            raise ConfigurationError('A source of format "sql" needs a query that returns the columns of the table.')
+        return table_readers.table_from_sql(str(source), query, id_columns)
+    _check_no_query(query, format)
+    path = Path(source)
+    if format == "parquet":
+        _check_no_separator(separator, format)
+        return table_readers.table_from_parquet(existing(path), id_columns)
+    return table_readers.table_from_csv(read_text(path, quotes=True), _csv_separator(separator), id_columns, path)
+
+
+def _check_no_query(query: str | None, data_format: str) -> None:
+    if query is not None:
+        raise ConfigurationError(f'A query is only for sources of format "sql", not "{data_format}".')
+
+
+def _check_no_separator(separator: str | None, data_format: str) -> None:
+    if separator is not None:
+        raise ConfigurationError(f'A separator means nothing to a source of format "{data_format}"; leave it out.')
+
+
+def _csv_separator(separator: str | None) -> str:
+    separator = "," if separator is None else separator
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
+        raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")
+    return separator
+
+
+def existing(path: Path) -> Path:
+    """The path, if a file is there.
+
+    Raises:
+        InputDataError: There is none, or it is a folder.
+    """
+    if os.path.isdir(path):  # which no name makes fail
+        raise InputDataError(f"{path} is a folder; name a file.")
+    if not os.path.exists(path):
+        raise InputDataError(f"There is no file {path}; check the path in the dataset's source.")
+    return path
+
+
+def read_text(path: Path, *, quotes: bool = False) -> bytes:
+    """The bytes of a text file, decompressed, checked to be UTF-8 and without a byte order mark.
+
+    Where no line feed is in them, carriage returns end lines, as programs for old Macs write them, and become line
+    feeds.
+
+    Args:
+        path: The file.
+        quotes: Whether a cell in quotes may hold a carriage return, which stays as it is.
+
+    Raises:
+        InputDataError: The file is missing, unreadable, damaged or not UTF-8 text.
+    """
+    data = _whole(existing(path))
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8.")
+    fault = _first_fault(data)
+    if fault >= 0:
+        line = data.count(b"\n", 0, fault) + 1
+        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise InputDataError(f"{path} is not text: line {line} holds a zero byte; check the format and encoding.")
+    if b"\r" not in data or b"\n" in data:
+        return data
+    if quotes and b'"' in data:
+        return re.sub(rb'("[^"]*"?)|\r', lambda found: found[1] or b"\n", data)
+    return data.replace(b"\r", b"\n")
+
+
+def _whole(path: Path) -> bytes:
+    """What is in a file, decompressed and without a byte order mark; it is never in memory twice."""
+    text = io.BytesIO()
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC or path.suffix == ".gz"
+            file.seek(0)
+            if packed and not file.read(1):
+                raise EOFError
+            file.seek(0)
+            with gzip.GzipFile(fileobj=file) if packed else file as stream:
+                begin = stream.read(len(codecs.BOM_UTF8))
+                text.write(b"" if begin == codecs.BOM_UTF8 else begin)
+                shutil.copyfileobj(stream, text, _AT_ONCE)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
+    except OSError as error:
+        raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
+    return text.getvalue()
+
+
+def _first_fault(data: bytes) -> int:
+    """Where the first byte is that is no UTF-8; -1 if there is none."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    whole = memoryview(data)
+    for start in range(0, len(data), _AT_ONCE):
+        part = whole[start : start + _AT_ONCE]
+        end = start + len(part)
+        try:
+            decoder.decode(part, final=end == len(data))
+        except UnicodeDecodeError as error:
+            return end - len(error.object) + error.start
+    return -1

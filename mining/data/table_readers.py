@@ -1,0 +1,143 @@
+"""Reads tables from CSV and Parquet files and from databases; little of them lies in memory twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from link.errors import InputDataError
+from mining.data.csv_text import read_cells, read_header
+from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
+from mining.data.table_sources import neither_text_nor_number
+from mining.data.tables import Table, check_names
+
+_CELLS = pa.dictionary(pa.int32(), pa.string())
+
+
+def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path: Path) -> Table:
+    """CSV with a header and a line per row, from checked UTF-8 bytes."""
+    header, body = read_header(data, separator, path)
+    check_names(header, id_columns, str(path))
+    kinds: list[pa.DataType | None] = [pa.string() if name in id_columns else _CELLS for name in header]
+
+    def gathered(batches: Iterator[pa.RecordBatch]) -> Table:
+        chunks: list[list[pa.Array]] = [[] for _ in header]
+        for batch in batches:
+            for column, chunk in zip(batch.columns, chunks, strict=True):
+                chunk.append(column)
+        cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
+        return Table.of(header, cells, id_columns, str(path))
+
+    return read_cells(body, kinds, separator, data, path, gathered)
+
+
+def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
+    """A Parquet file with a column for each column; cells that are no text as `_texts` writes them."""
+    where = str(path)
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            for field in file.schema_arrow:
+                _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+            cells = (_texts(file.read([name]).column(name)) for name in names)
+            return Table.of(names, cells, id_columns, where)
+    except UnicodeDecodeError:  # which Parquet promises, and nobody checks
+        raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
+    except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
+        raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
+
+
+def table_from_arrow(table: pa.Table, id_columns: Sequence[str], where: str) -> Table:
+    """A table of Arrow's; cells that are no text as `_texts` writes them."""
+    for field in table.schema:
+        _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+    return Table.of(table.column_names, map(_texts, table.columns), id_columns, where)
+
+
+def table_from_sql(url: str, query: str, id_columns: Sequence[str]) -> Table:
+    """What a query against SQLite, DuckDB or PostgreSQL returns, opened for reading only."""
+    database = Database.at(url)
+    if database.kind == "sqlite":
+        return _from_sqlite(database, query, id_columns)
+    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+        names = batches.schema.names
+        check_names(names, id_columns, database.where)
+        for field in batches.schema:
+            _check_kind(field.type, field.name, database.where, is_id=field.name in id_columns)
+        return _gathered(names, (batch.columns for batch in batches), id_columns, database.where)
+
+
+def _from_sqlite(database: Database, query: str, id_columns: Sequence[str]) -> Table:
+    where = database.where
+    with sqlite_query(database, query) as cursor:
+        names = [entry[0] for entry in cursor.description or ()]
+        check_names(names, id_columns, where)
+        batches = iter(lambda: cursor.fetchmany(FETCH), [])
+        columns = (
+            [
+                _sqlite_texts(values, name, where, is_id=name in id_columns)
+                for name, values in zip(names, zip(*records, strict=True), strict=True)
+            ]
+            for records in batches
+        )
+        return _gathered(names, columns, id_columns, where)
+
+
+def _gathered(names: list[str], batches: Iterator[list[pa.Array]], id_columns: Sequence[str], where: str) -> Table:
+    """A table from batches of columns; each batch is encoded before the next is fetched."""
+    chunks: list[list[pa.Array]] = [[] for _ in names]
+    for batch in batches:
+        for name, column, encoded in zip(names, batch, chunks, strict=True):
+            text = _texts(column)
+            encoded.append(text if name in id_columns else text.dictionary_encode())
+    kinds = (
+        pa.large_string() if name in id_columns else pa.dictionary(pa.int32(), pa.large_string()) for name in names
+    )
+    cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
+    return Table.of(names, cells, id_columns, where)
+
+
+def _sqlite_texts(values: tuple[object, ...], name: str, where: str, *, is_id: bool) -> pa.Array:
+    """SQLite gives every value a type of its own."""
+    kinds = set(map(type, values))
+    if not kinds <= ({str, int, type(None)} if is_id else {str, int, float, type(None)}):
+        raise InputDataError(neither_text_nor_number(where, name) if is_id else _unreadable(where, name))
+    if kinds <= {str, type(None)}:
+        return pa.array(values, pa.large_string())
+    floats = pa.array([value for value in values if type(value) is float], pa.float64())
+    decimals = iter(floats.cast(pa.large_string()).to_pylist())
+    texts = [None if v is None else next(decimals) if type(v) is float else str(v) for v in values]
+    return pa.array(texts, pa.large_string())
+
+
+def _check_kind(kind: pa.DataType, name: str, where: str, *, is_id: bool) -> None:
+    """Ids are compared between parties, so only what every source writes alike will do for them."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    textual = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if textual or pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return
+    if is_id:
+        raise InputDataError(neither_text_nor_number(where, name))
+    if not (pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or _is_time(kind)):
+        raise InputDataError(_unreadable(where, name))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind))
+
+
+def _unreadable(where: str, column: str) -> str:
+    return (
+        f'{where}: column "{column}" holds values that are neither text, numbers, dates, times nor truth values; cast '
+        "it to text or leave it out."
+    )
+
+
+def _texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Cells as text: numbers as the shortest decimals, dates and times as in ISO 8601."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.large_string())

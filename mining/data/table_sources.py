@@ -1,0 +1,162 @@
+"""Transactions from Parquet files and from databases."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from link.errors import InputDataError
+from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
+from mining.data.gathering import LongPieces, RowPieces
+from mining.data.transactions import Transactions
+
+_BATCH_ROWS: Final = 1 << 16
+
+
+def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
+    """A Parquet file: long where it has both columns, else its one column of lists, else wide."""
+    try:
+        schema = pq.read_schema(path)
+        lists = [field.name for field in schema if _is_list(field.type)]
+        names = schema.names
+        where = str(path)
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InputDataError(f'{where} has more than one column named "{twice[0]}"; rename all but one.')
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            if {id_column, item_column} <= set(names) and item_column not in lists:
+                batches = file.iter_batches(_BATCH_ROWS, columns=[id_column, item_column])
+                return _from_long(batches, id_column, item_column, where)
+            if len(lists) == 1:
+                return _from_lists(file.iter_batches(_BATCH_ROWS, columns=lists), lists[0], where)
+            items = [name for name in names if name != id_column]
+            return _from_wide(file.iter_batches(_BATCH_ROWS, columns=items), items, where)
+    except UnicodeDecodeError:  # which Parquet promises, and nobody checks
+        raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
+    except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
+        raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
+
+
+def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transactions:
+    """The long form from a query against SQLite, DuckDB or PostgreSQL, opened for reading only."""
+    database = Database.at(url)
+    if database.kind == "sqlite":
+        return _from_sqlite(database, query, id_column, item_column)
+    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+        for name in (id_column, item_column):
+            _place(batches.schema.names, name, database.where)
+        return _from_long(batches, id_column, item_column, database.where)
+
+
+def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
+    numbers: dict[object, int] = {}
+    codes: dict[str, int] = {}
+    rows, indices = array("i"), array("i")  # which take far less than lists
+    where = database.where
+    with sqlite_query(database, query) as cursor:
+        names = [entry[0] for entry in cursor.description or ()]
+        id_place, item_place = _place(names, id_column, where), _place(names, item_column, where)
+        while records := cursor.fetchmany(FETCH):
+            for record in records:
+                key, item = record[id_place], record[item_place]
+                if key is None or key == "":
+                    raise InputDataError(f'{where} returns a row without a value in column "{id_column}".')
+                row = numbers.setdefault(key, len(numbers))
+                if item is None or item == "":
+                    continue
+                if not isinstance(item, str | int):
+                    raise InputDataError(neither_text_nor_number(where, item_column))
+                rows.append(row)
+                indices.append(codes.setdefault(str(item), len(codes)))
+    return Transactions.from_occurrences(list(codes), np.asarray(rows), np.asarray(indices), len(numbers))
+
+
+def _place(names: list[str], wanted: str, where: str) -> int:
+    if names.count(wanted) != 1:
+        raise InputDataError(
+            f'{where} must return one column named "{wanted}", but returns {names.count(wanted)}; '
+            f'write "… AS {wanted}" in the select list.'
+        )
+    return names.index(wanted)
+
+
+def neither_text_nor_number(where: str, column: str) -> str:
+    """The sentence about a column that cannot be read as text exactly."""
+    return f'{where}: column "{column}" holds values that are neither text nor whole numbers; cast it to text.'
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    textual = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if not (textual or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise InputDataError(neither_text_nor_number(where, name))
+    return column.cast(kind).cast(pa.large_string())
+
+
+def _from_long(batches: Iterable[pa.RecordBatch], id_column: str, item_column: str, where: str) -> Transactions:
+    pairs, unnamed = LongPieces(), 0
+    for batch in batches:
+        ids = _plain(batch.column(id_column))
+        unnamed += ids.null_count
+        if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+            unnamed += pc.sum(pc.equal(ids, "")).as_py() or 0
+        if not unnamed:
+            pairs.add(ids, _texts(batch.column(item_column), item_column, where))
+    if unnamed:
+        raise InputDataError(f'{where}: column "{id_column}" has {unnamed} empty ids; every row needs one.')
+    return pairs.transactions()
+
+
+def _from_lists(batches: Iterable[pa.RecordBatch], name: str, where: str) -> Transactions:
+    rows = RowPieces()
+    for batch in batches:
+        column = batch.column(0)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        items = _texts(pc.list_flatten(column), name, where)
+        held = pc.fill_null(pc.not_equal(items, ""), False)
+        if not pc.all(held).as_py():
+            owner = np.repeat(np.arange(len(lengths)), lengths)[held.to_numpy(zero_copy_only=False)]
+            lengths, items = np.bincount(owner, minlength=len(lengths)), items.filter(held)
+        rows.add(lengths, items)
+    return rows.transactions()
+
+
+def _from_wide(batches: Iterable[pa.RecordBatch], names: list[str], where: str) -> Transactions:
+    pieces: list[tuple[NDArray[np.integer], NDArray[np.integer]]] = []
+    n_rows = 0
+    for batch in batches:
+        for code, name in enumerate(names):
+            held = np.flatnonzero(_truth(batch.column(name), name, where))
+            pieces.append((held + n_rows, np.full(len(held), code, np.int32)))
+        n_rows += batch.num_rows
+    return Transactions.from_pieces(names, pieces, n_rows)
+
+
+def _truth(column: pa.Array, name: str, where: str) -> NDArray[np.bool_]:
+    if not column.null_count:
+        if pa.types.is_boolean(column.type):
+            return np.asarray(column.to_numpy(zero_copy_only=False), bool)
+        if pa.types.is_integer(column.type):
+            values = column.to_numpy()
+            if np.all((values == 0) | (values == 1)):
+                return np.asarray(values == 1)
+    raise InputDataError(
+        f'{where}: column "{name}" is neither boolean nor whole numbers 0 and 1 without gaps; without the columns of '
+        "the long format and without exactly one column of lists, every column must be an item."
+    )

@@ -1,0 +1,204 @@
+"""Tables: rows that are known by ids, and columns of cells that are text, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from link.errors import InputDataError
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
+from mining.data.transactions import matching
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Column:
+    """A column with its distinct values listed.
+
+    Attributes:
+        name: As in the source.
+        values: Distinct texts in ascending order of UTF-8 bytes, none of them empty: Arrow's large strings.
+        codes: By row, the position in `values` of its cell; −1 where the cell is empty.
+    """
+
+    name: str
+    values: pa.Array
+    codes: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, name: str, cells: pa.ChunkedArray) -> Column:
+        """Encodes the cells of a column.
+
+        Args:
+            name: Of the column.
+            cells: Strings, or a dictionary of strings with 32-bit indices. Null and the empty text are empty cells.
+
+        Raises:
+            InputDataError: A cell is not UTF-8 text.
+        """
+        encoded = cells.dictionary_encode().combine_chunks()
+        values = _checked(encoded.dictionary.cast(pa.large_string()), name)
+        order = pc.array_sort_indices(values).to_numpy()
+        rank = np.full(len(values) + 1, -1, np.int32)  # the last one is for cells that are null
+        rank[order] = np.arange(len(values), dtype=np.int32)
+        codes = rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        values = values.take(pa.array(order))
+        if len(values) and values[0].as_py() == "":
+            values, codes = values[1:], np.maximum(codes, 0, out=codes) - np.int32(1)
+        return cls(name, values, codes)
+
+    def without(self, patterns: Sequence[str]) -> Column:
+        """The same column, with empty cells in place of those whose items match; see `Table.without`."""
+        texts = self.values.to_pylist()
+        removed = matching((f"{self.name}={text}" for text in texts), patterns)
+        if not removed:
+            return self
+        keep = np.array([f"{self.name}={text}" not in removed for text in texts])
+        target = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1).astype(np.int32)
+        return Column(self.name, self.values.filter(pa.array(keep)), target[self.codes])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """Rows with ids and columns, in the order of the source.
+
+    Attributes:
+        id_columns: The columns that together name a row.
+        ids: Of each of these the cells, Arrow's large strings without nulls.
+        columns: The other columns.
+        n_rows: Number of rows.
+    """
+
+    id_columns: tuple[str, ...]
+    ids: tuple[pa.Array, ...]
+    columns: tuple[Column, ...]
+    n_rows: int
+
+    @classmethod
+    def of(cls, names: Sequence[str], cells: Iterable[pa.ChunkedArray], id_columns: Sequence[str], where: str) -> Table:
+        """A table from columns of text.
+
+        Args:
+            names: Of all columns, in the order of the source.
+            cells: Their cells, as long as each other, as `Column.of` takes them. They are taken one by one.
+            id_columns: The columns of ids.
+            where: The source, which errors name.
+
+        Raises:
+            InputDataError: A name is missing, doubled or not fit for items, or a cell is not UTF-8 text.
+        """
+        check_names(names, id_columns, where)
+        ids: dict[str, pa.Array] = {}
+        columns = []
+        n_rows = 0
+        for name, column in zip(names, cells, strict=True):
+            n_rows = len(column)
+            if name in id_columns:
+                ids[name] = _checked(pc.fill_null(pc.cast(column, pa.large_string()), "").combine_chunks(), name)
+            else:
+                columns.append(Column.of(name, column))
+        return cls(tuple(id_columns), tuple(ids[name] for name in id_columns), tuple(columns), n_rows)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns, those of ids not among them."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct cells of all columns, numbers not put into intervals."""
+        return sum(len(column.values) for column in self.columns)
+
+    def without(self, patterns: Sequence[str]) -> Table:
+        """The same rows and columns, with empty cells in place of those whose items match a pattern.
+
+        Args:
+            patterns: Of items `column=value`, as in `fnmatch.fnmatchcase`.
+        """
+        if not patterns:
+            return self
+        return replace(self, columns=tuple(column.without(patterns) for column in self.columns))
+
+    def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> list[bytes]:
+        """The rows' ids in an injective encoding.
+
+        Args:
+            normalisation: What is done to ids first, equal at all parties of a job.
+
+        Raises:
+            InputDataError: There is no column of ids, or rows have no id or share one; it is told how many.
+        """
+        if not self.ids:
+            raise InputDataError(
+                "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
+                "dataset's section."
+            )
+        return encoded_ids([column.to_pylist() for column in self.ids], self.id_columns, normalisation)
+
+    def digest(self) -> bytes:
+        """A digest of the contents: equal where names, ids and cells are equal, in the same order."""
+        whole = hashlib.blake2b(digest_size=32)
+        whole.update(np.array([self.n_rows, len(self.ids), len(self.columns)], "<u8").tobytes())
+        for name, cells in zip(self.id_columns, self.ids, strict=True):
+            _hash_texts(whole, pa.array([name], pa.large_string()))
+            _hash_texts(whole, cells)
+        for column in self.columns:
+            _hash_texts(whole, pa.array([column.name], pa.large_string()))
+            _hash_texts(whole, column.values)
+            whole.update(np.ascontiguousarray(column.codes, "<i4").data)
+        return whole.digest()
+
+    def __repr__(self) -> str:
+        return f"Table(rows={self.n_rows}, ids={list(self.id_columns)}, columns={list(self.column_names)})"
+
+
+def check_names(names: Sequence[str], id_columns: Sequence[str], where: str) -> None:
+    """Refuses tables whose columns cannot be told apart, or whose items could not.
+
+    An item is `column=value`, so that no two columns give the same item as long as no name has an equals sign.
+
+    Raises:
+        InputDataError: A name is missing, doubled or has an equals sign.
+    """
+    for column in id_columns:
+        if column not in names:
+            raise InputDataError(
+                f'{where} has no column named "{column}" among its {len(names)} columns; name the one with the ids of '
+                "the rows by id, and check the separator."
+            )
+    times = Counter(names)
+    for place, name in enumerate(names):
+        if not name:
+            raise InputDataError(f"{where}: column {place + 1} has no name; give it one.")
+        if times[name] > 1:
+            raise InputDataError(f'{where} has more than one column named "{name}"; rename all but one.')
+        if "=" in name and name not in id_columns:
+            raise InputDataError(
+                f'{where}: the name of column "{name}" has an equals sign, which stands between column and value in '
+                "items; rename it."
+            )
+
+
+def _checked(texts: pa.Array, name: str) -> pa.Array:
+    """The same texts, if Arrow holds them as UTF-8: not all sources of Arrow's arrays see to that."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputDataError(f'The column "{name}" holds text that is not UTF-8; re-encode it.') from None
+    return texts
+
+
+def _hash_texts(whole: hashlib.blake2b, texts: pa.Array) -> None:
+    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype("<u8")
+    whole.update(np.array([len(texts)], "<u8").tobytes())
+    whole.update(lengths.tobytes())
+    _, _, data = texts.buffers()
+    if data is not None and len(texts):
+        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        whole.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])

@@ -1,0 +1,1 @@
+"""Association rules and their measures."""

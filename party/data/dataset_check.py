@@ -1,0 +1,182 @@
+"""Looks at a dataset as a job would read it: its sizes, and signs that it is not what its owner means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from link.errors import ConfigurationError, InputDataError
+from mining.data.item_columns import Itemisation, item_columns
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
+from mining.hiding.sensitive import Thresholds
+from mining.public_sizes import NOTHING, PublicSizes, measured
+from mining.thresholds import minimum_count
+from party.config import DatasetSection
+from party.data.dataset_hints import Hint, hints, other_format
+from party.data.hidden_rules import HidingSection
+from party.data.sources import read_dataset
+from party.data.table_hints import table_hints
+from party.policy.rules import PolicySection
+from party.services.anonymization.check import check_releases
+from party.services.queries.conditions import check_columns
+from party.services.queries.dependencies import dependencies
+
+RARE: Final = 10  # transactions; the min_count that `comine init` writes
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Sizes of a dataset of transactions.
+
+    Attributes:
+        rows: Transactions.
+        items: Distinct items.
+        row_items: The fewest, the median and the most items of a transaction.
+        empty_rows: Transactions without items.
+        rare_items: Items in fewer than `RARE` transactions.
+        longest_item: Bytes of the longest item in UTF-8.
+    """
+
+    rows: int
+    items: int
+    row_items: tuple[int, float, int]
+    empty_rows: int
+    rare_items: int
+    longest_item: int
+
+    @classmethod
+    def of(cls, data: Transactions) -> Profile:
+        """The sizes of `data`."""
+        lengths = data.lengths if data.n_rows else np.zeros(1, np.int64)
+        return cls(
+            rows=data.n_rows,
+            items=data.n_items,
+            row_items=(int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
+            empty_rows=int(np.count_nonzero(data.lengths == 0)),
+            rare_items=int(np.count_nonzero(data.item_counts() < RARE)),
+            longest_item=max((len(item.encode()) for item in data.items), default=0),
+        )
+
+    @property
+    def rare_share(self) -> float:
+        """Share of the items that are rare."""
+        return self.rare_items / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableProfile:
+    """Sizes of a table.
+
+    Attributes:
+        rows: Rows.
+        ids: The columns that together name a row.
+        columns: Number of the other columns.
+        items: Distinct items `column=value`.
+        empty_cells: Cells without a value, of rows times columns.
+        rare_items: Items in fewer than `RARE` rows.
+        longest_item: Bytes of the longest item in UTF-8.
+    """
+
+    rows: int
+    ids: tuple[str, ...]
+    columns: int
+    items: int
+    empty_cells: int
+    rare_items: int
+    longest_item: int
+
+    @classmethod
+    def of(cls, table: Table) -> TableProfile:
+        """The sizes of `table`."""
+        found = item_columns(table, Itemisation())
+        return cls(
+            rows=table.n_rows,
+            ids=table.id_columns,
+            columns=len(table.columns),
+            items=found.n_items,
+            empty_cells=int(np.count_nonzero(found.codes < 0)),
+            rare_items=int(np.count_nonzero(found.counts() < RARE)),
+            longest_item=max((len(item.encode()) for item in found.items), default=0),
+        )
+
+    @property
+    def rare_share(self) -> float:
+        """Share of the items that are rare."""
+        return self.rare_items / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCheck:
+    """What was found out about one dataset.
+
+    Attributes:
+        name: The dataset.
+        format: Its format.
+        profile: Its sizes; absent where it cannot be read.
+        publishable: Of these what may be told to others, coarsely.
+        publishes: Whether its section says already what is told.
+        hints: Signs of mistakes.
+        problem: Why it cannot be read or used.
+    """
+
+    name: str
+    format: str
+    profile: Profile | TableProfile | None = None
+    publishable: PublicSizes = NOTHING
+    publishes: bool = False
+    hints: tuple[Hint, ...] = ()
+    problem: str = ""
+
+
+def check_dataset(
+    dataset: DatasetSection, policy: PolicySection | None = None, *, in_place_of_items: str | None = "…"
+) -> DatasetCheck:
+    """Reads a dataset as a job would, and looks at it.
+
+    Args:
+        dataset: With a source that is absolute, or relative to the current folder.
+        policy: For jobs on it, where there is one already.
+        in_place_of_items: What `problem` says instead of the name of a column that is an item; None: the name.
+    """
+    try:
+        data = read_dataset(dataset, () if policy is None else policy.withhold)
+        if isinstance(data, Table) and data.ids:
+            data.row_ids()
+        if isinstance(data, Table) and dataset.queries is not None:
+            check_columns(dataset.queries, data)
+        if dataset.anonymization is not None:
+            check_releases(dataset, dataset.anonymization)
+    except (InputDataError, ConfigurationError) as error:
+        problem = error.message.removesuffix(".")
+        # The columns of these are items.
+        are_items = dataset.kind == "transactions" and dataset.format in ("wide", "parquet")
+        if are_items and in_place_of_items is not None:
+            problem = re.sub(r'(column|named) ".*"', rf"\1 {in_place_of_items}", problem)
+        return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
+    public, publishes = measured(data).coarse(), dataset.publish is not None
+    if isinstance(data, Table):
+        looked = table_hints(data)
+        if dataset.queries is not None:
+            looked += dependencies(dataset.queries, data)
+        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), public, publishes, looked)
+    found = hints(data, dataset)
+    if policy is not None and dataset.hiding is not None:
+        found += _found_below(data.n_rows, dataset.hiding, policy)
+    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), public, publishes, found)
+
+
+def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:
+    """Jobs that may ask for less than what rules are hidden from; in transactions of this party's own."""
+    hidden = Thresholds(hiding.min_support, hiding.min_confidence).least_count(n_rows)
+    asked = policy.min_count or 1
+    if policy.min_count is None and policy.min_support is not None:
+        asked = minimum_count(policy.min_support, n_rows)
+    if asked >= hidden or not {"itemsets", "rules"} & set(policy.tasks):
+        return ()
+    sentence = f"jobs may ask for counts from {asked} on, and [dataset.hiding] hides rules from {hidden} on only"
+    advice = "lower its min_support, or set a higher min_support or min_count in [dataset.policy]"
+    return (Hint("hiding", f"{sentence}, so that a job could find them below; {advice}"),)

@@ -1,0 +1,162 @@
+"""The datasets of a node, read when a job needs them and kept as long as their files do not change."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.data import Data
+from link.errors import InputDataError
+from link.executor import Executor
+from link.files.printable import why_not_read
+from mining.data.loading import load_table, load_transactions
+from mining.data.tables import Table
+from mining.data.transactions import Transactions
+from party.config import DatasetSection
+from party.data.hidden_rules import without_rules
+
+_Stamp = tuple[str, int, int]
+
+
+class Rows(NamedTuple):
+    """What is noted of a reading.
+
+    Attributes:
+        number: Of its rows.
+        digest: Equal where the rows are equal, in the same order.
+    """
+
+    number: int
+    digest: bytes
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The last reading of one dataset; the lock keeps two jobs from reading it at once."""
+
+    stamp: _Stamp | None = None
+    data: Data | None = None
+    digest: bytes = b""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Sources:
+    """Reads datasets off the event loop and keeps the last reading of each, which is the most that stays in memory.
+
+    Args:
+        datasets: As in `party.toml`, with absolute sources.
+        executor: Where files are read.
+        withheld: By dataset, the patterns of items that its readings are without, as in `read_dataset`.
+    """
+
+    def __init__(
+        self, datasets: Iterable[DatasetSection], executor: Executor, withheld: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._datasets = {dataset.name: (dataset, tuple(withheld[dataset.name])) for dataset in datasets}
+        self._executor = executor
+        self._kept = {name: _Kept() for name in self._datasets}
+
+    def missing(self) -> list[str]:
+        """Names of the datasets whose file cannot be found now."""
+        return [
+            name
+            for name, (dataset, _) in self._datasets.items()
+            if not dataset.is_url and not os.path.exists(dataset.source)
+        ]
+
+    def hidden_rules(self, name: str) -> int:
+        """How many rules are hidden in what a dataset contributes."""
+        hiding = self._datasets[name][0].hiding
+        return 0 if hiding is None else len(hiding.rules)
+
+    async def load(self, name: str) -> Data:
+        """What a dataset contributes, read anew where its file has changed; a database is read for every job.
+
+        Raises:
+            InputDataError: The source is missing, corrupt or not in the declared format.
+        """
+        (dataset, withheld), kept = self._datasets[name], self._kept[name]
+        async with kept.lock:
+            stamp = None if dataset.is_url else _stamp(Path(dataset.source))
+            if kept.data is not None and stamp is not None and kept.stamp == stamp:
+                return kept.data
+            kept.data, kept.stamp, kept.digest = (
+                None,
+                None,
+                b"",
+            )  # before the new reading, so that the two never lie in memory together
+            (data,) = await self._executor.map(lambda each: read_dataset(each, withheld), [dataset])
+            if stamp is not None:
+                kept.data, kept.stamp = data, stamp
+            return data
+
+    async def rows(self, name: str, data: Data | None = None) -> Rows:
+        """What is noted of a reading: of what `load` gave, or else of what it gives now."""
+        data, kept = await self.load(name) if data is None else data, self._kept[name]
+        if kept.data is data and kept.digest:
+            return Rows(data.n_rows, kept.digest)
+        (found,) = await self._executor.map(_digest, [data])
+        if kept.data is data:
+            kept.digest = found
+        return Rows(data.n_rows, found)
+
+
+def _digest(data: Data) -> bytes:
+    return data.digest() if isinstance(data, Table) else _digest_of_transactions(data)
+
+
+def _digest_of_transactions(data: Transactions) -> bytes:
+    whole = hashlib.blake2b(digest_size=32)
+    for item in data.items:
+        encoded = item.encode("utf-8", "surrogatepass")
+        whole.update(len(encoded).to_bytes(8, "big") + encoded)
+    for array in (data.offsets, data.indices):
+        whole.update(len(array).to_bytes(8, "big"))
+        whole.update(np.ascontiguousarray(array).data)
+    return whole.digest()
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise InputDataError(f"{path} cannot be read ({why_not_read(error)}); check [[dataset]] source") from None
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Data:
+    """Reads a dataset, without what it must not contribute.
+
+    What is withheld is taken out here, where data enter, so that nothing a job says can have a part in it: items of
+    rows, and of tables the cells whose items `column=value` match.
+
+    Args:
+        dataset: With a source that is absolute, or relative to the current folder.
+        withheld: Patterns of items, as in `fnmatch.fnmatchcase`: what the policy's rule `withhold` names.
+
+    Raises:
+        ConfigurationError: The settings do not fit the source.
+        InputDataError: The source is missing, corrupt or not in the declared format.
+    """
+    source = dataset.source if dataset.is_url else Path(dataset.source)
+    if dataset.kind == "table":
+        table = load_table(
+            source, dataset.format, separator=dataset.separator, query=dataset.query, id_columns=dataset.id
+        )
+        return table.without(withheld)
+    data = load_transactions(
+        source,
+        dataset.format,
+        separator=dataset.separator,
+        query=dataset.query,
+        id_column=dataset.id_column,
+        item_column=dataset.item,
+    )
+    return (data if dataset.hiding is None else without_rules(data, dataset.hiding)).without(withheld)

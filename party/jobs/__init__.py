@@ -1,0 +1,1 @@
+"""Joint jobs at a party: from a proposal to a signed release."""

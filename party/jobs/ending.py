@@ -1,0 +1,72 @@
+"""How jobs end before they succeed: what the store keeps, what the audit log says, and what others are told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Literal
+
+from jobs.audit.events import Ended, Event
+from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, outward
+from party.jobs.job import Job
+from party.jobs.room import Room
+from party.state.store import Record
+from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, JobEvent, JobState, Release, ResultHeader
+
+Early = Literal["failed", "cancelled", "expired"]
+WORDS: Final[dict[JobState.ValueType, Early]] = {FAILED: "failed", CANCELLED: "cancelled", EXPIRED: "expired"}
+
+
+def public(job: Job, error: BaseException, me: str) -> ComineError:
+    """What coordinator and peers are told of an error: a fault of comine itself is not described to them.
+
+    Args:
+        job: Which it has ended.
+        error: As it was raised.
+        me: This party.
+    """
+    match error:
+        case ComineError():
+            return outward(error, me)
+        case asyncio.CancelledError():
+            return JobCancelled(job.cancelled_by or f"the job was cancelled at {me}", party=me)
+        case TimeoutError():
+            return DeadlineExceeded(
+                f"{me} was not done when the job's deadline of {job.spec.job.deadline_s} s had passed; allow more time",
+                party=me,
+            )
+        case _:
+            return outward(InternalError("a fault of comine itself"), me)
+
+
+async def end_record(
+    room: Room, now: float, record: Record, state: JobState.ValueType, told: ComineError, *before: Event
+) -> None:
+    """Ends a job that is not in memory, once `before` is told."""
+    await room.audit.record(*before, Ended.by(record.job_id, WORDS[state], told))
+    room.store.move(record.job_id, record.state, state, ended(now, told, room.identity.name))
+    room.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=told)
+
+
+def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
+    """What the store keeps of an early end, in its columns."""
+    return {
+        "ended": now,
+        "error_code": error.code,
+        "error_message": error.message,
+        "error_party": error.blamed(me),
+    }
+
+
+def present(record: Record) -> JobEvent:
+    """What a watcher is told of a job as the store has it."""
+    event = JobEvent(state=record.state, attempt=record.attempt)
+    if record.error_code:
+        event.error_code, event.error_message = record.error_code, record.error_message
+        event.error_party = record.error_party
+    if record.state == APPROVED:
+        event.approval.ParseFromString(record.approval)
+    if record.release:
+        release = Release.FromString(ResultHeader.FromString(record.release).release)
+        event.bytes_sent, event.bytes_received = release.bytes_sent, release.bytes_received
+        event.rounds, event.seconds = release.rounds, release.seconds
+    return event

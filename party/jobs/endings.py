@@ -1,0 +1,118 @@
+"""The ends of jobs on their way to the disk: first into the audit log, then into the database.
+
+Where either cannot be written, a job has ended all the same, and its node keeps the end in memory until it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobs.audit.events import Ended
+from jobs.kinds.registry import opens
+from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
+from mining.joint.anonymisation.disclosure import OF_A_RELEASE
+from party.jobs.job import Job
+from party.jobs.progress import forget, forget_stale
+from party.jobs.room import Room
+from protos.v1.control_pb2 import JobState
+
+RETRY_S: Final = 1.0
+_ROWS_ALLOW_NONE: Final = (ConfigurationError.code, InputDataError.code, OverLimit.code)  # no joint release
+
+
+@dataclass(slots=True)
+class End:
+    """How a job ended.
+
+    Attributes:
+        job: The job.
+        before: Where it stood.
+        state: How it ended.
+        changes: New values of its record.
+        event: What the audit log is told; None once it knows.
+        error_code: Of what ended it early; empty of a job that succeeded.
+    """
+
+    job: Job
+    before: JobState.ValueType
+    state: JobState.ValueType
+    changes: Mapping[str, Any]
+    event: Ended | None
+    error_code: str = ""
+
+
+class Endings:
+    """Writes ends. To be used on the event loop only.
+
+    Args:
+        room: What the node's jobs share.
+    """
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._unwritten: dict[bytes, End] = {}
+        self._trying: asyncio.Task[None] | None = None
+
+    def of(self, job_id: bytes) -> End | None:
+        """The end of a job that is not on the disk yet."""
+        return self._unwritten.get(job_id)
+
+    async def write(self, end: End, now: float) -> bool:
+        """Writes an end, now or once that is possible.
+
+        Returns:
+            Whether the database took it: not where somebody else has moved the job on.
+        """
+        try:
+            return await self._write(end, now)
+        except ComineError as error:
+            self._room.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
+            self._unwritten[end.job.id] = end
+            if self._trying is None or self._trying.done():
+                self._trying = asyncio.create_task(self._try_again(now))
+            return True
+
+    async def close(self) -> None:
+        """Gives up; what is not written, the next start of the node finds out."""
+        if self._trying is not None:
+            self._trying.cancel()
+            await asyncio.gather(self._trying, return_exceptions=True)
+
+    async def _write(self, end: End, now: float) -> bool:
+        room, job_id = self._room, end.job.id
+        if end.event is not None:
+            await room.audit.record(end.event)
+            end.event = None
+        if opens(end.job.spec, "release") and end.error_code:
+            await asyncio.to_thread(self._discharge, end)
+        moved = await asyncio.to_thread(room.store.move, job_id, end.before, end.state, end.changes)
+        if moved:
+            await asyncio.to_thread(forget, room.store, job_id, end.error_code)
+            await asyncio.to_thread(forget_stale, room.store, now)
+        return moved
+
+    def _discharge(self, end: End) -> None:
+        """Takes back that a release was made, where none was: the network may break before anything has left.
+
+        That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.
+        """
+        releases = self._room.releases
+        if end.error_code in _ROWS_ALLOW_NONE and not end.job.opened() & OF_A_RELEASE:
+            releases.came_to_nothing(end.job.id)
+        elif not end.job.in_session():
+            releases.forget(end.job.id)
+
+    async def _try_again(self, now: float) -> None:
+        while self._unwritten:
+            await asyncio.sleep(RETRY_S)
+            for job_id, end in list(self._unwritten.items()):
+                try:
+                    await self._write(end, now)
+                except ComineError:
+                    break
+                del self._unwritten[job_id]
+                self._room.log.info("end written", job=job_id.hex())
+                end.job.settled()

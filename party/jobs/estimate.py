@@ -1,0 +1,123 @@
+"""What this node tells of a job before anybody agrees to it: how fast it is, and what its owner publishes of its sizes.
+
+No row is read for it, and nothing in an answer hangs on rows: sizes stand in the node's file, are coarse, and are the
+same whatever is asked about the dataset. Only for jobs that the policy would not refuse, only after the audit log has
+it, and no more often than the policy says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from jobs.audit.events import PlanAsked
+from jobs.data import data_kind
+from jobs.kinds.data import check_data_kind
+from jobs.loading import job_from_canonical
+from jobs.plan import Plan
+from jobs.plan.calibration import Speed, measure, told_speed
+from jobs.plan.forecast import forecast
+from jobs.plan.predicted import told_as
+from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
+from link.errors import LimitExceeded
+from link.executor import Executor, ThreadExecutor
+from link.pki.identity import Identity
+from mining.public_sizes import measured
+from party.config import PartyConfig
+from party.data.sources import Sources
+from party.policy.judge import Judge
+from party.policy.privacy_budget import told
+from party.state.node_audit import NodeAudit
+from party.state.plan_count import PlanCount
+from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, PrivacyLeft
+
+KEEP_SPEED_S: Final = 10.0
+LOCAL_LATENCY_S: Final = 0.005  # between parties, where nobody was asked: that of a good network
+
+
+class Estimates:
+    """Answers those who plan a job.
+
+    Args:
+        config: The node's file.
+        judge: Its policy.
+        count: How often it was asked.
+        executor: Where its speed is measured.
+        audit: Its audit log.
+        identity: This party.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        judge: Judge,
+        count: PlanCount,
+        executor: Executor,
+        audit: NodeAudit,
+        identity: Identity,
+    ) -> None:
+        self._config, self._judge, self._count, self._executor = config, judge, count, executor
+        self._audit, self._identity = audit, identity
+        self._busy = asyncio.Lock()
+        self._speed: tuple[float, Speed] | None = None
+
+    async def answer(self, request: EstimateRequest, coordinator: str) -> PartyEstimate:
+        """The speed of this machine, and the sizes that this party publishes of the job's dataset.
+
+        Raises:
+            ComineError: The policy refuses the job or another plan, or the job does not fit this node.
+        """
+        me = self._identity.name
+        await asyncio.to_thread(self._count.take, coordinator, self._config.policy.max_plans, me, time.time())
+        if len(request.spec) > MAX_SPEC_BYTES:
+            raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=me)
+        spec = await asyncio.to_thread(job_from_canonical, request.spec)
+        await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
+        approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
+        answer = PartyEstimate(
+            party=me,
+            sizes=told_as(self._config.datasets[spec.job.dataset].public_sizes),
+            speed=told_speed(await self._measured()),
+            certificate_bytes=len(self._identity.certificate_pem),
+            release=await asyncio.to_thread(self._judge.releases, spec) + 1,
+            merge=await asyncio.to_thread(self._judge.unions, spec) + 1,
+        )
+        if approval == "auto" and (left := await asyncio.to_thread(self._judge.left, spec)):
+            answer.left.CopyFrom(PrivacyLeft(**told(left).model_dump(exclude_none=True)))
+        return answer
+
+    async def _measured(self) -> Speed:
+        async with self._busy:
+            if self._speed is None or time.monotonic() - self._speed[0] > KEEP_SPEED_S:
+                self._speed = (time.monotonic(), await measure(self._executor))
+            return self._speed[1]
+
+
+def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+    """The plan that this party can make alone, for its own eyes: with the sizes of its own rows, and its own speed.
+
+    Args:
+        config: The node's file.
+        spec: The job, which the policy has been asked about.
+
+    Raises:
+        ComineError: The data cannot be read, or the job does not fit them.
+    """
+    return asyncio.run(_local_plan(config, spec))
+
+
+async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+    me, executor = config.party.name, ThreadExecutor()
+    try:
+        data = await Sources(config.dataset, executor, config.withheld).load(spec.job.dataset)
+        check_data_kind(spec, data_kind(data), me)
+        (sizes,) = await executor.map(measured, [data])
+        speed = told_speed(await measure(executor))
+        certificate_bytes = config.tls.certificate.stat().st_size
+    finally:
+        executor.close()
+    alike = PartyEstimate(sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)
+    answers = dict.fromkeys(spec.job.parties, alike)
+    taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
+    return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken)

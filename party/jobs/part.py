@@ -1,0 +1,91 @@
+"""This party's part of a job, from its data to what it signs, as its node runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from crypto.primitives.randomness import Randomness
+from jobs.audit.events import RulesHidden, Started
+from jobs.audit.recorder import SessionRecorder
+from jobs.data import Data
+from jobs.kinds.kind import Resources
+from jobs.run import PartyRun, run_party
+from party.jobs.charging import charged, release_begun
+from party.jobs.job import Job
+from party.jobs.job_transport import JobTransport
+from party.jobs.progress import check_same_rows, keeper_of
+from party.jobs.room import Room
+from protos.v1.control_pb2 import SignedApproval
+
+
+async def take_part(
+    room: Room, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+) -> PartyRun:
+    """Reads the data, checks what only they tell, and runs the session.
+
+    Args:
+        room: What the node's jobs share.
+        job: The job, which is charged.
+        attempt: Counts its starts.
+        approvals: Of all parties.
+        transport: Carries the frames.
+
+    Raises:
+        ComineError: The job failed here or at a peer.
+    """
+    policy = room.consent.judge.policy_of(job.spec)
+    job.began_after = await asyncio.to_thread(room.audit.mark)
+    events = (
+        Started.of(job.id, attempt, approvals),
+        *await asyncio.to_thread(charged, room.ledger, job.id, attempt),
+        *await asyncio.to_thread(release_begun, room.releases, job),
+        *_hidden(room, job),
+    )
+    started = asyncio.create_task(room.audit.record(*events))
+    try:
+        data = await transport.before_session(room.sources.load(job.spec.job.dataset))
+    finally:
+        await started
+    await transport.before_session(_check_data(room, job, data, attempt))
+    recorder = SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties)
+    job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
+    return await run_party(
+        job.spec,
+        data,
+        transport,
+        job_id=job.id,
+        attempt=attempt,
+        identity=room.identity,
+        random=Randomness.from_os(),
+        executor=room.executor,
+        progress=job.progress,
+        resources=Resources(
+            least_count=policy.min_count or 1,
+            dealings=job.dealings,
+            keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
+        ),
+        recorder=recorder,
+    )
+
+
+async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
+    """Applies the rules that need the rows, and notes them for the next job on the dataset.
+
+    A job that bounded noise protects is not noted: two jobs without noise would be held against it, and not each other.
+    """
+    me, judge, sources = room.identity.name, room.consent.judge, room.sources
+    rows = await sources.rows(job.spec.job.dataset, data)
+    if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
+        check_same_rows(record, rows.digest, me)
+    async with room.noting:
+        await judge.check_data(job.spec, rows, sources.rows, job.id)
+        if await asyncio.to_thread(judge.looks_at_rows, job.spec):
+            await asyncio.to_thread(room.store.note_data, job.id, *rows)
+
+
+def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:
+    """What the audit log is told, where the job gets rows in which rules are hidden."""
+    name = job.spec.job.dataset
+    rules = room.sources.hidden_rules(name)
+    return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()

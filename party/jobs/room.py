@@ -1,0 +1,64 @@
+"""What all jobs of a node share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.audit.key import AuditKey
+from link.executor import Executor
+from link.pki.identity import Identity
+from link.transports.grpc_transport import NodeLink
+from party.data.sources import Sources
+from party.jobs.alignments import Alignments
+from party.jobs.tables import ReleasedTables
+from party.node.logs import Log
+from party.policy.consent import Consent
+from party.services.anonymization.releases import Releases
+from party.state.ledger import Ledger
+from party.state.node_audit import NodeAudit
+from party.state.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What all jobs of a node share.
+
+    Attributes:
+        identity: This party.
+        consent: Its answers to proposals.
+        store: Its jobs, on disk.
+        ledger: What jobs have cost the records of its datasets, on disk.
+        releases: What has been made of their rows, on disk.
+        audit: Its audit log.
+        audit_key: Keys the MACs in it.
+        sources: Its data.
+        link: Its streams to peers.
+        executor: Where heavy work runs.
+        results: Folder for the results that this party receives.
+        tables: What coordinators may fetch.
+        alignments: The alignments that this party keeps.
+        max_running: Jobs at once.
+        log: The node's log.
+        starting: Held while a start is judged and charged, so that no other is judged in between.
+        noting: Held while rows are compared with those of earlier jobs and noted, for the same reason.
+    """
+
+    identity: Identity
+    consent: Consent
+    store: Store
+    ledger: Ledger
+    releases: Releases
+    audit: NodeAudit
+    audit_key: AuditKey
+    sources: Sources
+    link: NodeLink
+    executor: Executor
+    results: Path
+    tables: ReleasedTables
+    alignments: Alignments
+    max_running: int
+    log: Log
+    starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    noting: asyncio.Lock = field(default_factory=asyncio.Lock)

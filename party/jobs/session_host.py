@@ -1,0 +1,496 @@
+"""Runs the jobs of a node: from a proposal to a signed release, several at a time, and over restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from jobs.audit.events import Ended, Started
+from jobs.audit.tail import Mark
+from jobs.kinds.registry import kind_of
+from jobs.run import PartyRun
+from jobs.spec.job import JobSpec
+from link.errors import (
+    ComineError,
+    DeadlineExceeded,
+    JobCancelled,
+    PeerError,
+    ResourceError,
+    UnexpectedMessage,
+    from_code,
+)
+from party.jobs.charging import charge_start, charged
+from party.jobs.dealing import CoordinatorDealings
+from party.jobs.ending import WORDS, end_record, ended, present, public
+from party.jobs.endings import End, Endings
+from party.jobs.job import Job
+from party.jobs.job_transport import JobTransport
+from party.jobs.open_jobs import OpenJobs, call_at
+from party.jobs.part import take_part
+from party.jobs.progress import check_goes_on, forget_stale
+from party.jobs.release import Released, fetched, release
+from party.jobs.room import Room
+from party.jobs.turns import Turns
+from party.node.uninterrupted import uninterrupted
+from party.policy.consent import spec_of
+from party.state.store import Record
+from protos.v1.control_pb2 import (
+    APPROVED,
+    AWAITING_APPROVAL,
+    CANCELLED,
+    DENIED,
+    EXPIRED,
+    FAILED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+    JobState,
+    SignedApproval,
+    SignedProposal,
+)
+
+MAX_REASON: Final = 200  # characters of a coordinator's reason for cancelling
+POLL_S: Final = 0.25  # between two looks for decisions of people, while one is awaited
+BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
+ABORT_S: Final = 2.0  # for which a peer may keep this party from telling that it ends the job
+CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
+
+
+class SessionHost:
+    """The jobs that were proposed to this node. Those that have not ended are in memory, all of them in the store.
+
+    A job that has ended stays until its end is on the disk. The store is used off the event loop.
+
+    Args:
+        room: What they share.
+        now: Unix seconds.
+    """
+
+    def __init__(self, room: Room, *, now: Callable[[], float] = time.time) -> None:
+        self._room, self._now = room, now
+        self._me = room.identity.name
+        self._jobs = OpenJobs(self._me, now)
+        self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
+        self._transports: dict[bytes, JobTransport] = {}  # of those
+        self._attending: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._endings = Endings(room)
+        self._turns = Turns(room.max_running, self._me)
+        self._closing = False
+
+    @property
+    def running(self) -> int:
+        """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
+        return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs)
+
+    def unsettled(self) -> Mark | None:
+        """The entry of the audit log after which the jobs that run here began; None where none does."""
+        marks = [job.began_after for job in self._jobs if job.began_after is not None]
+        return min(marks, key=lambda mark: mark.seq, default=None)
+
+    async def recover(self) -> None:
+        """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
+        store = self._room.store
+        for record in store.within((RUNNING, RELEASING)):
+            error = PeerError(
+                f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
+            )
+            await end_record(
+                self._room,
+                self._now(),
+                record,
+                FAILED,
+                error,
+                *charged(self._room.ledger, record.job_id, record.attempt),
+            )
+        await self._forget_stale()
+        if (stale := store.next_stale()) is not None:
+            call_at(stale, self._now(), lambda: self._keep(self._forget_stale()))
+        for record in store.within((AWAITING_APPROVAL, APPROVED)):
+            try:
+                spec = spec_of(record)
+            except ComineError as error:
+                await end_record(self._room, self._now(), record, CANCELLED, error)
+                continue
+            if record.expiry <= self._now():
+                await end_record(self._room, self._now(), record, EXPIRED, self._expired())
+            else:
+                self._admit(record, spec)
+        self._room.tables.recover()
+
+    async def propose(self, signed: SignedProposal, coordinator: str) -> tuple[Job, SignedApproval | None]:
+        """The job of a proposal, and this party's approval where it needs no person.
+
+        Raises:
+            PolicyDenied: The policy refuses it.
+            ComineError: The proposal is not good, has expired or was received before.
+            ResourceError: The coordinator has too many open jobs here, or too large ones.
+        """
+        job, spec, record = await uninterrupted(self._receive(signed, coordinator))
+        event = "proposal accepted" if record.approval else "proposal awaits approval"
+        self._room.log.info(event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset)
+        return job, SignedApproval.FromString(record.approval) if record.approval else None
+
+    async def _receive(self, signed: SignedProposal, coordinator: str) -> tuple[Job, JobSpec, Record]:
+        async with self._jobs.place_for(coordinator, signed.ByteSize()):
+            record, spec = await self._room.consent.receive(signed, coordinator)
+            return self._admit(record, spec), spec, record
+
+    async def find(self, job_id: bytes, coordinator: str, *, judged: bool = False) -> Job:
+        """The job, for the coordinator that proposed it.
+
+        Args:
+            job_id: The job.
+            coordinator: Who asks.
+            judged: Whether to wait for proposals that have come and are not judged yet.
+
+        Raises:
+            UnexpectedMessage: There is none; whose else it may be is not told.
+        """
+        if judged:
+            await self._jobs.judged(coordinator)
+        job = self._jobs.get(job_id) or await asyncio.to_thread(self._known, job_id, coordinator)
+        if job is None or job.coordinator != coordinator:
+            raise UnexpectedMessage(f"{self._me} has no such job of {coordinator}; propose it first", party=self._me)
+        return self._jobs.of(job)  # it may have been admitted meanwhile
+
+    def _known(self, job_id: bytes, coordinator: str) -> Job | None:
+        record = self._room.store.get(job_id)
+        if record is None or record.coordinator != coordinator:
+            return None
+        return Job(record.job_id, spec_of(record), record.coordinator, present(record))
+
+    async def queue(self, job: Job, *, wait: bool) -> AsyncGenerator[int]:
+        """How many turns a job is away from its own: 0 is its turn, which it keeps while the answers are awaited.
+
+        Args:
+            job: The job, which all its parties have approved.
+            wait: Whether to wait where it is not the job's turn at once.
+
+        Raises:
+            ComineError: The job has ended, or ends meanwhile; or too many wait.
+        """
+        record = await asyncio.to_thread(self._room.store.get, job.id)
+        if record is None or record.expiry <= self._now():
+            raise self._expired()
+        if record.state not in (APPROVED, FAILED, CANCELLED):
+            raise UnexpectedMessage(f"nothing of this job can begin at {self._me} now", party=self._me)
+        turn = self._turns.ask(job.id, job.coordinator, record.received)
+        try:
+            async for place in turn.places():
+                job.progress(f"waits for its turn at {self._me}: place {place}" if place else "", 0, 0)
+                yield place
+                if place and not wait:
+                    return
+        finally:
+            self._turns.drop(turn)
+
+    async def start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes = b"") -> None:
+        """Begins this party's part; each attempt once in the life of a job, and only where the policy still allows it.
+
+        Args:
+            job: The job.
+            attempt: Counts its starts.
+            approvals: Of all parties, which have been checked.
+            seed: Of this party and the coordinator, where the coordinator deals randomness.
+
+        Raises:
+            UnexpectedMessage: The job runs, has ended so that it cannot go on, has had this attempt, or nobody has
+                approved it here.
+            MalformedMessage: The coordinator has to deal and has sent no seed.
+            PolicyDenied: A rule refuses the job by now.
+            ResourceError: As many jobs as may run at once are running.
+        """
+        job = self._jobs.of(job)  # of a job that is over, `find` makes one for each caller
+        await uninterrupted(self._start(job, attempt, approvals, seed))
+
+    async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
+        async with job.moving, self._room.starting:
+            record, again = await self._startable(job, attempt)
+            if self._closing or not self._turns.claim(job.id, job.coordinator):
+                most = f"runs {self._room.max_running} jobs, the most that its max_running allows"
+                why = "is stopping" if self._closing else most
+                raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
+            try:
+                await self._begin(job, record, attempt, seed, again=again)
+            except BaseException:
+                self._turns.end(job.id)
+                raise
+            before = self._hosting.get(job.id)
+            job.task = self._hosting[job.id] = asyncio.create_task(self._host(job, attempt, approvals, before))
+            job.task.add_done_callback(lambda task: self._hosted(job.id, task))
+
+    async def _startable(self, job: Job, attempt: int) -> tuple[Record, bool]:
+        """The record of a job that may begin, and whether it has begun before."""
+        await self._notice(job)
+        if job.state == AWAITING_APPROVAL:
+            raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
+        if attempt < 1:
+            raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
+        again = job.state in (FAILED, CANCELLED) and attempt > max(job.attempt, 1)
+        unsettled = job.ending or self._endings.of(job.id) is not None or self._turns.runs(job.id)
+        if (job.state != APPROVED and not again) or unsettled:
+            state = JobState.Name(job.state).lower()
+            raise UnexpectedMessage(
+                f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
+            )
+        if (record := await asyncio.to_thread(self._room.store.get, job.id)) is None or record.expiry <= self._now():
+            self._keep(self._expire(job))
+            raise self._expired()
+        if attempt > 1:
+            check_goes_on(record, job.spec, attempt, self._me)
+        return record, again
+
+    async def _begin(self, job: Job, record: Record, attempt: int, seed: bytes, *, again: bool) -> None:
+        """Charges a start and writes it down."""
+        room, now = self._room, self._now()
+        judge = room.consent.judge
+        room.audit.check(Started, job.coordinator)
+        await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
+        if kind_of(job.spec).is_dealt(job.spec):
+            job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
+        await asyncio.to_thread(charge_start, room, job, attempt, now)
+        before, job.attempt = job.attempt, attempt
+        changes: dict[str, Any] = {"started": now, "attempt": attempt}
+        if again:  # counted by the policy when it was started first
+            changes = {"started": record.started or now, "attempt": attempt, "ended": None}
+            changes |= {"error_code": "", "error_message": "", "error_party": ""}
+        try:
+            await self._move(job, RUNNING, **changes)
+        except BaseException:
+            job.attempt = before
+            raise
+        if again:
+            self._keep_open(job, record.expiry)
+        room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator, attempt=attempt)
+
+    async def result(self, job: Job) -> Released:
+        """What the coordinator may fetch of a job that succeeded.
+
+        Raises:
+            UnexpectedMessage: The job has not succeeded, or its hour has passed.
+        """
+        end = self._endings.of(job.id)
+        record = await asyncio.to_thread(self._room.store.get, job.id)
+        succeeded = end.state == SUCCEEDED if end is not None else record is not None and record.state == SUCCEEDED
+        if not succeeded or record is None:
+            raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
+        signed: bytes = record.release if end is None else end.changes["release"]
+        return await fetched(self._room, job, signed)
+
+    async def cancel(self, job: Job, reason: str) -> None:
+        """Ends a job and tells its peers; does nothing where it has ended."""
+        async with job.moving:  # a start that is under way is done then
+            pass
+        if job.over:
+            return
+        told = f": {reason[:MAX_REASON]}" if reason else ""
+        job.cancelled_by = f"the job was cancelled at {self._me}{told}"
+        cancelled = JobCancelled(job.cancelled_by, party=self._me)
+        if job.task is None:
+            await self._end(job, CANCELLED, cancelled)
+            return
+        if (transport := self._transports.get(job.id)) is not None:
+            self._keep(self._tell_peers(job, cancelled, transport))  # before the session does, which knows no reason
+        job.task.cancel()
+        _, unfinished = await asyncio.wait({job.task}, timeout=CANCEL_S)
+        if unfinished:
+            job.task.cancel()
+        elif not job.over:  # the task was cancelled before its first step
+            await self._end(job, CANCELLED, cancelled)
+
+    async def close(self) -> None:
+        """Cancels what runs at all parties, and returns once the peers have been told; what waits goes on waiting."""
+        self._closing = True
+        if self._attending is not None:
+            self._attending.cancel()
+            await asyncio.gather(self._attending, return_exceptions=True)
+        self._jobs.close()
+        self._turns.close()
+        running = [job for job in self._jobs if job.task is not None]
+        await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._endings.close()
+
+    # -- waiting for people and for time -----------------------------------------------------------------------------
+    def _admit(self, record: Record, spec: JobSpec) -> Job:
+        """Keeps an open job in memory until it ends."""
+        job = Job(record.job_id, spec, record.coordinator, present(record), size=len(record.proposal))
+        self._keep_open(job, record.expiry)
+        if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
+            self._attending = asyncio.create_task(self._attend())
+        return job
+
+    def _keep_open(self, job: Job, expiry: float) -> None:
+        self._jobs.keep(job, expiry, lambda job: self._keep(self._expire(job)))
+
+    async def _attend(self) -> None:
+        """Looks for what people decide by the command line, as long as a job awaits it."""
+        while awaiting := [job for job in self._jobs if job.state == AWAITING_APPROVAL]:
+            await asyncio.sleep(POLL_S)
+            try:
+                if await asyncio.to_thread(self._room.store.changed):
+                    for job in awaiting:
+                        await self._notice(job)
+            except ComineError as error:
+                self._room.log.error("jobs unreadable", error=error)
+
+    async def _notice(self, job: Job) -> None:
+        """Takes note of a decision that was made elsewhere."""
+        if job.state != AWAITING_APPROVAL or (record := await asyncio.to_thread(self._room.store.get, job.id)) is None:
+            return
+        if job.state != AWAITING_APPROVAL:
+            return  # noticed meanwhile
+        if record.state == APPROVED:
+            job.move(APPROVED, SignedApproval.FromString(record.approval))
+            self._room.log.info("job approved", caller=job.coordinator, job=job.id.hex())
+        elif record.state == DENIED:
+            job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
+            self._jobs.leave(job)
+            self._room.log.info("job denied", caller=job.coordinator, job=job.id.hex())
+
+    async def _expire(self, job: Job) -> None:
+        await self._forget_stale()
+        with contextlib.suppress(ComineError):  # as where nobody has decided
+            await self._notice(job)
+        async with job.moving:
+            pass
+        if job.task is None and not job.over and not self._closing:
+            await self._end(job, EXPIRED, self._expired())
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does something beside what is done now."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _expired(self) -> DeadlineExceeded:
+        return DeadlineExceeded(
+            f"the proposal expired before the job was started at {self._me}; propose it anew", party=self._me
+        )
+
+    def _hosted(self, job_id: bytes, task: asyncio.Task[None]) -> None:
+        if self._hosting.get(job_id) is task:
+            del self._hosting[job_id]
+            self._turns.end(job_id)
+
+    async def _forget_stale(self) -> None:
+        """Forgets the levels of jobs that cannot go on any more."""
+        if self._closing:
+            return
+        try:
+            await asyncio.to_thread(forget_stale, self._room.store, self._now())
+        except ComineError as error:
+            self._room.log.error("jobs unwritable", error=error)
+
+    # -- one job -----------------------------------------------------------------------------------------------------
+    async def _host(
+        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:  # has ended, and takes leave of its peers
+            await asyncio.wait({before})
+        try:
+            parties = job.spec.job.parties
+            # A peer may still try to renew the streams of an earlier attempt: they must not end up at this one's.
+            streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
+            transport = JobTransport(self._room.link.open(streams, parties), job.id, self._me, parties)
+        except ComineError as error:
+            await self._end(job, FAILED, public(job, error, self._me), error)
+            return
+        job.costs, self._transports[job.id] = transport.costs, transport
+        try:
+            await self._take_part(job, attempt, approvals, transport)
+        except (Exception, asyncio.CancelledError) as error:
+            told = public(job, error, self._me)
+            try:
+                await self._tell_peers(job, told, transport)
+            finally:
+                await self._end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
+        finally:
+            del self._transports[job.id]
+            await transport.close()
+
+    async def _take_part(
+        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+    ) -> None:
+        async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
+            run = await take_part(self._room, job, attempt, approvals, transport)
+        job.costs = lambda: run.costs
+        await self._move(job, RELEASING)
+        try:
+            await uninterrupted(self._finish(job, run))
+        except asyncio.CancelledError:  # often too late: the audit log says already that the job succeeded
+            if not job.over:
+                raise
+
+    async def _finish(self, job: Job, run: PartyRun) -> None:
+        """Hands over what the job gave."""
+        header = await release(self._room, job, run)
+        await self._settle(job, SUCCEEDED, {"ended": self._now(), "release": header.SerializeToString()}, None)
+        job.move(SUCCEEDED)
+        if self._endings.of(job.id) is None:
+            self._jobs.leave(job)
+        self._turns.end(job.id)
+        self._room.log.info(
+            "job succeeded",
+            caller=job.coordinator,
+            job=job.id.hex(),
+            session=run.session_id.hex(),
+            opened=len(run.opened),
+            **run.costs._asdict(),
+        )
+
+    async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
+        """Makes sure that peers hear of the end, also where there was no session to tell them."""
+        if not transport.aborted:
+            with contextlib.suppress(TimeoutError, ComineError):
+                async with asyncio.timeout(ABORT_S):
+                    await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
+
+    # -- states ------------------------------------------------------------------------------------------------------
+    async def _move(self, job: Job, state: JobState.ValueType, **changes: Any) -> None:
+        """Goes on to the next state: on disk first, then in memory and to watchers."""
+        await uninterrupted(self._moved(job, state, changes))
+
+    async def _moved(self, job: Job, state: JobState.ValueType, changes: dict[str, Any]) -> None:
+        if not await asyncio.to_thread(self._room.store.move, job.id, job.state, state, changes):
+            raise UnexpectedMessage(f"this job has been moved on at {self._me} by another process", party=self._me)
+        job.move(state)
+
+    async def _end(
+        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None = None
+    ) -> None:
+        """Ends a job early, once; where its end cannot be written, it has ended all the same."""
+        if job.ending or job.over:
+            return
+        job.ending = True
+        await uninterrupted(self._end_now(job, state, told, error))
+
+    async def _end_now(
+        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None
+    ) -> None:
+        try:
+            teller = error.teller if isinstance(error, ComineError) else None
+            event = Ended.by(job.id, WORDS[state], told, teller)
+            if not await self._settle(job, state, ended(self._now(), told, self._me), event, told.code):
+                await self._notice(job)  # a person has just decided
+                if job.over:
+                    return
+                await self._settle(job, state, ended(self._now(), told, self._me), None, told.code)
+        finally:
+            job.ending = False
+            self._turns.end(job.id, told)
+        job.end(state, told, self._me)
+        if self._endings.of(job.id) is None:
+            self._jobs.leave(job)
+        cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
+        self._room.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
+
+    async def _settle(
+        self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""
+    ) -> bool:
+        """Writes an end, now or later; False where somebody else has moved the job."""
+        return await self._endings.write(End(job, job.state, state, changes, event, code), self._now())

@@ -1,0 +1,1 @@
+"""A node as a server: its port, callers, limits, logs and health."""

@@ -1,0 +1,1 @@
+"""What a party agrees to: its rules, its budget, and the people who decide."""

@@ -1,0 +1,142 @@
+"""The privacy ledger of a party as data and as text: totals, what is spent under each model, what is left, the jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
+from jobs.privacy_account import Charge
+from jobs.spec.values import seconds
+from link.errors import UsageError
+from party.config import PartyConfig
+from party.data.shared_sources import alike
+from party.policy.inbox import clock, words
+from party.policy.inbox_text import SHORT, columns, harmless
+from party.policy.privacy_budget import NAMES, DatasetBudget, left, short, told, told_of, totals
+from party.state.ledger import Entry, Ledger, charges
+
+
+def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float) -> BudgetDocument:
+    """The ledgers of all datasets, or of one.
+
+    Args:
+        config: The node's file.
+        ledger: Its ledger, which may know datasets that the file no longer has.
+        dataset: The name of the one.
+        now: Unix seconds.
+
+    Raises:
+        UsageError: There is no such dataset, and never was.
+    """
+    names = list(dict.fromkeys([*config.datasets, *ledger.datasets()]))
+    if dataset is not None:
+        if dataset not in names:
+            known = ", ".join(names) or "none"
+            raise UsageError(f"{config.party.name} has no dataset '{dataset}', and never charged one; it has {known}")
+        names = [dataset]
+    together = alike(config.dataset)
+    found = [_dataset(name, together.get(name, (name,)), _table(config, name), ledger, now) for name in names]
+    return BudgetDocument(party=config.party.name, datasets=found)
+
+
+def _table(config: PartyConfig, name: str) -> DatasetBudget:
+    found = config.datasets.get(name)
+    return found.privacy if found is not None and found.privacy is not None else DatasetBudget()
+
+
+def _of_all(ledger: Ledger, datasets: Iterable[str], since: float | None) -> Counter[Charge]:
+    """What the datasets of one source have spent together."""
+    return sum((ledger.spent(name, since) for name in datasets), Counter[Charge]())
+
+
+def _dataset(name: str, together: Iterable[str], table: DatasetBudget, ledger: Ledger, now: float) -> DatasetSpent:
+    since = None if table.period is None else now - seconds(table.period)
+    ever = ledger.spent(name)
+    counting = _of_all(ledger, together, since)
+    spent = totals(charges(counting, composed=table.composition == "optimal"), table)
+    models = dict.fromkeys(cost.model for cost in ever)
+    return DatasetSpent(
+        name=name,
+        exact=table.exact,
+        composition=table.composition,
+        period=table.period,
+        totals=told_of(table),
+        spent=told_of(spent),
+        left=told(left(table, spent)),
+        models={model: _under(Counter({c: n for c, n in ever.items() if c.model == model})) for model in models},
+        jobs=[_start(entry, counts=since is None or entry.time > since) for entry in ledger.entries(name)],
+    )
+
+
+def _under(spent: Counter[Charge]) -> ModelSpent:
+    """Of one model; where it bounds nothing, no sum does."""
+    costs = charges(spent, composed=False)
+    bounded = any(cost.epsilon is not None for cost in costs)
+    return ModelSpent(starts=spent.total(), spent=told_of(totals(costs) if bounded else costs[0]))
+
+
+def _start(entry: Entry, *, counts: bool) -> ChargedStart:
+    return ChargedStart(
+        job_id=entry.job_id.hex(),
+        attempt=entry.attempt,
+        name=entry.name,
+        coordinator=entry.coordinator,
+        started=clock(entry.time) or "",
+        model=entry.charge.model,
+        charged=told_of(entry.charge),
+        state=words(entry.state) or "unknown",
+        counts=counts,
+    )
+
+
+# -- for people -------------------------------------------------------------------------------------------------------
+def budget_text(document: BudgetDocument) -> str:
+    """The ledgers, one dataset after the other."""
+    lines = (line for number, dataset in enumerate(document.datasets) for line in _shown(dataset, first=not number))
+    return "".join(harmless(line) + "\n" for line in lines) or f"{document.party} has no dataset\n"
+
+
+def _shown(dataset: DatasetSpent, *, first: bool) -> Iterator[str]:
+    if not first:
+        yield ""
+    within = "" if dataset.period is None else f" within {dataset.period}"
+    yield f"{dataset.name}: what all jobs{within} may have cost each record, by {dataset.composition} composition"
+    rows = [(name, _people(getattr(dataset.spent, key)), _limit(dataset, key)) for key, name in NAMES.items()]
+    yield from (f"  {line}" for line in columns([("", "spent", "left"), *rows]))
+    if dataset.exact == "refuse":
+        yield "  jobs without noise are refused"
+    if not dataset.jobs:
+        yield "  no job was started"
+        return
+    models = [(model, str(each.starts), *_cells(each.spent)) for model, each in dataset.models.items()]
+    model = "model" if dataset.period is None else "model, at any time"
+    yield from (f"  {line}" for line in columns([(model, "starts", *NAMES.values()), *models]))
+    jobs = [
+        (
+            job.started[:16].replace("T", " "),
+            job.job_id[:SHORT] + (f"/{job.attempt}" if job.attempt > 1 else ""),
+            job.model,
+            *_cells(job.charged),
+            job.state + ("" if job.counts else ", counts no more"),
+            job.name,
+        )
+        for job in dataset.jobs
+    ]
+    yield from (f"  {line}" for line in columns([("started", "job", "model", *NAMES.values(), "state", "name"), *jobs]))
+
+
+def _limit(dataset: DatasetSpent, key: str) -> str:
+    total = getattr(dataset.totals, key)
+    return "no limit" if total is None else f"{_people(getattr(dataset.left, key))} of {_people(total)}"
+
+
+def _cells(given: Amounts) -> list[str]:
+    if given.epsilon is None:
+        return ["unbounded", "", ""]
+    return [_people(getattr(given, key)) for key in NAMES]
+
+
+def _people(amount: str | None) -> str:
+    return "" if amount is None else short(Decimal(amount))

@@ -1,0 +1,244 @@
+"""What this party answers to proposals, by its policy or by a person: the node and the command line decide alike.
+
+An answer is in the audit log before it is in the database, and in the database before anybody learns of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from jobs.audit.events import Approved, Ended, Proposed, Refused
+from jobs.audit.log import AuditLog
+from jobs.consent import approve as signed_approval
+from jobs.consent import read_proposal
+from jobs.loading import job_from_canonical
+from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
+from link.errors import (
+    ComineError,
+    ConfigurationError,
+    DeadlineExceeded,
+    LimitExceeded,
+    PolicyDenied,
+    UnexpectedMessage,
+    UsageError,
+    placeless,
+)
+from link.pki.identity import Identity, check_own_span, check_span
+from party.policy.judge import Judge
+from party.state.store import Record, Store
+from protos.v1.control_pb2 import (
+    APPROVED,
+    AWAITING_APPROVAL,
+    DENIED,
+    JobState,
+    Proposal,
+    SignedApproval,
+    SignedProposal,
+)
+
+POLICY: Final = "policy"  # who decides where no person does
+MAX_REASON: Final = 1000  # characters that are kept of a sentence, which may name what a proposal is full of
+
+
+def proposal_of(record: Record) -> Proposal:
+    """The proposal inside a record, whose signature was checked when it came."""
+    return Proposal.FromString(record.signed_proposal.proposal)
+
+
+def spec_of(record: Record) -> JobSpec:
+    """The specification inside a record.
+
+    Raises:
+        ConfigurationError: This version of comine does not know such jobs, or the record was changed.
+    """
+    proposal = proposal_of(record)
+    spec = job_from_canonical(proposal.spec)
+    if spec.job_id(proposal.nonce, proposal.expiry) != record.job_id or proposal.expiry != record.expiry:
+        raise ConfigurationError(
+            f"the record of job {record.job_id.hex()[:12]} is not the job that was proposed: the job database was "
+            "changed or damaged"
+        )
+    return spec
+
+
+class Consent:
+    """The answers of one party.
+
+    Args:
+        judge: Its policy.
+        identity: The party.
+        store: Its jobs.
+        audit: Its audit log.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        identity: Identity,
+        store: Store,
+        audit: AuditLog,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.judge, self._identity, self._store, self._audit, self._now = judge, identity, store, audit, now
+        self._me = identity.name
+
+    async def receive(self, signed: SignedProposal, coordinator: str) -> tuple[Record, JobSpec]:
+        """Records a proposal and what the policy says to it; a job id is taken once.
+
+        Raises:
+            ComineError: The proposal cannot be read, has expired or was received before; or it was refused, which is
+                recorded too.
+            LimitExceeded: It is too long, or the audit log takes no more of the coordinator today; nothing is written.
+        """
+        proposal = read_proposal(signed, self._identity.trust, coordinator)
+        if len(proposal.spec) > MAX_SPEC_BYTES:
+            raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=self._me)
+        now = self._now()
+        if proposal.expiry <= now:
+            raise DeadlineExceeded(
+                f"the proposal had expired when it reached {self._me}; check the clocks and propose the job anew",
+                party=self._me,
+            )
+        spec = await asyncio.to_thread(job_from_canonical, proposal.spec)
+        check_span(signed.certificate, coordinator, spec.job.deadline_s)
+        check_own_span(self._identity, spec.job.deadline_s)
+        job_id = spec.job_id(proposal.nonce, proposal.expiry)
+        if await asyncio.to_thread(self._store.get, job_id) is not None:
+            raise self._twice()
+        record = Record(
+            job_id=job_id,
+            proposal=signed.SerializeToString(),
+            coordinator=coordinator,
+            dataset=spec.job.dataset,
+            parties=spec.job.parties,
+            min_support=support_asked(spec),
+            expiry=proposal.expiry,
+            received=now,
+            state=AWAITING_APPROVAL,
+        )
+        proposed = Proposed.of(signed, job_id, coordinator)
+        try:
+            how = await asyncio.to_thread(self.judge.decide, spec, coordinator, expiry=proposal.expiry)
+        except ComineError as error:
+            reason = error.message[:MAX_REASON]
+            await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=reason))
+            told = placeless(error, self._me)
+            await self._add(replace(record, state=DENIED, **_denial(told, POLICY, now), reason=reason))
+            await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
+            raise
+        if how == "auto":
+            approval = self._sign(job_id, coordinator, POLICY, now)
+            record = replace(
+                record, state=APPROVED, decided=now, decided_by=POLICY, approval=approval.SerializeToString()
+            )
+            await self._audit.record(proposed, Approved.of(approval, job_id, by=POLICY))
+        else:
+            await self._audit.record(proposed)
+        try:
+            await self._add(record)
+        except ConfigurationError as error:  # nobody learns of the answer, and the log tells that it came to nothing
+            with contextlib.suppress(ComineError):
+                await self._audit.record(Ended.by(job_id, "failed", error.at(self._me)))
+            raise
+        return record, spec
+
+    def approve(self, record: Record, by: str) -> None:
+        """A person's consent to a job.
+
+        Raises:
+            DeadlineExceeded: The proposal has expired.
+            PolicyDenied: The policy refuses the job by now.
+            UsageError: The job is not awaiting a decision.
+        """
+        with self._deciding(record):
+            read_proposal(record.signed_proposal, self._identity.trust, record.coordinator)
+            self.judge.decide(spec_of(record), record.coordinator, job_id=record.job_id)
+            now = self._now()
+            approval = self._sign(record.job_id, record.coordinator, by, now)
+            self._audit.append(Approved.of(approval, record.job_id, by=by))
+            changes = {"decided": now, "decided_by": by, "approval": approval.SerializeToString()}
+            self._store.move(record.job_id, AWAITING_APPROVAL, APPROVED, changes)
+
+    def deny(self, record: Record, by: str, reason: str) -> None:
+        """A person's refusal of a job.
+
+        Raises:
+            DeadlineExceeded: The proposal has expired.
+            UsageError: The job is not awaiting a decision.
+        """
+        with self._deciding(record):
+            # A person chose these words for others to read, places among them.
+            told = PolicyDenied(f"{by} at {self._me} denied the job: {reason}", party=self._me)
+            self._audit.append(Refused(job=record.job_id, by=by, reason=reason))
+            changes = _denial(told, by, self._now()) | {"reason": reason}
+            self._store.move(record.job_id, AWAITING_APPROVAL, DENIED, changes)
+
+    @contextmanager
+    def _deciding(self, record: Record) -> Iterator[None]:
+        """Holds the database while a job is decided that awaits it."""
+        with self._store.alone():
+            present = self._store.get(record.job_id) or record
+            if present.state != AWAITING_APPROVAL:
+                raise UsageError(
+                    f"the job {record.job_id.hex()[:12]} {_standing(present)}; only jobs that await approval can be "
+                    "approved or denied"
+                )
+            if present.expiry <= self._now():
+                raise DeadlineExceeded(
+                    f"the proposal expired on {dt.datetime.fromtimestamp(present.expiry, dt.UTC):%Y-%m-%d %H:%M} UTC; "
+                    f"ask {present.coordinator} to propose the job anew",
+                    party=self._me,
+                )
+            yield
+
+    def _sign(self, job_id: bytes, coordinator: str, by: str, now: float) -> SignedApproval:
+        return signed_approval(job_id, coordinator, self._identity, decided=int(now), by=by)
+
+    async def _add(self, record: Record) -> None:
+        if not await asyncio.to_thread(self._store.add, record):
+            raise self._twice()
+
+    def _twice(self) -> UnexpectedMessage:
+        return UnexpectedMessage(f"{self._me} has received this very proposal before; make a new one", party=self._me)
+
+
+def _standing(record: Record) -> str:
+    """How a job stands that awaits no decision, as the end of a sentence about it."""
+    by = " by the policy" if record.decided_by == POLICY else f" by {record.decided_by}"
+    match record.state:
+        case JobState.APPROVED | JobState.DENIED:
+            return f"was {JobState.Name(record.state).lower()}{by}"
+        case JobState.RUNNING | JobState.RELEASING:
+            return "is running"
+        case JobState.CANCELLED:
+            return "was cancelled"
+        case _:  # succeeded, failed, expired
+            return f"has {JobState.Name(record.state).lower()}"
+
+
+def support_asked(spec: JobSpec) -> str:
+    """The support that a job asks for, or how many itemsets it wants whatever their support."""
+    if spec.itemsets_ is None:
+        return ""
+    asked = spec.itemsets.min_support_
+    return f"top {spec.itemsets.top_k}" if asked is None else str(asked)
+
+
+def _denial(told: ComineError, by: str, now: float) -> dict[str, Any]:
+    return {
+        "decided": now,
+        "decided_by": by,
+        "ended": now,
+        "error_code": told.code,
+        "error_message": told.message[:MAX_REASON],
+        "error_party": told.party,
+    }

@@ -1,0 +1,176 @@
+"""The inbox of a party as data: what was proposed, and all that a person needs to decide on one job."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.kinds.charge import charge
+from jobs.spec.diff import diff
+from jobs.spec.job import JobSpec
+from jobs.statement import statement
+from link.errors import ComineError, UsageError
+from party.policy.case import Verdict
+from party.policy.consent import proposal_of, spec_of
+from party.policy.judge import Judge
+from party.policy.privacy_budget import told, told_of
+from party.state.store import Record, Store
+from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState
+
+LEAST_DIGITS: Final = 4  # of a job id, to name the job
+
+
+def find(store: Store, prefix: str) -> Record:
+    """The job whose id begins with some hexadecimal digits.
+
+    Raises:
+        UsageError: They are too few, or none; or no job's id or several begin with them.
+    """
+    if len(prefix) < LEAST_DIGITS or not set(prefix.lower()) <= set("0123456789abcdef"):
+        raise UsageError(f"name a job by its id, or by its first {LEAST_DIGITS} hexadecimal digits or more")
+    found = store.find(prefix)
+    if not found:
+        raise UsageError(f"there is no job {prefix[:64]}; comine party inbox --all lists the jobs")
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} jobs begin with {prefix[:64]}; give more digits")
+    return found[0]
+
+
+def state_of(record: Record, now: float) -> str:
+    """Where a job stands, in words; one whose time is over has expired, whether or not a node was there to see it."""
+    if record.state in (APPROVED, AWAITING_APPROVAL) and record.expiry <= now:
+        return "expired"
+    return words(JobState.Name(record.state))
+
+
+def words(state: str) -> str:
+    """A state's name for people."""
+    return state.lower().replace("_", " ")
+
+
+def clock(seconds: float | None) -> str | None:
+    """A time in UTC, as ISO 8601."""
+    return None if seconds is None else f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def listed(party: str, records: Sequence[Record], now: float) -> dict[str, Any]:
+    """A list of jobs as JSON values, by the schema `comine.inbox/1`."""
+    return {"schema": "comine.inbox/1", "party": party, "jobs": [_line(record, now) for record in records]}
+
+
+def _line(record: Record, now: float) -> dict[str, Any]:
+    job = json.loads(proposal_of(record).spec)["job"]
+    return {
+        "job_id": record.job_id.hex(),
+        "name": job["name"],
+        "state": state_of(record, now),
+        "coordinator": record.coordinator,
+        "task": job["task"],
+        "dataset": record.dataset,
+        "parties": list(record.parties),
+        "min_support": record.min_support,
+        "received": clock(record.received),
+        "expiry": clock(record.expiry),
+        "decided": clock(record.decided),
+        "decided_by": record.decided_by or None,
+        "reason": record.reason or None,
+    }
+
+
+def shown(
+    party: str,
+    record: Record,
+    store: Store,
+    judge: Judge,
+    plan: dict[str, Any] | None,
+    alignment: Path | None,
+    now: float,
+) -> dict[str, Any]:
+    """One job as JSON values, by the schema `comine.proposal/1`.
+
+    Args:
+        party: This party.
+        record: The job.
+        store: All its jobs.
+        judge: Its policy.
+        plan: What the job would cost, as computed here; None where that cannot be told.
+        alignment: Where this party's aligned rows are; None where the job has left none.
+        now: Unix seconds.
+
+    Raises:
+        ConfigurationError: The record cannot be read by this version, or was changed.
+    """
+    spec = spec_of(record)
+    declared = statement(spec)
+    return {
+        "schema": "comine.proposal/1",
+        "party": party,
+        **_line(record, now),
+        "spec_digest": spec.digest.hex(),
+        "job": spec.model_dump(mode="json", by_alias=True),
+        "started": clock(record.started),
+        "ended": clock(record.ended),
+        "error": _error(record),
+        "disclosure": declared.as_data(),
+        "statement": declared.prose(),
+        "privacy": {
+            "model": spec.privacy.model,
+            "charge": told_of(charge(spec)).model_dump(),
+            "left": told(judge.left(spec, record.job_id)).model_dump(),
+        },
+        "policy": _policy(record, spec, judge),
+        "plan": plan,
+        "alignment": None if alignment is None else str(alignment),
+        "changes": _changes(record, spec, store),
+        "earlier": [
+            {
+                "job_id": job.job_id.hex(),
+                "started": clock(job.started),
+                "state": words(job.state),
+                "parties": list(job.parties),
+                "min_support": job.min_support,
+                "n_rows": job.n_rows,
+            }
+            for job in judge.earlier(spec, record.job_id)
+        ],
+    }
+
+
+def _error(record: Record) -> dict[str, str] | None:
+    if not record.error_code:
+        return None
+    return {"code": record.error_code, "message": record.error_message, "party": record.error_party}
+
+
+def _policy(record: Record, spec: JobSpec, judge: Judge) -> dict[str, Any]:
+    rules: list[dict[str, Any]] = []
+    try:
+        rules += map(_rule, judge.verdicts(spec, record.coordinator, job_id=record.job_id))
+        decision: str = judge.decide(spec, record.coordinator, job_id=record.job_id)
+    except ComineError as error:
+        return {"decision": "refuse", "refusal": error.message, "rules": rules}
+    return {"decision": decision, "refusal": None, "rules": rules}
+
+
+def _rule(verdict: Verdict) -> dict[str, Any]:
+    says = "refuses" if verdict.refusal else "is checked at the start" if verdict.later else "allows"
+    return {"rule": verdict.rule, "says": says, "allowed": verdict.allows, "refusal": verdict.refusal}
+
+
+def _changes(record: Record, spec: JobSpec, store: Store) -> dict[str, Any] | None:
+    """What differs from the last job of this coordinator on this dataset that was approved before."""
+    last = store.last_approved(record.coordinator, record.dataset, record.received)
+    if last is None:
+        return None
+    try:
+        changes = diff(spec_of(last), spec)
+    except ComineError:  # written by another version; there is nothing to compare with
+        return None
+    return {
+        "since": last.job_id.hex(),
+        "decided": clock(last.decided),
+        "changes": [change._asdict() for change in changes],
+    }

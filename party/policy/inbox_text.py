@@ -1,0 +1,166 @@
+"""The inbox of a party as text, for people: made from the same data as its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from jobs.report.parameters import parameters
+from jobs.spec.job import JobSpec
+
+SHORT: Final = 12  # digits of a job id
+_LONG: Final = 300  # characters of a value that are shown
+
+_DECISIONS: Final = {"auto": "it is approved at once", "manual": "a person decides", "refuse": "it is refused"}
+
+
+def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
+    """The list of jobs: columns on a terminal (`ruled`), between tabs in a pipe."""
+    heads = ("job", "state", "coordinator", "task", "dataset", "parties", "min_support", "expires", "name")
+    rows = [
+        (
+            job["job_id"][:SHORT],
+            job["state"],
+            job["coordinator"],
+            job["task"],
+            job["dataset"],
+            ",".join(job["parties"]),
+            job["min_support"],
+            _time(job["expiry"]),
+            job["name"],
+        )
+        for job in contents["jobs"]
+    ]
+    if not ruled:
+        return "".join("\t".join(map(harmless, row)) + "\n" for row in (heads, *rows))
+    if not rows:
+        return f"no job awaits a decision of {contents['party']}; --all lists those that were decided\n"
+    return _lines(columns([heads, *rows]))
+
+
+def show_text(contents: dict[str, Any], party_toml: str) -> str:
+    """One job: what it is, what it discloses, what the policy says, what it costs, and what was before."""
+    return _lines(_show(contents, party_toml))
+
+
+def harmless(text: object) -> str:
+    """The text without what would move a terminal's cursor or change its colours."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
+    job_id = contents["job_id"]
+    yield f"{contents['name']}: {contents['state']}, until {_time(contents['expiry'])} UTC"
+    yield f"job {job_id}"
+    yield f"proposed by {contents['coordinator']} on {_time(contents['received'])} UTC"
+    if contents["decided"]:
+        verb = "denied" if contents["reason"] else "approved"
+        reason = f": {contents['reason']}" if contents["reason"] else ""
+        yield f"{verb} by {contents['decided_by']} on {_time(contents['decided'])} UTC{reason}"
+    if contents["error"] and contents["error"]["message"] != contents["reason"]:
+        yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
+    if contents["alignment"] is not None:
+        yield f"the positions of this party's rows are in {contents['alignment']}"
+    yield from _titled("The job", columns(_parameters(parameters(JobSpec.model_validate(contents["job"])))))
+    yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
+    yield from _titled("What it may cost each record", _privacy(contents["privacy"]))
+    policy = contents["policy"]
+    rules = [(rule["rule"], rule["says"], rule["allowed"]) for rule in policy["rules"]]
+    yield from _titled(f"What the policy says now: {_DECISIONS[policy['decision']]}", columns(rules))
+    if policy["refusal"]:
+        yield f"  {policy['refusal']}"
+    if contents["plan"] is not None:
+        yield from _titled("What it is expected to cost, as computed here", _plan(contents["plan"], contents["party"]))
+    changes = contents["changes"]
+    if changes is None:
+        yield from _titled("Changes", ["none to compare with: no such job was approved before"])
+    else:
+        title = f"Changes since job {changes['since'][:SHORT]}, approved on {_time(changes['decided'])} UTC"
+        rows = [(c["key"], _value(c["before"]), "->", _value(c["after"])) for c in changes["changes"]]
+        yield from _titled(title, columns(rows) if rows else ["none"])
+    earlier = [
+        (_time(job["started"]), job["job_id"][:SHORT], job["state"], ",".join(job["parties"]), job["min_support"])
+        for job in contents["earlier"]
+    ]
+    title = f"Earlier jobs on {contents['dataset']}"
+    yield from _titled(title, columns(earlier) if earlier else ["none"])
+    if contents["state"] == "awaiting approval":
+        yield ""
+        for verb, more in (("approve", ""), ("deny", ' --reason "..."')):
+            yield f"comine party {verb} {party_toml} {job_id[:SHORT]}{more}"
+
+
+def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Every key of a job that has a value."""
+    for table, keys in tables.items():
+        for key, value in keys.items():
+            if key == "catalogue" and value:
+                yield f"{table}.{key}", f"{len(value)} items"
+            elif value not in (None, [], ""):
+                yield f"{table}.{key}", _value(value)
+
+
+def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
+    """The charge of the job, and what is left of the dataset's totals before it."""
+    cost, rest = privacy["charge"], privacy["left"]
+    if cost["epsilon"] is None:
+        yield "nothing bounds what its result tells of a record: it adds no noise"
+    else:
+        told = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards whoever sees the result"
+        local = cost["local_epsilon"]
+        yield told if local is None else f"{told}, epsilon {local} towards whoever sees its report as it leaves"
+    kept = [f"{name.replace('_', ' ')} {amount}" for name, amount in rest.items() if amount is not None]
+    yield f"left for all jobs on the dataset: {', '.join(kept)}" if kept else "no total is set for the dataset"
+
+
+def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
+    own = plan["parties"][party]
+    least = "at least " if plan["is_least"] else ""
+    yield f"{least}{_bytes(own['bytes_sent'])} sent, {_bytes(own['bytes_received'])} received, {plan['rounds']} rounds"
+    if plan["rounds_at_most"] is not None:
+        most = f"{_bytes(own['bytes_sent_at_most'])} sent, {_bytes(own['bytes_received_at_most'])} received"
+        yield f"at most {most}, {plan['rounds_at_most']} rounds"
+    yield f"{least}{own['seconds']:.2g} s, {_bytes(own['memory_bytes'])} of memory"
+    yield from (f"- {assumption}" for assumption in plan["assumptions"])
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        text = ", ".join(value) or "none"
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _time(clock: str | None) -> str:
+    return "" if clock is None else clock[:16].replace("T", " ")
+
+
+def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield ""
+    yield title
+    for line in lines:
+        yield f"  {line}"
+
+
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows with their columns under each other; the last one is as long as it is."""
+    table = [tuple(map(harmless, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(harmless(line) + "\n" for line in lines)

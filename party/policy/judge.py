@@ -1,0 +1,215 @@
+"""The policy of this party, applied to a job and to what was started here before. Reads, and decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from decimal import Decimal
+from typing import Final
+
+from jobs.kinds.data import check_data_kind
+from jobs.kinds.registry import opens
+from jobs.privacy_account import Charge
+from jobs.spec.job import JobSpec
+from jobs.spec.values import seconds
+from link.errors import PolicyDenied
+from party.config import PartyConfig
+from party.data.shared_sources import alike
+from party.data.sources import Rows
+from party.policy.case import Case, Earlier, Verdict
+from party.policy.policy import Approval, check_fit, check_new_rows, decide, verdicts
+from party.policy.privacy_budget import DatasetBudget, left, totals
+from party.policy.rules import PolicySection
+from party.services.anonymization.releases import NOTHING, Releases
+from party.state.ledger import Ledger, charges
+from party.state.store import Store
+
+FAILED_S: Final = 24 * 3600  # for which a failure counts
+MOST_SHOWN: Final = 100  # of earlier jobs, to a person who decides
+
+
+class Judge:
+    """Judges jobs by one party's policy.
+
+    Args:
+        config: The node's file.
+        federation: All parties of its federation file.
+        store: Its jobs.
+        ledger: What jobs have cost the records of its datasets.
+        releases: What has been made of their rows.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        federation: Collection[str],
+        store: Store,
+        ledger: Ledger,
+        releases: Releases,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config, self._federation, self._store, self._now = config, federation, store, now
+        self._ledger, self._releases, self._alike = ledger, releases, alike(config.dataset)
+
+    def policy_of(self, spec: JobSpec) -> PolicySection:
+        """The rules for the dataset of a job."""
+        return self._config.policy_of(spec.job.dataset)
+
+    def decide(
+        self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"", attempt: int = 1, expiry: int | None = None
+    ) -> Approval:
+        """How the policy has a job approved, were it proposed or started now.
+
+        Args:
+            spec: The job.
+            coordinator: Who proposes it.
+            job_id: Its id, where it has one: a job is not judged by itself.
+            attempt: Of its starts that which is judged; earlier ones have cost what they have cost.
+            expiry: When the proposal ends, where one has just come.
+
+        Raises:
+            ConfigurationError: The job does not fit this node or the kind of its dataset.
+            PolicyDenied: A rule refuses it.
+        """
+        approval = decide(self.policy_of(spec), self._case(spec, coordinator, job_id, attempt, expiry))
+        self._check_failures(spec, coordinator)
+        return approval
+
+    def _check_failures(self, spec: JobSpec, coordinator: str) -> None:
+        """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""
+        me, most = self._config.party.name, self._config.policy.max_failed_jobs
+        datasets, since = self._same_rows(spec.job.dataset), self._now() - FAILED_S
+        if self._store.failed_here(datasets, coordinator, me, spec.job.parties, since) >= most:
+            raise PolicyDenied(
+                f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because rows "
+                "do not fit what the job names, or are more than it allows (rule max_failed_jobs), since each tells "
+                f"something of them; have the log of {me} looked at, and try again in a day",
+                party=me,
+            )
+
+    def verdicts(self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"") -> tuple[Verdict, ...]:
+        """What each rule of the policy says to a job now.
+
+        Raises:
+            ConfigurationError: The job does not fit this node.
+        """
+        case = self._case(spec, coordinator, job_id, 1, None)
+        check_fit(case)
+        return verdicts(self.policy_of(spec), case)
+
+    def looks_at_rows(self, spec: JobSpec) -> bool:
+        """Whether rules on rows hold for a job, and later ones are compared with its rows.
+
+        They do not where bounded noise protects what the rules are there for: a refusal would tell something exact of
+        the rows, which no ε covers.
+        """
+        return not self._case(spec, "", b"", 1, None).noise_protects
+
+    async def check_data(
+        self, spec: JobSpec, rows: Rows, others: Callable[[str], Awaitable[Rows]], job_id: bytes
+    ) -> None:
+        """The rules that need the rows of the dataset.
+
+        Each dataset of the source is compared with its own last job: as another reads the rows, they may be other rows,
+        or more of them.
+
+        Args:
+            spec: The job.
+            rows: What its dataset has here.
+            others: Reads what another dataset has.
+            job_id: Its id, where it has one.
+
+        Raises:
+            PolicyDenied: A rule refuses the job.
+        """
+        own, policy, me = spec.job.dataset, self.policy_of(spec), self._config.party.name
+        if policy.min_new_rows is None or not await asyncio.to_thread(self.looks_at_rows, spec):
+            return
+        before = await asyncio.to_thread(self._store.last_counted, own, job_id)
+        if before and before[0].data_digest == rows.digest:
+            # What ran under another name since then was compared with these rows.
+            return
+        for name in self._same_rows(own):
+            for last in await asyncio.to_thread(self._store.last_counted, name, job_id):
+                there = rows if name == own else await others(name)
+                check_new_rows(policy, me=me, n_rows=there.number, data_digest=there.digest, last=last)
+
+    def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
+        """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
+        case = self._case(spec, "", job_id, 1, None)
+        return {} if case.budget is None else left(case.budget, totals(case.charged, case.budget))
+
+    def releases(self, spec: JobSpec) -> int:
+        """How many releases of the rows of a job's dataset were made before."""
+        return self._releases.counted(spec.job.dataset).releases
+
+    def unions(self, spec: JobSpec) -> int:
+        """How many unions and alignments of three parties or more were made of the rows of a job's dataset before."""
+        return self._ledger.unions(self._same_rows(spec.job.dataset))
+
+    def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
+        """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
+        return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
+
+    def _that_count(self, spec: JobSpec, job_id: bytes) -> list[Earlier]:
+        """Of the other jobs that were started on a job's rows those that a rule can look at, first the first."""
+        counted, datasets = self.policy_of(spec).max_jobs, self._same_rows(spec.job.dataset)
+        firsts = [job for dataset in datasets for job in self._store.first(dataset, job_id)]
+        first = sorted(firsts, key=_started)[:1]
+        if counted is None:
+            return first
+        latest = [job for dataset in datasets for job in self._store.starts(dataset, job_id, counted)]
+        latest = sorted(latest, key=_started)[-counted:]
+        return first + [job for job in latest if job.job_id != first[0].job_id]
+
+    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
+        dataset, now = self._config.datasets.get(spec.job.dataset), self._now()
+        budget = None if dataset is None else dataset.privacy
+        since = None if budget is None or budget.period is None else now - seconds(budget.period)
+        if dataset is not None:
+            check_data_kind(spec, dataset.kind, self._config.party.name)
+        return Case(
+            spec=spec,
+            coordinator=coordinator,
+            me=self._config.party.name,
+            federation=self._federation,
+            datasets=self._config.datasets.keys(),
+            now=now,
+            expiry=expiry,
+            earlier=self._that_count(spec, job_id),
+            budget=budget,
+            hides=dataset is not None and dataset.hiding is not None,
+            published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
+            made=self._releases.counted(spec.job.dataset, job_id) if opens(spec, "release") else NOTHING,
+            unions=self._unions(spec.job.dataset, job_id, attempt),
+            charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
+        )
+
+    def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
+        """Counted like `_charged`."""
+        judged = sum(entry.merges for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
+        return self._ledger.unions(self._same_rows(dataset)) - judged
+
+    def _same_rows(self, dataset: str) -> tuple[str, ...]:
+        """All datasets of the source of one."""
+        return self._alike.get(dataset, (dataset,))
+
+    def _charged(
+        self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None
+    ) -> tuple[Charge, ...]:
+        """What counts of the ledger, without the start that is judged, which may have been charged already."""
+        spent = sum((self._ledger.spent(name, since) for name in self._same_rows(dataset)), Counter[Charge]())
+        spent -= Counter(
+            entry.charge
+            for entry in self._ledger.of_job(job_id)
+            if entry.attempt == attempt and (since is None or entry.time > since)
+        )
+        return charges(spent, composed=budget.composition == "optimal")
+
+
+def _started(job: Earlier) -> tuple[float, bytes]:
+    return job.started, job.job_id

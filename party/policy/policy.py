@@ -1,0 +1,492 @@
+"""Whether this party takes part in a job: rules over what the job says, never over what the data says.
+
+`verdicts` judges a job rule by rule, for people; `decide` is what follows from it. A refusal names the rule and what
+would be allowed. The decision is a function of the policy, the specification and the jobs that were started before, so
+that proposals cannot be used to probe the data. Two rules need the number of rows and are checked once a job that was
+allowed has started: `check_rows` and `check_new_rows`. What `min_count` says to a fraction is decided in the session,
+once the number of all transactions is open.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final, Literal
+
+from crypto.protocols.union import disclosure as union_disclosure
+from jobs.kinds.kind import Facet
+from jobs.kinds.registry import kind_of
+from jobs.spec.job import JobSpec
+from jobs.spec.values import seconds
+from link.errors import ConfigurationError, PolicyDenied
+from mining.joint.hybrid.parameters import DEFAULT_K
+from party.policy.case import Case, Earlier, Verdict, listed
+from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
+from party.policy.privacy_rules import PRIVACY_RULES, budget_verdicts
+from party.policy.release_rules import RELEASE_RULES, may_hold, min_count_of_release, withheld_columns
+from party.policy.rules import ApprovalRule, PolicySection
+
+Approval = Literal["auto", "manual"]
+
+DEFAULT_PERIOD: Final = "30d"
+CLOCK_SLACK_S: Final = 300  # by which a coordinator's clock may be ahead of this one
+_TOP: Final = "; without a floor only where [dataset.privacy] bounds the noise"
+_UNBOUNDED: Final = (
+    f"; noise stands in for it only where [dataset.privacy] has delta and an epsilon of at most {MOST_WITHOUT_FLOORS}"
+)
+
+
+def decide(policy: PolicySection, case: Case) -> Approval:
+    """How the job is approved here, where it is allowed: at once, or by a person.
+
+    Args:
+        policy: This party's rules for the job's dataset.
+        case: The job and what it is judged by.
+
+    Raises:
+        ConfigurationError: The job does not fit this node: it names no part for it, strangers, or an unknown dataset.
+        PolicyDenied: A rule refuses the job; the sentence names the rule and what would be allowed.
+    """
+    check_fit(case)
+    for verdict in verdicts(policy, case):
+        if verdict.refusal is not None:
+            raise _denied(case.me, verdict.refusal)
+    return "manual" if _approval(policy, case) == "manual" else "auto"
+
+
+def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
+    """What each rule that is written says to the job, in the order in which they are enforced."""
+    facets = kind_of(case.spec).facets(case.spec)
+    if not facets <= _RULES_OF.keys() or not facets:
+        return (Verdict("tasks", "jobs that its rules can judge", "has no rules for what this job opens (rule tasks)"),)
+    asked = frozenset().union(*(_RULES_OF[facet] for facet in facets))
+    judged = (rule(policy, case) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
+    *found, how = (verdict for verdict in judged if verdict is not None)
+    return (*found, *budget_verdicts(case), how)
+
+
+def check_fit(case: Case) -> None:
+    """Refuses what cannot run at this node, whatever its policy is.
+
+    Raises:
+        ConfigurationError: The job names no part for it, strangers, or an unknown dataset.
+    """
+    spec, me = case.spec, case.me
+    if me not in spec.job.parties:
+        raise ConfigurationError(f"the job has no part for {me}; propose it to the parties that it names", party=me)
+    strangers = [name for name in spec.job.parties if name not in case.federation]
+    if strangers:
+        raise ConfigurationError(
+            f"{me} does not know the party '{strangers[0]}'; add it to the federation file of {me}", party=me
+        )
+    if spec.job.dataset not in case.datasets:
+        raise ConfigurationError(
+            f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
+        )
+
+
+def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: bytes, last: Earlier | None) -> None:
+    """What `min_new_rows` says: two results on data that differ in a few rows tell about those rows.
+
+    The same content as at the last job is allowed. A refusal tells that the dataset has changed since then and by fewer
+    rows than the rule asks for, and no more.
+
+    Args:
+        policy: This party's rules for the dataset.
+        me: This party.
+        n_rows: Rows of the dataset now.
+        data_digest: Of its content now.
+        last: The last job on it whose rows were counted.
+
+    Raises:
+        PolicyDenied: The dataset has changed by too few rows.
+    """
+    if policy.min_new_rows is None or last is None or last.data_digest == data_digest:
+        return
+    if last.n_rows is None:
+        raise _denied(
+            me,
+            "asks how many rows are new (rule min_new_rows), and on what rows the last job on the dataset ran was lost "
+            "with the job database of this party; its owner can bring that back, or leave the rule out for one job",
+        )
+    if abs(n_rows - last.n_rows) < policy.min_new_rows:
+        raise _denied(
+            me,
+            f"asks for at least {policy.min_new_rows} new rows in a dataset that has changed since the last job on it "
+            "(rule min_new_rows), and it has fewer",
+        )
+
+
+# -- the rules --------------------------------------------------------------------------------------------------------
+def _coordinators(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.coordinators is None:
+        return None
+    refusal = None
+    if case.coordinator not in policy.coordinators:
+        refusal = f"takes no jobs of '{case.coordinator}', only of {listed(policy.coordinators)} (rule coordinators)"
+    return Verdict("coordinators", ", ".join(policy.coordinators), refusal)
+
+
+def _peers(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.peers is None:
+        return None
+    others = [name for name in case.spec.job.parties if name not in (case.me, *policy.peers)]
+    refusal = None
+    if others:
+        refusal = f"does not allow jobs together with '{others[0]}', only with {listed(policy.peers)} (rule peers)"
+    return Verdict("peers", ", ".join(policy.peers), refusal)
+
+
+def _min_parties(policy: PolicySection, case: Case) -> Verdict | None:
+    least = policy.min_parties
+    if least is None:
+        return None
+    few = len(case.spec.job.parties) < least
+    return Verdict(
+        "min_parties", f"at least {least}", f"asks for at least {least} parties (rule min_parties)" if few else None
+    )
+
+
+def _tasks(policy: PolicySection, case: Case) -> Verdict:
+    task, refusal = case.spec.job.task, None
+    if task not in policy.tasks:
+        refusal = f"allows only {listed(policy.tasks)}, not the task '{task}' (rule tasks)"
+    return Verdict("tasks", ", ".join(policy.tasks), refusal)
+
+
+def _datasets(policy: PolicySection, case: Case) -> Verdict | None:
+    dataset = case.spec.job.dataset
+    if policy.datasets is None:
+        return None
+    refusal = None
+    if dataset not in policy.datasets:
+        refusal = f"does not open the dataset '{dataset}' to jobs, only {listed(policy.datasets)} (rule datasets)"
+    return Verdict("datasets", ", ".join(policy.datasets), refusal)
+
+
+def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
+    least, asked = policy.min_support, case.spec.itemsets.min_support_
+    if least is None:
+        return None
+    allows, refusal = f"at least {least}", _opens_below(policy, case, "min_support")
+    if refusal is not None:
+        return Verdict("min_support", allows, refusal)
+    if asked is None:
+        if not case.noise_protects:
+            refusal = f"asks for min_support of at least {least}, and the job has none (rule min_support){_UNBOUNDED}"
+        return Verdict("min_support", f"{allows}{_TOP}", refusal)
+    if isinstance(asked, int):
+        if policy.min_count is not None:
+            return Verdict("min_support", f"{allows}, or a count that min_count allows")
+        if not case.noise_protects:
+            refusal = (
+                f"asks for min_support as a fraction of at least {least}, and the job has a count (rule min_support)"
+            )
+        return Verdict("min_support", f"{allows}; as a count only where [dataset.privacy] bounds the noise", refusal)
+    if asked < least:
+        refusal = f"asks for min_support of at least {least}, and the job has {asked} (rule min_support)"
+    return Verdict("min_support", allows, refusal)
+
+
+def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
+    least = policy.min_count
+    if least is None:
+        return None
+    facets = kind_of(case.spec).facets(case.spec)
+    if "model" in facets:
+        return _min_count_of_model(least, case)
+    if "release" in facets:
+        return min_count_of_release(least, case)
+    asked = case.spec.itemsets.min_support_
+    allows, refusal = f"at least {least} transactions", _opens_below(policy, case, "min_count") if least > 1 else None
+    if refusal is not None:
+        return Verdict("min_count", allows, refusal)
+    if asked is None:
+        if not case.noise_protects:
+            refusal = f"asks for a count of at least {least} (rule min_count), and the job has none{_UNBOUNDED}"
+        return Verdict("min_count", f"{allows}{_TOP}", refusal)
+    if isinstance(asked, Decimal):
+        if policy.min_support is not None:
+            return Verdict("min_count", f"{allows} of all parties", later=True)
+        refusal = f"asks for min_support as a count of at least {least}, and the job has a fraction (rule min_count)"
+    elif asked < least:
+        refusal = f"asks for a count of at least {least} (rule min_count), and the job has {asked}"
+    return Verdict("min_count", allows, refusal)
+
+
+def _opens_below(policy: PolicySection, case: Case, floor: str) -> str | None:
+    """Who sets a floor means it for all that a job opens, unless the rule `disclose` allows `candidates`."""
+    given = case.spec.itemsets
+    if "candidates" in (policy.disclose or ()):
+        return None
+    if given.disclose == "candidates":
+        what = "disclose = 'candidates' opens supports below it; take 'supports' or 'frequent'"
+    elif given.universe == "all-items":
+        what = "universe = 'all-items' names items below it; take 'hidden-all' or 'frequent-items'"
+    else:
+        return None
+    return f"has a floor (rule {floor}), and {what}"
+
+
+def _min_count_of_model(least: int, case: Case) -> Verdict:
+    """A tree can keep to nodes of many rows; other models are made of counts of any size."""
+    task, tree, refusal = case.spec.job.task, case.spec.decision_tree, None
+    floor = f"at least {least} (rule min_count)"
+    if tree is None and least > 1:
+        refusal = (
+            f"asks for counts of {floor}, and the task '{task}' opens counts of any size; "
+            "where that is allowed, min_count = 1 under [dataset.policy] says so"
+        )
+    elif tree is not None and tree.min_rows < least:
+        refusal = f"asks for [decision_tree] min_rows of {floor}, and the job has {tree.min_rows}"
+    allows = f"trees with min_rows of at least {least}, within whose nodes counts may be smaller"
+    return Verdict("min_count", allows, refusal)
+
+
+def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
+    asked = case.spec.itemsets.max_length
+    return _at_most("max_length", policy.max_length, asked, "none" if asked is None else str(asked))
+
+
+def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
+    if not policy.withhold:
+        return None
+    if "itemsets" not in kind_of(case.spec).facets(case.spec):
+        return withheld_columns(policy, case)
+    given, refusal = case.spec.itemsets, None
+    missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
+    cut = [column for column in sorted({*given.cuts, *given.quantiles}) if may_hold(policy.withhold, column)]
+    if cut:
+        refusal = (
+            f"withholds {listed(may_hold(policy.withhold, cut[0]))} (rule withhold), which may be in the column "
+            f"'{cut[0]}', and the job puts its numbers into intervals; leave it out of the job's [itemsets]"
+        )
+    elif missing:
+        line = json.dumps([*given.exclude, *missing], ensure_ascii=False)
+        refusal = f"withholds items (rule withhold); add to the job's [itemsets]: exclude = {line}"
+    return Verdict("withhold", f"jobs that exclude {listed(policy.withhold)}", refusal)
+
+
+def _max_candidates(policy: PolicySection, case: Case) -> Verdict | None:
+    asked = _candidates(case.spec)
+    return _at_most("max_candidates", policy.max_candidates, asked, str(asked))
+
+
+def _candidates(spec: JobSpec) -> int:
+    """What a job says of its candidates; where records are perturbed, what they are asked about at once."""
+    if not spec.privacy.perturbs:
+        return spec.itemsets.max_candidates
+    return max(len(spec.itemsets.catalogue or ()), 2 * (spec.itemsets.top_k or DEFAULT_K))
+
+
+def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
+    asked, refusal = case.spec.itemsets.disclose, None
+    if policy.disclose is None:
+        return None
+    if asked not in policy.disclose:
+        refusal = f"allows disclose = {listed(policy.disclose)} only, and the job has '{asked}' (rule disclose)"
+    return Verdict("disclose", ", ".join(policy.disclose), refusal)
+
+
+def _compute(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.compute is None:
+        return None
+    if not kind_of(case.spec).shares(case.spec):
+        return None
+    others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
+    if others:
+        refusal = (
+            f"does not trust '{others[0]}' to be a computing party, only {listed(policy.compute)} (rule compute); "
+            "set [trust] compute in the job"
+        )
+    return Verdict("compute", ", ".join(policy.compute), refusal)
+
+
+def _engines(policy: PolicySection, case: Case) -> Verdict | None:
+    asked, refusal = kind_of(case.spec).engine(case.spec), None
+    if policy.engines is None or asked is None:
+        return None
+    if asked not in policy.engines:
+        refusal = f"allows engine = {listed(policy.engines)} only, and the job takes '{asked}' (rule engines)"
+    return Verdict("engines", ", ".join(policy.engines), refusal)
+
+
+def _helpers(policy: PolicySection, case: Case) -> Verdict | None:
+    helper, refusal = kind_of(case.spec).helper(case.spec), None
+    if policy.helpers is None or not case.spec.is_vertical:
+        return None
+    if helper is not None and helper not in (case.me, *policy.helpers):
+        trusted = f"only {listed(policy.helpers)}" if policy.helpers else "nobody"
+        refusal = f"lets {trusted} help the computing parties, and in this job '{helper}' does (rule helpers)"
+    return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
+
+
+def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.max_deadline is None:
+        return None
+    long = case.spec.job.deadline_s > seconds(policy.max_deadline)
+    refusal = (
+        f"asks for a deadline of at most {policy.max_deadline} (rule max_deadline), and the job has "
+        f"{case.spec.job.deadline}"
+    )
+    return Verdict("max_deadline", f"at most {policy.max_deadline}", refusal if long else None)
+
+
+def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
+    given = kind_of(case.spec).unions(case.spec)
+    if not (case.spec.is_vertical or given.taken):
+        return None
+    return _at_most("max_union_bound", policy.max_union_bound, given.bound, str(given.bound or "none"), given.key)
+
+
+def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
+    """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
+    given = kind_of(case.spec).unions(case.spec)
+    if not (more := given.merges):
+        return None
+    most, before, refusal = policy.max_unions, case.unions, None
+    off = f"{union_disclosure.deviation(before + more):.2g}"
+    made = f"this would be number {before + 1}" if more == 1 else f"these would be up to number {before + more}"
+    allows = f"{most} on the same rows in all, and {made}: the merger's mean is off by {off}"
+    if before + more > most:
+        refusal = (
+            f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
+            f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
+            f"common averages out; take {given.instead}, or let the owner raise the rule"
+        )
+    return Verdict("max_unions", allows, refusal)
+
+
+def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
+    if case.expiry is None:
+        return None
+    late = case.expiry - case.now > seconds(policy.max_expiry) + CLOCK_SLACK_S
+    refusal = f"takes proposals that expire within {policy.max_expiry} (rule max_expiry); check the clocks"
+    return Verdict("max_expiry", f"within {policy.max_expiry}", refusal if late else None)
+
+
+def _party_sets(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.party_sets is None:
+        return None
+    if not case.earlier:
+        return Verdict("party_sets", "any parties, since no job was started on the dataset yet")
+    first, refusal = case.earlier[0].parties, None
+    if set(first) != set(case.spec.job.parties):
+        refusal = (
+            f"asks for the parties {', '.join(sorted(first))} in every job on '{case.spec.job.dataset}', as in the "
+            'first one (rule party_sets = "fixed")'
+        )
+    return Verdict("party_sets", ", ".join(sorted(first)), refusal)
+
+
+def _max_jobs(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.max_jobs is None:
+        return None
+    period = policy.max_jobs_period or DEFAULT_PERIOD
+    recent = [job.started for job in case.earlier if job.started > case.now - seconds(period)]
+    refusal = None
+    if len(recent) >= policy.max_jobs:
+        free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
+        refusal = (
+            f"allows {policy.max_jobs} jobs within {period} on '{case.spec.job.dataset}' (rule max_jobs); the next may "
+            f"start after {free:%Y-%m-%d %H:%M} UTC"
+        )
+    return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
+
+
+def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.min_new_rows is None or case.noise_protects:
+        return None
+    allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
+    return Verdict("min_new_rows", allows, later=True)
+
+
+def _approve(policy: PolicySection, case: Case) -> Verdict:
+    decision = _approval(policy, case)
+    words = {"auto": "approved at once", "manual": "a person decides", "refuse": "refused"}
+    refusal = None
+    if decision == "refuse":
+        refusal = (
+            f"takes no jobs of '{case.coordinator}' for the task '{case.spec.job.task}' on '{case.spec.job.dataset}' "
+            "with these parties (rule approval)"
+        )
+    return Verdict("approve", words[decision], refusal)
+
+
+_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+    _coordinators,
+    _peers,
+    _min_parties,
+    _tasks,
+    _datasets,
+    _min_support,
+    _min_count,
+    _max_length,
+    _withhold,
+    _max_candidates,
+    _disclose,
+    *RELEASE_RULES,
+    _compute,
+    _engines,
+    _helpers,
+    *PRIVACY_RULES,
+    _max_deadline,
+    _max_union_bound,
+    _max_unions,
+    _max_expiry,
+    _party_sets,
+    _max_jobs,
+    _min_new_rows,
+    _approve,
+)
+_ITEMSETS: Final = frozenset(
+    {
+        _min_support,
+        _min_count,
+        _max_length,
+        _withhold,
+        _max_candidates,
+        _disclose,
+        _compute,
+        _engines,
+        _helpers,
+    }
+)
+_RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, Case], Verdict | None]]]] = {
+    "itemsets": _ITEMSETS,
+    "model": frozenset({_min_count, _withhold, _compute, _engines}),
+    "release": frozenset({*RELEASE_RULES, _min_count, _withhold, _compute}),
+    "rows in common": frozenset(),
+}
+"""What a policy says to what a job opens, beside the rules for every job."""
+_PARTICULAR: Final = frozenset().union(*_RULES_OF.values())
+
+
+def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:
+    fitting = (rule.decide for rule in policy.approval if _fits(rule, case))
+    return next(fitting, policy.approve)
+
+
+def _fits(rule: ApprovalRule, case: Case) -> bool:
+    job = case.spec.job
+    return (
+        (rule.coordinators is None or case.coordinator in rule.coordinators)
+        and (rule.tasks is None or job.task in rule.tasks)
+        and (rule.datasets is None or job.dataset in rule.datasets)
+        and (rule.parties is None or set(job.parties) <= {case.me, *rule.parties})
+    )
+
+
+def _at_most(rule: str, most: int | None, asked: int | None, told: str, what: str = "") -> Verdict | None:
+    if most is None:
+        return None
+    refusal = None
+    if asked is None or asked > most:
+        refusal = f"asks for {what or rule} of at most {most} (rule {rule}), and the job has {told}"
+    return Verdict(rule, f"at most {most}", refusal)
+
+
+def _denied(me: str, what: str) -> PolicyDenied:
+    return PolicyDenied(f"the policy of {me} {what}", party=me)

@@ -1,0 +1,157 @@
+"""What a policy says to a job's privacy model and to what the job costs the records of its dataset.
+
+`[policy]` bounds each job by itself, `[dataset.privacy]` all jobs on a dataset together. Neither looks at data: what a
+job costs follows from its specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from decimal import Decimal
+from typing import Final
+
+from jobs.kinds.charge import charge
+from jobs.spec.job import JobSpec
+from party.policy.case import Case, Verdict, listed
+from party.policy.privacy_budget import NAMES, left, short, totals
+from party.policy.rules import PolicySection
+
+
+def budget_verdicts(case: Case) -> list[Verdict]:
+    """What the totals of `[dataset.privacy]` say to a job, one verdict for each that is written, and what hides rules.
+
+    Which items are taken out of a row to hide a rule hangs on all rows, so one record more may change many others: no
+    noise of the models is made for that.
+    """
+    budget, cost = case.budget, charge(case.spec)
+    if case.hides and cost.epsilon is not None:
+        return [_hiding(case)]
+    found = [verdict for verdict in (_delta_of_rows(case),) if verdict is not None]
+    if budget is None:
+        return found
+    if cost.epsilon is None:
+        return [_exact(case)] if budget.exact == "refuse" else []
+    spent, after = totals(case.charged, budget), totals([*case.charged, cost], budget)
+    if budget.epsilon is not None and _protects_from_no_party(case.spec):
+        found.append(_colluding())
+    for key, rest in left(budget, spent).items():
+        most, refusal = getattr(budget, key), None
+        if getattr(after, key) > most:
+            refusal = (
+                f"allows {NAMES[key]} {short(most)} {_of_all(case)} (rule privacy.{key}); {short(rest)} of it is "
+                f"left, and with the job {short(getattr(after, key))} would be spent"
+            )
+        found.append(Verdict(f"privacy.{key}", f"{short(most)} {_of_all(case)}, {short(rest)} left", refusal))
+    return found
+
+
+def _exact(case: Case) -> Verdict:
+    refusal = (
+        f"lets no job without noise run on '{case.spec.job.dataset}' (rule privacy.exact), and no epsilon bounds what "
+        "this one tells; give it a [privacy] model"
+    )
+    return Verdict("privacy.exact", "jobs whose model adds noise", refusal)
+
+
+def _hiding(case: Case) -> Verdict:
+    refusal = (
+        f"hides rules in '{case.spec.job.dataset}' by what all its rows hold together (rule hiding), which no epsilon "
+        "covers; leave [privacy] out, or ask for a dataset without [dataset.hiding]"
+    )
+    return Verdict("hiding", "jobs without a privacy model", refusal)
+
+
+def _protects_from_no_party(spec: JobSpec) -> bool:
+    return spec.privacy.model == "distributed" and spec.privacy.colluding == 0
+
+
+def _colluding() -> Verdict:
+    """Each party takes its own noise off the sums that all see, so that these tell it more than the job's ε allows."""
+    refusal = (
+        "asks for noise that protects from each party too (rule privacy.epsilon), and the job has colluding = 0; leave "
+        "it out"
+    )
+    return Verdict("privacy.epsilon", "noise that protects from each party too", refusal)
+
+
+def _delta_of_rows(case: Case) -> Verdict | None:
+    """δ above one in the number of rows would let a job tell such a row outright; of rows, what the owner publishes."""
+    delta, rows = charge(case.spec).delta, case.published_rows
+    if not rows or delta is None:
+        return None
+    refusal = None
+    if delta * rows > 1:
+        refusal = (
+            f"allows a delta of at most one in the {rows:,} rows that it publishes of '{case.spec.job.dataset}' (rule "
+            f"publish.rows), and the job has {short(delta)}"
+        )
+    return Verdict("publish.rows", f"a delta of at most 1/{rows:,}", refusal)
+
+
+def _of_all(case: Case) -> str:
+    assert case.budget is not None
+    within = "" if case.budget.period is None else f" within {case.budget.period}"
+    return f"for all jobs on '{case.spec.job.dataset}'{within}"
+
+
+# -- each job by itself -----------------------------------------------------------------------------------------------
+def _models(policy: PolicySection, case: Case) -> Verdict | None:
+    model, refusal = case.spec.privacy.model, None
+    if policy.models is None:
+        return None
+    if model not in policy.models:
+        refusal = f"allows the privacy models {listed(policy.models)} only, and the job has '{model}' (rule models)"
+    return Verdict("models", ", ".join(policy.models), refusal)
+
+
+def _max_epsilon(policy: PolicySection, case: Case) -> Verdict | None:
+    return _at_most("max_epsilon", policy.max_epsilon, charge(case.spec).epsilon)
+
+
+def _max_delta(policy: PolicySection, case: Case) -> Verdict | None:
+    return _at_most("max_delta", policy.max_delta, charge(case.spec).delta)
+
+
+def _max_local_epsilon(policy: PolicySection, case: Case) -> Verdict | None:
+    return _at_most("max_local_epsilon", policy.max_local_epsilon, charge(case.spec).local_epsilon)
+
+
+def _at_most(rule: str, most: Decimal | None, asked: Decimal | None) -> Verdict | None:
+    """Says nothing to a job that has no such number: whether those may run, `models` tells."""
+    if most is None or asked is None:
+        return None
+    refusal = None
+    if asked > most:
+        name = NAMES[rule.removeprefix("max_")]
+        refusal = f"allows {name} up to {short(most)} (rule {rule}), and the job may spend {short(asked)}"
+    return Verdict(rule, f"at most {short(most)}", refusal)
+
+
+def _analysts(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.analysts is None or not case.spec.privacy.perturbs:
+        return None
+    return _trusted("analysts", policy.analysts, (case.spec.analyst,), "see reports", "analyst")
+
+
+def _shufflers(policy: PolicySection, case: Case) -> Verdict | None:
+    if policy.shufflers is None or case.spec.privacy.model != "shuffle":
+        return None
+    return _trusted("shufflers", policy.shufflers, case.spec.shufflers, "shuffle reports", "shufflers")
+
+
+def _trusted(rule: str, allowed: Collection[str], named: Collection[str], to: str, key: str) -> Verdict:
+    others = [name for name in named if name not in allowed]
+    refusal = None
+    if others:
+        refusal = f"lets only {listed(allowed)} {to} (rule {rule}), not '{others[0]}'; set [privacy] {key} in the job"
+    return Verdict(rule, ", ".join(allowed), refusal)
+
+
+PRIVACY_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+    _models,
+    _max_epsilon,
+    _max_delta,
+    _max_local_epsilon,
+    _analysts,
+    _shufflers,
+)

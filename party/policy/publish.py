@@ -1,0 +1,60 @@
+"""`[dataset.publish]`: what the owner of a dataset lets everybody know of its size who may plan jobs on it."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, model_validator
+
+from jobs.spec.toml import TomlTable
+from mining.public_sizes import LONGEST, MOST, SUPPORTS, WHOLE, PublicSizes
+
+_LISTED: Final = ", ".join(f'"{support / WHOLE:g}"' for support in SUPPORTS)
+
+Size = Annotated[int, Field(ge=0, le=MOST)]
+
+
+def _supports(frequent: dict[str, tuple[Size, ...]]) -> dict[str, tuple[Size, ...]]:
+    for key, numbers in frequent.items():
+        if _support(key) is None:
+            raise ValueError(f"'{key}' is no support at which numbers of itemsets are published; they are {_LISTED}")
+        if len(numbers) > LONGEST:
+            raise ValueError(f"'{key}' has more than {LONGEST} numbers, for itemsets of 1, 2, 3, … items")
+    return frequent
+
+
+def _support(key: str) -> int | None:
+    """In ten-thousandths; None for what is none of the supports."""
+    try:
+        number = Decimal(key) * WHOLE
+    except InvalidOperation:
+        return None
+    return int(number) if number.is_finite() and number in SUPPORTS else None
+
+
+class PublishSection(TomlTable):
+    """The `[dataset.publish]` table. Numbers are told coarsely however they are written, and none below 100.
+
+    Attributes:
+        rows: About how many rows there are.
+        items: About how many distinct items.
+        frequent: By support, about how many itemsets of 1, 2, 3, … items are frequent; fewer than 100 need not be told
+            apart from none.
+    """
+
+    rows: Size
+    items: Size | None = None
+    frequent: Annotated[dict[str, tuple[Size, ...]], AfterValidator(_supports)] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> PublishSection:
+        if len({_support(key) for key in self.frequent}) < len(self.frequent):
+            raise ValueError("[dataset.publish.frequent] names a support twice")
+        return self
+
+    @property
+    def sizes(self) -> PublicSizes:
+        """As they are written."""
+        frequent = ((support, numbers) for key, numbers in self.frequent.items() if (support := _support(key)))
+        return PublicSizes(self.rows, self.items, tuple(sorted(frequent, reverse=True)))

@@ -1,0 +1,1 @@
+"""The services of a node beside joint jobs."""

@@ -1,0 +1,188 @@
+"""Releases of a node's tables to coordinators: the part of the anonymisation service that makes and sends them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from anonymize.verifier import CERTIFICATE, RELEASE_PARQUET
+from jobs.anonymization.folder import REPORT
+from jobs.audit.service_events import ReleaseRefused, TableReleased
+from link.errors import ComineError, PolicyDenied
+from party.config import DatasetSection
+from party.node.limits import Streams
+from party.services.anonymization.policy import AnonymizationRules, may_ask
+from party.services.anonymization.releases import Releases
+from party.services.anonymization.request import as_json, digest_of, files_of, spec_of
+from party.services.anonymization.runs import FOLDER, Made, Runs, Unmet
+from party.services.anonymization.strength import released
+from party.services.anonymization.worker import OUT, ROWS
+from party.state.node_audit import NodeAudit
+from protos.v1 import anonymization_pb2 as pb
+
+MAX_REQUESTS: Final = 4  # of one coordinator at once; each has a folder on disk until it is over
+PIECE_BYTES: Final = 1 << 20
+
+FILES: Final[Mapping[pb.ReleaseFile.ValueType, str]] = {
+    pb.ROWS: ROWS,
+    pb.PARQUET: f"{OUT}/{RELEASE_PARQUET}",
+    pb.CERTIFICATE: f"{OUT}/{CERTIFICATE}",
+    pb.REPORT: f"{OUT}/{REPORT}",
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A dataset of which releases may leave; the lock keeps its runs in a row."""
+
+    section: DatasetSection
+    rules: AnonymizationRules
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class ReleaseService:
+    """Makes releases as the policy allows, and sends them.
+
+    Args:
+        datasets: Of `party.toml`.
+        state: The node's state folder.
+        me: This party.
+        releases: What has left, and has been made of rows jointly.
+        audit: The node's audit log.
+
+    Raises:
+        ConfigurationError: What is in the state folder cannot be read.
+        ResourceError: It cannot be written.
+    """
+
+    def __init__(
+        self, datasets: Sequence[DatasetSection], state: Path, me: str, releases: Releases, audit: NodeAudit
+    ) -> None:
+        self._me, self._releases, self._audit = me, releases, audit
+        self._open = {each.name: _Open(each, each.anonymization) for each in datasets if each.anonymization is not None}
+        self._asking = Streams(MAX_REQUESTS, me)
+        self._runs = Runs(state / FOLDER, me) if self._open else None
+
+    async def stop(self) -> None:
+        """Ends all runs."""
+        if self._runs is not None:
+            await self._runs.stop()
+
+    def rules(self, coordinator: str) -> dict[str, pb.AnonymizationRules]:
+        """What a coordinator may ask for, by dataset."""
+        return {name: _told(each.rules) for name, each in self._open.items() if may_ask(each.rules, coordinator)}
+
+    async def anonymize(self, request: pb.AnonymizeRequest, coordinator: str) -> AsyncGenerator[pb.ReleasePart]:
+        """The files of a release, piece by piece.
+
+        Raises:
+            PolicyDenied: The policy does not let such a release leave.
+            ComineError: There is no release.
+        """
+        try:
+            (found, runs), releases = self._found(request.dataset, coordinator), self._releases
+            self._audit.check(TableReleased, coordinator)
+            spec = await asyncio.to_thread(spec_of, request, found.section, found.rules, coordinator, self._me)
+            files = files_of(request)
+            asked = await asyncio.to_thread(digest_of, spec, files)
+            limits = found.rules.max_releases, found.rules.max_failures
+            await asyncio.to_thread(releases.check, request.dataset, asked, *limits)
+        except ComineError as error:
+            await self._refused(request, coordinator, error)
+            raise
+        with self._asking.one(coordinator):
+            async with runs.folder() as place:
+                runs.put(place, files)
+                try:
+                    async with found.lock:
+                        # Others have come to an end while this one waited.
+                        await asyncio.to_thread(releases.check, request.dataset, asked, *limits)
+                        # Counted before it runs, until it succeeds: else who hangs up once a run has lasted longer
+                        # than a failing one learns for nothing that the rows suffice.
+                        await asyncio.to_thread(releases.fail, request.dataset, asked, coordinator)
+                        made = await runs.make(place, as_json(spec), found.section, found.rules)
+                        if isinstance(made, Unmet):
+                            raise made.error
+                    most = found.rules.max_releases
+                    await asyncio.to_thread(releases.admit, request.dataset, made.rows, asked, coordinator, most)
+                except ComineError as error:
+                    await self._refused(request, coordinator, error)
+                    raise
+                await self._audit.record(
+                    TableReleased(
+                        dataset=request.dataset,
+                        coordinator=coordinator,
+                        request=asked,
+                        algorithm=spec.algorithm,
+                        k=spec.model.k,
+                        columns=released(spec),
+                        rows=made.published,
+                        certificate=made.certificate,
+                        report=found.rules.report,
+                        number=await asyncio.to_thread(self._count),
+                    )
+                )
+                async for part in _parts(made, report=found.rules.report):
+                    yield part
+
+    def _found(self, dataset: str, coordinator: str) -> tuple[_Open, Runs]:
+        found = self._open.get(dataset)
+        if found is None or not may_ask(found.rules, coordinator) or self._runs is None:
+            raise PolicyDenied(
+                f"the policy of {self._me} lets no release of a dataset '{dataset[:100]}' leave for '{coordinator}' "
+                "(table dataset.anonymization); see what may be asked for with: comine anonymize datasets --node NAME",
+                party=self._me,
+            )
+        return found, self._runs
+
+    async def _refused(self, request: pb.AnonymizeRequest, coordinator: str, error: ComineError) -> None:
+        await self._audit.record(
+            ReleaseRefused(
+                dataset=request.dataset[:100],
+                coordinator=coordinator,
+                code=error.code,
+                reason=error.message[:1000],
+                number=await asyncio.to_thread(self._count),
+            )
+        )
+
+    def _count(self) -> int:
+        return self._releases.head
+
+
+async def _parts(made: Made, *, report: bool) -> AsyncGenerator[pb.ReleasePart]:
+    for kind, name in FILES.items():
+        if kind == pb.REPORT and not report:
+            continue
+        with (made.folder / name).open("rb") as file:
+            while data := await asyncio.to_thread(file.read, PIECE_BYTES):
+                yield pb.ReleasePart(file=kind, data=data)
+
+
+def _told(rules: AnonymizationRules) -> pb.AnonymizationRules:
+    require = rules.require.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return pb.AnonymizationRules(
+        columns=[
+            pb.ReleasableColumn(
+                name=name,
+                roles=roles,
+                kind=rules.kinds[name].kind if name in rules.kinds else "",
+                hierarchy=name in rules.hierarchies,
+            )
+            for name, roles in rules.columns.items()
+        ],
+        min_k=rules.min_k,
+        algorithms=rules.algorithms,
+        models=rules.models,
+        require=json.dumps(require),
+        max_suppression=str(rules.max_suppression),
+        suppressed=rules.suppressed,
+        describe=rules.describe,
+        report=rules.report,
+        max_releases=rules.max_releases,
+        levels="" if rules.levels is None else rules.levels.model_dump_json(exclude_unset=True),
+    )

@@ -1,0 +1,467 @@
+"""`frequency.db`: collections, their rounds, and the reports of open rounds, in one SQLite file of the node.
+
+When a call returns, what it wrote survives a crash and a loss of power: one sync of SQLite's write-ahead log for each
+commit, which many submissions share. All writing is done by one thread; reading never waits for it.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.randomness import Randomness
+from ldp.aggregator import Aggregator
+from ldp.mechanism import Mechanism
+from ldp.reports import Reports
+from link.errors import ConfigurationError
+from party.services.frequency.schedule import next_round
+from party.services.frequency.storage import segments
+from party.services.frequency.storage.commits import OpenRound
+from party.services.frequency.storage.folding import Folder, Folding
+from party.services.frequency.storage.participants import Claim, Participants
+from party.services.frequency.storage.records import COUNTERS, Counters, StoredCollection, StoredRound
+from party.services.frequency.storage.refusals import WHOLE, Refusals
+from party.services.frequency.storage.schema import Opened, open_database, translated
+from party.services.frequency.storage.tags import KEY_BYTES
+from party.services.frequency.storage.writer import Writer
+
+FILE: Final = "frequency.db"
+_COLLECTION: Final = "name, id, spec, labels, creator, created, closed, state"
+_ROUND: Final = "number, period, step, opens, closes, mechanism, purpose, share, ended"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FrequencyStore:
+    """All collections of one node. Calls may be made from any thread; those that write wait for the disk.
+
+    Args:
+        path: The database.
+        opened: It, open.
+        most_bytes: That it may take; then it `is_full`.
+    """
+
+    def __init__(self, path: Path, opened: Opened, most_bytes: float = math.inf) -> None:
+        self._path, self._opened, self._most_bytes = path, opened, most_bytes
+        self._reading = threading.Lock()
+        with self._told():
+            self._refusals = Refusals(opened.reading)
+        self._writer = Writer(opened.writing, self._told, self._refusals)
+        self._folder = Folder()
+        self._periods: WeakValueDictionary[int, Participants] = WeakValueDictionary()
+        self._open: WeakValueDictionary[int, OpenRound] = WeakValueDictionary()
+        self._recovering = threading.Lock()
+        self._sweep()
+
+    @classmethod
+    def open(cls, path: Path, most_bytes: float = math.inf) -> FrequencyStore:
+        """Opens the database, and makes it where there is none.
+
+        Args:
+            path: The file.
+            most_bytes: That it may take.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
+            ResourceError: It cannot be read or written.
+        """
+        opened = open_database(path)
+        try:
+            return cls(path, opened, most_bytes)
+        except BaseException:
+            opened.close()
+            raise
+
+    def close(self) -> None:
+        """Writes what waits, and ends the connections."""
+        self._folder.close()
+        self._writer.close()
+        with self._reading:  # whoever closes a connection that another thread uses ends the process
+            self._opened.close()
+
+    # -- collections -------------------------------------------------------------------------------------------------
+    def create(self, collection: StoredCollection) -> None:
+        """Keeps a new collection.
+
+        Raises:
+            ConfigurationError: Its name is taken.
+        """
+
+        def write(connection: sqlite3.Connection) -> None:
+            if connection.execute("SELECT 1 FROM collections WHERE name = ?", (collection.name,)).fetchone():
+                raise ConfigurationError(
+                    f"there is a collection '{collection.name}' already; take another name, or go on with that one"
+                )
+            values = [getattr(collection, name) for name in _COLLECTION.split(", ")]
+            connection.execute(f"INSERT INTO collections ({_COLLECTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+
+        self._writer.do(write)
+
+    def collections(self) -> list[StoredCollection]:
+        """All collections, in the order of their creation."""
+        return [StoredCollection(*row) for row in self._select(f"SELECT {_COLLECTION} FROM collections ORDER BY row")]  # noqa: S608
+
+    def knows(self, name: str, number: int, reports: int) -> bool | None:
+        """Whether all is there that was told of a collection; None where there is nothing of it.
+
+        Args:
+            name: The collection.
+            number: Of its latest round that was told of; below 0 for none.
+            reports: How many that round had then.
+        """
+        found = self._select("SELECT state FROM collections WHERE name = ?", name)
+        if not found:
+            return None
+        if number < 0:
+            return True
+        kept = self.round(name, number)
+        return next_round(found[0][0]) > number and (kept is None or kept.counters.counted >= reports)
+
+    def close_collection(self, name: str, at: float) -> None:
+        """Notes that a collection was closed; keys and tags of periods whose next round now never comes are deleted.
+
+        Its open rounds are ended before, by `end_round`.
+        """
+        collection = self._collection(name)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM periods WHERE collection = ?", (collection,))
+            connection.execute("UPDATE collections SET closed = ? WHERE row = ?", (at, collection))
+
+        self._writer.do(write)
+        self._writer.empty_log()
+        self._sweep()
+
+    def delete_collection(self, name: str) -> None:
+        """Forgets a closed collection with all that is kept of it; its name is free again.
+
+        Raises:
+            ConfigurationError: There is none of that name.
+        """
+        collection = self._collection(name)
+
+        def write(connection: sqlite3.Connection) -> None:
+            is_open = "SELECT 1 FROM collections WHERE row = ? AND closed IS NULL"
+            if connection.execute(is_open, (collection,)).fetchone():
+                raise RuntimeError("close a collection before it is deleted")
+            for table in ("periods", "rounds", "refusals"):
+                connection.execute(f"DELETE FROM {table} WHERE collection = ?", (collection,))  # noqa: S608
+            connection.execute("DELETE FROM collections WHERE row = ?", (collection,))
+
+        self._writer.do(write)
+        self._refusals.forget(collection)
+        self._writer.empty_log()
+
+    def counters(self, name: str) -> Counters:
+        """What became of all reports to a collection, of forgotten rounds too, as far as it is on disk."""
+        collection = self._collection(name)
+        whole = self._refusals.of((collection, WHOLE))
+        return sum((each.counters for each in self.rounds(name, states=False)), whole)
+
+    def counted(self, name: str) -> int:
+        """How many reports the rounds of a collection that have ended had, forgotten ones among them."""
+        forgotten = self._refusals.of((self._collection(name), WHOLE)).counted
+        return forgotten + sum(each.counters.counted for each in self.rounds(name, states=False) if each.ended)
+
+    def refuse(self, name: str, number: int | None, reason: str, n: int) -> None:
+        """Counts refused reports; on disk within a second or so.
+
+        Args:
+            name: Of the collection.
+            number: Of the round, open or ended; None, or one that there is not: for the collection as a whole.
+            reason: A field of `Counters`.
+            n: How many reports.
+        """
+        collection = self._collection(name)
+        known = number is not None and self._select(
+            "SELECT 1 FROM rounds WHERE collection = ? AND number = ?", collection, number
+        )
+        self._writer.refuse((collection, number if known and number is not None else WHOLE), reason, n)
+
+    # -- rounds ------------------------------------------------------------------------------------------------------
+    def open_round(self, name: str, round_: StoredRound, state: bytes) -> None:
+        """Keeps a new round, together with the new state of the collection's schedule.
+
+        Raises:
+            ConfigurationError: The collection has this round already.
+        """
+        collection = self._collection(name)
+
+        def write(connection: sqlite3.Connection) -> None:
+            of_period = (collection, round_.period)
+            had, has = (
+                connection.execute(f"SELECT 1 FROM {table} WHERE collection = ? AND {column} = ?", of_period).fetchone()  # noqa: S608
+                for table, column in (("rounds", "period"), ("periods", "number"))
+            )
+            if had and not has:
+                raise RuntimeError("who took part in this period is forgotten; it cannot go on")
+            values = [getattr(round_, column) for column in _ROUND.split(", ")]
+            try:
+                connection.execute(
+                    f"INSERT INTO rounds (collection, {_ROUND}, tally, result) VALUES ({', '.join('?' * 12)})",  # noqa: S608
+                    (collection, *values, round_.tally, round_.result),
+                )
+            except sqlite3.IntegrityError:
+                raise ConfigurationError(f"the collection '{name}' has a round {round_.number} already") from None
+            connection.execute(
+                "INSERT OR IGNORE INTO periods (collection, number, key) VALUES (?, ?, ?)",
+                (*of_period, Randomness.from_os().bytes(KEY_BYTES)),
+            )
+            connection.execute("UPDATE collections SET state = ? WHERE row = ?", (state, collection))
+
+        self._writer.do(write)
+
+    def end_round(
+        self,
+        name: str,
+        number: int,
+        at: float,
+        tally: bytes,
+        result: bytes,
+        state: bytes,
+        keep_tags_for_period: bool = False,
+    ) -> None:
+        """Ends a round, together with the new state of the schedule: its reports go, tally and result stay.
+
+        Its intake is to be stopped before, and the tally to be taken after that.
+
+        Args:
+            name: Of the collection.
+            number: Of the round.
+            at: When it ended.
+            tally: Over all its reports.
+            result: What was made of them.
+            state: Of the schedule.
+            keep_tags_for_period: Whether another round of its period follows; otherwise the period's key goes at once,
+                and all its tags soon.
+        """
+        row, period, collection = self._round(name, number)
+        open_round = self._open.get(row)
+        if open_round is not None and not open_round.ended:
+            raise RuntimeError("stop the intake of a round before it is ended")
+
+        def write(connection: sqlite3.Connection) -> bool:
+            others = connection.execute(
+                "SELECT 1 FROM rounds JOIN periods "
+                "ON (rounds.collection, period) = (periods.collection, periods.number) "
+                "WHERE periods.row = ? AND rounds.row != ? AND ended IS NULL",
+                (period, row),
+            ).fetchone()
+            over = not keep_tags_for_period and others is None
+            counted = segments.compact(connection, row, None if over else period)
+            connection.execute(
+                "UPDATE rounds SET ended = ?, counted = counted + ?, tally = ?, result = ? WHERE row = ?",
+                (at, counted, tally, result, row),
+            )
+            if over:
+                connection.execute("DELETE FROM periods WHERE row = ?", (period,))
+            connection.execute("UPDATE collections SET state = ? WHERE row = ?", (state, collection))
+            return over
+
+        over = self._writer.do(write)
+        if open_round is not None:
+            open_round.folding.drop()
+        if over:
+            self._periods.pop(period, None)
+            self._writer.empty_log()
+            self._sweep()
+
+    def rounds(self, name: str, *, states: bool = True) -> list[StoredRound]:
+        """All rounds of a collection, the first first.
+
+        Args:
+            name: Of the collection.
+            states: Whether with their tallies and results, which may be long.
+        """
+        collection = self._collection(name)
+        return self._rounds("rounds.collection = ?", collection, states=states)
+
+    def round(self, name: str, number: int) -> StoredRound | None:
+        """One round, if there is one of this number."""
+        found = self._rounds("rounds.collection = ? AND rounds.number = ?", self._collection(name), number)
+        return found[0] if found else None
+
+    def latest_round(self, name: str, *, after: int, released: bool) -> int | None:
+        """The last ended round that tells something; None where there is none.
+
+        Args:
+            name: Of the collection.
+            after: Only rounds of higher numbers are looked for.
+            released: Whether what was made of the reports counts, or else the reports.
+        """
+        tells = "length(result) > 0" if released else "counted > 0"
+        found = self._select(
+            f"SELECT number FROM rounds WHERE collection = ? AND number > ? AND ended IS NOT NULL AND {tells} "  # noqa: S608
+            "ORDER BY number DESC LIMIT 1",
+            *(self._collection(name), after),
+        )
+        return int(found[0][0]) if found else None
+
+    def forget_rounds(self, name: str, before: float) -> None:
+        """Forgets the rounds that ended before a time; only how many reports they had is still known."""
+        collection = self._collection(name)
+        which, whole = "collection = ? AND ended < ?", (collection, WHOLE)
+
+        def write(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+            ended = connection.execute(f"SELECT number, counted FROM rounds WHERE {which}", (collection, before))  # noqa: S608
+            rows = ended.fetchall()
+            connection.execute(f"DELETE FROM rounds WHERE {which}", (collection, before))  # noqa: S608
+            keys = [(collection, number) for number, _ in rows]
+            kept = sum((self._refusals.of(key) for key in keys), self._refusals.of(whole))
+            forgotten = kept + Counters(counted=sum(counted for _, counted in rows))
+            connection.executemany("DELETE FROM refusals WHERE collection = ? AND round = ?", keys)
+            connection.executemany(
+                "INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)",
+                [(*whole, reason, getattr(forgotten, reason)) for reason in COUNTERS],
+            )
+            return rows
+
+        rows = self._writer.do(write)
+        self._refusals.move([(collection, number) for number, _ in rows], whole)
+        self._refusals.note(whole, "counted", sum(counted for _, counted in rows))
+
+    @property
+    def used_bytes(self) -> int:
+        """What is used of the database's file."""
+        return self._writer.used_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes as much as it may: then no report is taken, no round begins, and nothing is created."""
+        return self.used_bytes >= self._most_bytes
+
+    async def room(self) -> None:
+        """Waits while too many bytes of reports wait to be written; to be awaited before more are read."""
+        await self._writer.room()
+
+    # -- what intakes need -------------------------------------------------------------------------------------------
+    def recover(self, name: str, number: int, period_number: int, mechanism: Mechanism[Any]) -> OpenRound:
+        """An open round as it stands on disk, to go on with.
+
+        Raises:
+            ConfigurationError: It has ended, or its intake is at work already.
+            InputDataError: What is on disk is of another mechanism.
+        """
+        row, period, collection = self._round(name, number)
+        with self._recovering:
+            if self._select("SELECT number FROM periods WHERE row = ?", period) != [(period_number,)]:
+                raise ConfigurationError(f"round {number} of '{name}' does not belong to period {period_number}")
+            if (at_work := self._open.get(row)) is not None and not at_work.ended:
+                raise ConfigurationError(f"reports of round {number} of '{name}' are being taken already")
+            ((ended, tally),) = self._select("SELECT ended, tally FROM rounds WHERE row = ?", row)
+            if ended is not None:
+                raise ConfigurationError(f"round {number} of '{name}' has ended; no report of it is taken any more")
+            total = Aggregator.from_bytes(tally, mechanism) if tally else Aggregator(mechanism)
+            who = self._periods.get(period)
+            if who is None:
+                who = self._periods[period] = self._read(segments.participants, period)
+
+            def read(number: int) -> Reports:
+                data = self._read(segments.reports_of, row, number)
+                return Reports.from_bytes(data, mechanism.fingerprint, mechanism.layout)
+
+            def save(last: int, total: Aggregator[Any], done: Callable[[bool], None]) -> None:
+                tally = total.to_bytes()
+
+                def write(connection: sqlite3.Connection) -> None:
+                    if not found.ended:
+                        segments.compact(connection, row, period, last)
+                        values = (tally, len(total), row)
+                        connection.execute("UPDATE rounds SET tally = ?, counted = ? WHERE row = ?", values)
+
+                self._writer.later(write, done)
+
+            waiting = self._read(segments.waiting, row)
+            if waiting:  # those of another mechanism are seen now, and not whenever somebody asks for the tally
+                read(waiting[0][0])
+            counted = len(total)  # before the total grows in the background
+            found = OpenRound(row, (collection, number), who, Folding(total, read, save, self._folder), counted)
+            for segment, size, nbytes in waiting:
+                found.folding.append(segment, size, nbytes, None)
+                found.counted, found.next = found.counted + size, segment + 1
+            self._open[row] = found
+            return found
+
+    async def commit(self, round_: OpenRound, claim: Claim, reports: Reports) -> NDArray[np.uint8]:
+        """Has reports counted; the status of each, when they are on disk."""
+        return await self._writer.commit(round_, claim, reports)
+
+    def stop(self, round_: OpenRound) -> None:
+        """Takes no more reports of a round, and returns when all that were taken before are on disk."""
+        round_.ended = True
+        self._writer.do(lambda connection: None)
+
+    def refused(self, round_: OpenRound, reason: str, n: int) -> None:
+        """Counts refused reports of an open round."""
+        self._writer.refuse(round_.key, reason, n)
+
+    def refusals(self, round_: OpenRound) -> Counters:
+        """What was refused in an open round."""
+        return self._refusals.of(round_.key)
+
+    def _sweep(self) -> None:
+        """Deletes the tags of periods that are over, a part at a time: without their key they tell nothing any more."""
+        found = False
+
+        def write(connection: sqlite3.Connection) -> None:
+            nonlocal found
+            found = segments.sweep(connection)
+
+        self._writer.later(write, lambda done: self._sweep() if done and found else None)
+
+    # -- SQLite ------------------------------------------------------------------------------------------------------
+    def _collection(self, name: str) -> int:
+        """A collection's row."""
+        found = self._select("SELECT row FROM collections WHERE name = ?", name)
+        if not found:
+            raise ConfigurationError(f"there is no collection '{name}' on this node; see `comine frequency list`")
+        return int(found[0][0])
+
+    def _round(self, name: str, number: int) -> tuple[int, int, int]:
+        """The rows of an open round, of its period and of its collection."""
+        found = self._select(
+            "SELECT rounds.row, periods.row, rounds.collection FROM rounds JOIN periods "
+            "ON (rounds.collection, rounds.period) = (periods.collection, periods.number) "
+            "WHERE rounds.collection = ? AND rounds.number = ?",
+            self._collection(name),
+            number,
+        )
+        if not found:
+            raise ConfigurationError(f"the collection '{name}' has no open round {number}")
+        row, period, collection = found[0]
+        return row, period, collection
+
+    def _rounds(self, where: str, *values: Any, states: bool = True) -> list[StoredRound]:
+        # The tally of an open round is of no use without its segments; it is for `recover` alone.
+        state = "CASE WHEN ended IS NULL THEN x'' ELSE tally END, result" if states else "x'', x''"
+        rows = self._select(
+            f"SELECT {_ROUND}, {state}, rounds.collection, counted + "  # noqa: S608  # the names are this module's own
+            "(SELECT coalesce(sum(size), 0) FROM segments WHERE segments.round = rounds.row) "
+            f"FROM rounds WHERE {where} ORDER BY number",
+            *values,
+        )
+        return [
+            replace(StoredRound(*row), counters=self._refusals.of((collection, row[0])) + Counters(counted=counted))
+            for *row, collection, counted in rows
+        ]
+
+    def _select(self, statement: str, *values: Any) -> list[Any]:
+        return self._read(lambda connection: connection.execute(statement, values).fetchall())
+
+    def _read(self, what: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._reading, self._told():
+            return what(self._opened.reading, *args, **kwargs)
+
+    def _told(self) -> AbstractContextManager[None]:
+        return translated(self._path)

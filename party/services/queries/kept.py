@@ -1,0 +1,71 @@
+"""Files of auditors of sums: to replay many answers after a start would take hours, to read a file takes seconds.
+
+A file belongs to the decisions up to a number; later ones are replayed. Where it is missing or damaged, all are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+from anonymize.auditing.sums import SumAuditor
+from link.errors import InputDataError, ResourceError
+from party.services.queries.log import AuditorRow
+
+_HEADER: Final = struct.Struct("<16sq")
+
+
+class KeptAuditors:
+    """Files in a folder, readable by their owner alone.
+
+    Args:
+        folder: Theirs; made where it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, row: AuditorRow, number: int, auditor: SumAuditor) -> None:
+        """Keeps an auditor; it is on disk, whole, when this returns.
+
+        Args:
+            row: Which one.
+            number: Of the last decision that it knows.
+            auditor: It.
+
+        Raises:
+            ResourceError: The disk refuses it; the file of before is still there.
+        """
+        path = self._path(row)
+        draft = path.with_suffix(".part")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(_HEADER.pack(row.id, number))
+                auditor.write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise ResourceError(f"{path.name} cannot be written ({error.strerror}); see to the disk") from None
+
+    def read(self, row: AuditorRow) -> tuple[int, SumAuditor] | None:
+        """The number of the last decision that a kept auditor knows, and it; None where there is no good file."""
+        try:
+            with self._path(row).open("rb") as file:
+                header = file.read(_HEADER.size)
+                if len(header) < _HEADER.size:
+                    return None
+                identity, number = _HEADER.unpack(header)
+                return (number, SumAuditor.read(file)) if identity == row.id else None
+        except (OSError, InputDataError):
+            return None
+
+    def _path(self, row: AuditorRow) -> Path:
+        return self._folder / f"{row.row}.auditor"

@@ -1,0 +1,228 @@
+"""The anonymisation service of a node, as `protos/v1/anonymization.proto` has it: audited queries, and releases."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from anonymize.auditing.decision import Reason
+from jobs.audit.events import Event
+from jobs.audit.service_events import QueryDecided, QueryRefused
+from link.errors import PeerError, PolicyDenied
+from link.executor import Executor
+from mining.data.tables import Table
+from party.config import DatasetSection
+from party.data.shared_sources import check_sources
+from party.data.sources import Sources
+from party.node.interceptors import coordinator_of
+from party.node.limits import Streams
+from party.node.logs import Log
+from party.services.anonymization.releases import FILE as RELEASES
+from party.services.anonymization.releases import Releases
+from party.services.anonymization.service import ReleaseService
+from party.services.queries import language
+from party.services.queries.dataset import DatasetQueries, Outcome
+from party.services.queries.kept import KeptAuditors
+from party.services.queries.log import FILE, QueryLog
+from party.services.queries.policy import QueriesSection, check_query, may_ask
+from party.state.heads import Heads, older
+from party.state.node_audit import NodeAudit
+from protos.v1 import anonymization_pb2 as pb
+from protos.v1.anonymization_pb2_grpc import AnonymizationServicer
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+SERVICE: Final = "comine.v1.Anonymization"
+FOLDER: Final = "queries"  # in the state folder
+MAX_WAITING: Final = 16  # queries of one coordinator at once
+STOP_S: Final = 5.0  # for a decision under way when the node stops
+
+DENIALS: Final[Mapping[Reason, pb.Denial.ValueType]] = {
+    "disclosure": pb.DISCLOSURE,
+    "class": pb.CLASS,
+    "size": pb.SIZE,
+    "overlap": pb.OVERLAP,
+    "too many": pb.TOO_MANY,
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A dataset that answers queries; the lock keeps them in a row."""
+
+    queries: DatasetQueries
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class AnonymizationService(AnonymizationServicer):
+    """Answers coordinators; `party.node.interceptors.Gate` stands before it and translates what it raises.
+
+    Args:
+        datasets: Of `party.toml`.
+        state: The node's state folder.
+        me: This party.
+        releases: What has been made of rows; whoever opened it closes it.
+        sources: Its data.
+        executor: Where decisions are made.
+        audit: The node's audit log.
+        log: The node's log.
+
+    Raises:
+        ConfigurationError: What is in the state folder cannot be read, or two datasets tell of the same.
+        ResourceError: It cannot be written.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[DatasetSection],
+        state: Path,
+        me: str,
+        releases: Releases,
+        sources: Sources,
+        executor: Executor,
+        audit: NodeAudit,
+        log: Log,
+    ) -> None:
+        check_sources(datasets)
+        self._me, self._sources, self._executor, self._audit = me, sources, executor, audit
+        policies = {dataset.name: dataset.queries for dataset in datasets if dataset.queries is not None}
+        self._log = QueryLog.open(state / FILE) if policies else None
+        self._open: dict[str, _Open] = {}
+        if self._log is not None:
+            kept = KeptAuditors(state / FOLDER)
+            self._open = {
+                name: _Open(DatasetQueries(name, policy, self._log, kept, log)) for name, policy in policies.items()
+            }
+        self._asking = Streams(MAX_WAITING, me)
+        self._releases, self._counted = ReleaseService(datasets, state, me, releases, audit), releases
+        self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
+        self._stopping = False
+
+    def compare(self, heads: Heads) -> list[Event]:
+        """Whether the databases know all answers and releases that the audit log tells of.
+
+        Raises:
+            ConfigurationError: One is an older copy.
+        """
+        counted = {"releases": (RELEASES, self._counted.head)}
+        if self._log is not None:
+            counted["queries"] = FILE, self._log.head
+        for service, (file, number) in counted.items():
+            if any(head.number > number for head in heads.heads(service)):
+                anew = "begin without a history in an empty state folder (see the page on running a party)"
+                raise older(file, self._me, "what has left", anew)
+        return []
+
+    async def stop(self) -> None:
+        """Takes no further query, ends runs, and waits a while for decisions; the log is whole at any time."""
+        self._stopping = True
+        await self._releases.stop()
+        if self._deciding:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.gather(*self._deciding, return_exceptions=True), STOP_S)
+
+    def close(self) -> None:
+        """Closes what is open on disk; after `stop`, or where the node was never started."""
+        if self._log is not None:
+            self._log.close()
+
+    async def ListDatasets(self, request: pb.ListDatasetsRequest, context: Context) -> pb.OpenDatasets:  # noqa: ARG002, N802
+        """The datasets of which the coordinator may ask something."""
+        coordinator = coordinator_of(context, self._me)
+        queries = {
+            name: _rules(each.queries.policy)
+            for name, each in self._open.items()
+            if may_ask(each.queries.policy, coordinator)
+        }
+        releases = self._releases.rules(coordinator)
+        return pb.OpenDatasets(
+            datasets=[
+                pb.OpenDataset(name=name, queries=queries.get(name), anonymization=releases.get(name))
+                for name in dict.fromkeys((*queries, *releases))
+            ]
+        )
+
+    async def Anonymize(self, request: pb.AnonymizeRequest, context: Context) -> AsyncIterator[pb.ReleasePart]:  # noqa: N802
+        """The files of a release, piece by piece."""
+        coordinator = coordinator_of(context, self._me)
+        async with aclosing(self._releases.anonymize(request, coordinator)) as parts:
+            async for part in parts:
+                yield part
+
+    async def Query(self, request: pb.QueryRequest, context: Context) -> pb.QueryReply:  # noqa: N802
+        """The answer to a query, or why it is denied."""
+        coordinator = coordinator_of(context, self._me)
+        try:
+            found, query = self._allowed(request, coordinator)
+        except PolicyDenied as error:
+            await self._audit.record(
+                QueryRefused(
+                    dataset=request.dataset[:100], coordinator=coordinator, code=error.code, reason=error.message[:1000]
+                )
+            )
+            raise
+        if self._stopping:
+            raise PeerError(f"{self._me} is stopping; ask again when it is back", party=self._me)
+        self._audit.check(QueryDecided, coordinator)
+        with self._asking.one(coordinator):
+            # Who hangs up must not leave a decision half made.
+            deciding = asyncio.create_task(self._decide(found, query, request, coordinator))
+            self._deciding.add(deciding)
+            deciding.add_done_callback(self._deciding.discard)
+            return await asyncio.shield(deciding)
+
+    def _allowed(self, request: pb.QueryRequest, coordinator: str) -> tuple[_Open, language.Query]:
+        found = self._open.get(request.dataset)
+        if found is None or not may_ask(found.queries.policy, coordinator):
+            raise PolicyDenied(
+                f"the policy of {self._me} lets '{coordinator}' ask nothing of a dataset '{request.dataset[:100]}' "
+                "(table dataset.queries); see what may be asked with: comine query --node NAME",
+                party=self._me,
+            )
+        query = language.parse(request.query)
+        check_query(found.queries.policy, query.function, query.column, query.named, coordinator, self._me)
+        return found, query
+
+    async def _decide(
+        self, found: _Open, query: language.Query, request: pb.QueryRequest, coordinator: str
+    ) -> pb.QueryReply:
+        async with found.lock:
+            data = await self._sources.load(request.dataset)
+            assert isinstance(data, Table)  # as the dataset's section makes sure
+            ask = found.queries.ask
+            (outcome,) = await self._executor.map(lambda table: ask(table, query, request.query, coordinator), [data])
+            await self._audit.record(
+                QueryDecided(
+                    dataset=request.dataset,
+                    coordinator=coordinator,
+                    number=outcome.number,
+                    query=request.query,
+                    denied=outcome.reason,
+                )
+            )
+        return _reply(outcome)
+
+
+def _reply(outcome: Outcome) -> pb.QueryReply:
+    if outcome.reason is not None:
+        return pb.QueryReply(number=outcome.number, denied=DENIALS[outcome.reason])
+    assert outcome.answer is not None
+    return pb.QueryReply(number=outcome.number, answer=outcome.answer)
+
+
+def _rules(policy: QueriesSection) -> pb.QueryRules:
+    return pb.QueryRules(
+        public=policy.public,
+        columns=[pb.QueryColumn(name=name, classes=classes) for name, classes in policy.columns.items()],
+        records=policy.records,
+        min_size=policy.min_size,
+        max_overlap=policy.max_overlap,
+        overlap_for=policy.overlap_for,
+        max_queries=policy.max_queries,
+    )

@@ -1,0 +1,91 @@
+"""The tables of `shuffler.db`, and how the file is opened.
+
+    routes     document, this node's private key and tag key for it, and the number of the batch that is being filled
+    segments   what one message brought: reports without this node's layer, and the sender until the batch leaves
+    tags       of reports that were taken, by which they are known when they come again
+    drops      how many reports of the batch were dropped, and why
+    batches    what left: the head with all statements
+    parts      its reports, until the next hop has them
+
+What is deleted is overwritten.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from party.state.database import Held, Kind
+
+BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
+_TABLES: Final = """
+CREATE TABLE routes (
+    row INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    document BLOB NOT NULL,
+    key BLOB NOT NULL,
+    tag_key BLOB NOT NULL,
+    creator TEXT NOT NULL,
+    created REAL NOT NULL,
+    retired REAL,
+    batch INTEGER NOT NULL DEFAULT 1
+);
+CREATE TABLE segments (
+    row INTEGER PRIMARY KEY,
+    route INTEGER NOT NULL,
+    sender TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    reports BLOB NOT NULL
+);
+CREATE INDEX segments_of_route ON segments (route);
+CREATE TABLE tags (
+    row INTEGER PRIMARY KEY,
+    route INTEGER NOT NULL,
+    tags BLOB NOT NULL
+);
+CREATE INDEX tags_of_route ON tags (route);
+CREATE TABLE drops (
+    route INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (route, reason)
+) WITHOUT ROWID;
+CREATE TABLE batches (
+    route INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    head BLOB NOT NULL,
+    sent REAL,
+    PRIMARY KEY (route, number)
+);
+CREATE TABLE parts (
+    route INTEGER NOT NULL,
+    batch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    reports BLOB NOT NULL,
+    PRIMARY KEY (route, batch, number)
+)"""
+_KIND: Final = Kind(
+    "shuffler",
+    "move it away, which forgets all routes and the reports that wait",
+    0x636F6D73,  # "coms"
+    (_TABLES,),
+    pragmas=("synchronous = FULL", "secure_delete = ON"),
+)
+translated: Final = _KIND.told
+
+
+def open_database(path: Path) -> Held:
+    """Opens the database, and makes it where there is none.
+
+    Raises:
+        ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
+        ResourceError: It cannot be read or written.
+    """
+    held = _KIND.open_alone(path, BUSY_S)
+    try:
+        with translated(path):
+            held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
+    except BaseException:
+        held.close()
+        raise
+    return held

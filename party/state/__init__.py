@@ -1,0 +1,1 @@
+"""What a node keeps on disk, and what it does when that was lost."""

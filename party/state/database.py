@@ -1,0 +1,260 @@
+"""SQLite files of a state folder: opened for their owner alone, used in whole transactions, with clear errors."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from link.errors import ConfigurationError, ResourceError
+from link.files import private_file
+from link.files.sqlite_cells import check_cells
+
+KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
+
+
+def bring_back(path: Path) -> str:
+    """What to do where another file stands in the place of a database, as the end of a sentence."""
+    return f"move it away, bring back the {path.name} of this node from a copy, and {KEEP}"
+
+
+def make_private(path: Path, *, folder: bool = False) -> None:
+    """As `link.files.private_file.make_private`, of a file of the state folder.
+
+    Raises:
+        ResourceError: It cannot be opened.
+    """
+    try:
+        private_file.make_private(path, folder=folder)
+    except OSError as error:
+        raise ResourceError(
+            f"{path} cannot be opened ({error.strerror}); see to its disk and owner, and {KEEP}"
+        ) from None
+
+
+def connect(path: Path, busy_s: float, *pragmas: str) -> sqlite3.Connection:
+    """A connection to a database in write-ahead mode, which any thread may use.
+
+    Args:
+        path: The file; what lies beside it belongs to it.
+        busy_s: For which another process may hold it.
+        *pragmas: Settings of the connection beyond that mode.
+    """
+    connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in ("journal_mode = WAL", *pragmas):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def alone(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is done inside is done whole or not at all, and no other process writes meanwhile."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+def locked(path: Path) -> int:
+    """An open file beside a database, whose lock keeps other processes away while it is open.
+
+    The lock ends with the process, however that ends.
+
+    Raises:
+        ConfigurationError: Another process holds it.
+        ResourceError: It cannot be opened, or not be locked.
+    """
+    beside = path.with_suffix(".lock")
+    make_private(beside)
+    lock = os.open(beside, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise in_use(path) from None
+    except OSError as error:
+        os.close(lock)
+        raise ResourceError(
+            f"{beside} cannot be locked ({error.strerror}); keep [party] state_dir on a disk of this machine"
+        ) from None
+    return lock
+
+
+def in_use(path: Path) -> ConfigurationError:
+    """The error of a database that another process has locked: only the node of this state folder does.
+
+    It does not send anybody to another folder: a node that began anew there would know of no earlier job, and of no
+    limit that is used up.
+    """
+    return ConfigurationError(
+        f"this node is running already: its process holds {path}; look at it with comine party health, or stop it "
+        "before it is started again"
+    )
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock beside a database; makes no file."""
+    try:
+        beside = os.open(path.with_suffix(".lock"), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(beside, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(beside)
+    return False
+
+
+@contextmanager
+def told(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Translates what SQLite raises, and what is raised where a cell is read that is none.
+
+    The sentences may cross the wire, so they name the file without its folder.
+
+    Args:
+        path: The database.
+        what: Which one it is: "job", "frequency".
+        remedy: What to do with a damaged one.
+
+    Raises:
+        ConfigurationError: It is damaged.
+        ResourceError: It cannot be used.
+    """
+    try:
+        yield
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
+        raise ResourceError(
+            f"the {what} database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise ConfigurationError(
+            f"the {what} database {path.name} in the state folder is damaged ({error}); {remedy}"
+        ) from None
+    except UnicodeDecodeError:  # of the words with which SQLite tells of the damage, or of a cell
+        raise ConfigurationError(
+            f"the {what} database {path.name} in the state folder is damaged (it holds text that is none); {remedy}"
+        ) from None
+    except (ValueError, ArithmeticError, LookupError):
+        raise ConfigurationError(
+            f"the {what} database {path.name} in the state folder is damaged (it holds what no version writes); "
+            f"{remedy}"
+        ) from None
+
+
+class Held(NamedTuple):
+    """An open database that nobody else may use.
+
+    Attributes:
+        lock: An open file whose lock says so.
+        connection: To the database.
+    """
+
+    lock: int
+    connection: sqlite3.Connection
+
+    def close(self) -> None:
+        """Ends the connection, and lets others use the database."""
+        self.connection.close()
+        os.close(self.lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all databases of one kind have in common, and how they are opened.
+
+    Attributes:
+        name: In sentences: "job", "frequency".
+        remedy: What to do with a damaged one.
+        application: Their `application_id`.
+        versions: Statements, parted by semicolons, that make each version out of the one before it.
+        first: The number of the first of these versions; files that are older are refused.
+        pragmas: Settings of connections beyond write-ahead mode.
+    """
+
+    name: str
+    remedy: str
+    application: int
+    versions: tuple[str, ...]
+    first: int = 1
+    pragmas: tuple[str, ...] = ("synchronous = FULL",)  # each commit survives a loss of power
+
+    def told(self, path: Path) -> AbstractContextManager[None]:
+        """Translates what SQLite raises about a database; see `told`."""
+        return told(path, self.name, self.remedy)
+
+    def open(self, path: Path, busy_s: float) -> sqlite3.Connection:
+        """Opens a database, makes it where there is none, and brings an older one up to date.
+
+        Args:
+            path: The file.
+            busy_s: For which another process may hold it.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a version that is not known.
+            ResourceError: It cannot be read or written.
+        """
+        make_private(path, folder=True)
+        with self.told(path):
+            connection = connect(path, busy_s, *self.pragmas)
+            try:
+                with alone(connection):  # two processes may do so at once
+                    self._prepare(connection, path)
+                check_cells(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def open_alone(self, path: Path, busy_s: float) -> Held:
+        """As `open`, and no other process may: what is in the database is known in memory, too.
+
+        Raises:
+            ConfigurationError: As `open`; or another process uses it.
+            ResourceError: As `open`.
+        """
+        make_private(path, folder=True)
+        lock = locked(path)
+        try:
+            return Held(lock, self.open(path, busy_s))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        latest = self.first + len(self.versions) - 1
+        if (application, version, tables) == (0, 0, 0):
+            version = self.first - 1
+        elif application != self.application:
+            raise ConfigurationError(f"{path} is not the {self.name} database of a party; {bring_back(path)}")
+        elif not self.first <= version <= latest:
+            raise ConfigurationError(
+                f"{path} was written by another version of comine (its schema is {version}, this version has "
+                f"{latest}); bring comine to that version"
+            )
+        if version == latest:
+            return
+        for statements in self.versions[version - self.first + 1 :]:
+            for statement in statements.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {self.application}")
+        connection.execute(f"PRAGMA user_version = {latest}")

@@ -1,0 +1,408 @@
+"""Holds `node.db` against the audit log beside it when a node starts, and gives it back what it has lost.
+
+Every answer, start and end of a job is in the log before it is in the database or, for a start, at the same time. So
+the log knows of every job that was ever begun here, and with it the rules that count jobs, and what they may have cost
+the records of a dataset. Of rows the log knows nothing, and of errors the code alone.
+
+The database notes up to which entry of which log it knows what that tells. Of a log that goes on the rest is read;
+what cannot be so, or cannot be made whole again, keeps the node from starting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from jobs.audit.events import (
+    Approved,
+    CertificateChanged,
+    Ended,
+    Event,
+    HeadLost,
+    JobEvent,
+    LineTorn,
+    LogBegan,
+    LogFollows,
+    NodeStarted,
+    PlanAsked,
+    Proposed,
+    Refused,
+    SessionBegan,
+    SessionLost,
+    Started,
+    Transcript,
+)
+from jobs.audit.log import AuditLog
+from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
+from jobs.spec.job import JobSpec
+from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
+from party.jobs.job import ENDS
+from party.policy.consent import POLICY, proposal_of
+from party.state import companions
+from party.state.audit_count import Sizes, first_hour
+from party.state.heads import follow
+from party.state.ledger import Entry, Ledger
+from party.state.plan_count import PlanCount
+from party.state.remembered import Remembered, remembered
+from party.state.store import Reached, Record, Store
+from protos.v1 import control_pb2 as control
+
+UNKNOWN: Final = b""  # in the place of the digest of rows that a job ran on, and that nobody knows any more
+_STATES: Final = {
+    "succeeded": control.SUCCEEDED,
+    "failed": control.FAILED,
+    "cancelled": control.CANCELLED,
+    "expired": control.EXPIRED,
+}
+_ABOUT_THE_LOG: Final = (LogBegan, CertificateChanged, LineTorn, HeadLost)
+_SLACK_S: Final = 60.0  # between an entry and the row of the same thing
+_ORDER: Final = {control.AWAITING_APPROVAL: 0, control.APPROVED: 1, control.RUNNING: 2, control.RELEASING: 3}
+_REMEDY: Final = (
+    "bring both back from a copy of one time, or begin without a history in an empty state folder (see the page on "
+    "running a party)"
+)
+
+
+class Restored(NamedTuple):
+    """What the database was given back.
+
+    Attributes:
+        jobs: How many jobs were made or mended.
+        starts: How many starts were charged anew.
+    """
+
+    jobs: int
+    starts: int
+
+
+@dataclass(slots=True)
+class _Life:
+    """What the log tells of one job beyond what the database is known to know."""
+
+    proposed: Proposed | None = None
+    received: float = 0.0
+    answer: Approved | Refused | None = None
+    decided: float = 0.0
+    starts: dict[int, float] = field(default_factory=dict)
+    in_session: bool = False
+    sessions: set[bytes] = field(default_factory=set)
+    ended: Ended | None = None
+    ended_at: float = 0.0
+
+    def take(self, told: Told) -> None:
+        """Takes note of the next entry."""
+        event, at = told.event, told.entry.time.timestamp()
+        match event:
+            case Proposed():
+                self.proposed, self.received = event, at
+            case Approved() | Refused():
+                self.answer, self.decided = event, at
+            case Started():
+                self.starts.setdefault(event.attempt, at)
+                self.ended = None
+            case SessionBegan():
+                self.in_session = True
+                self.sessions.add(event.session)
+            case Transcript() | SessionLost():
+                self.sessions.discard(event.session)
+            case Ended():
+                self.ended, self.ended_at = event, at
+
+    @property
+    def state(self) -> control.JobState.ValueType:
+        """Where the log leaves the job."""
+        if self.ended is not None:
+            return _STATES[self.ended.state]
+        if self.starts:
+            return control.RUNNING
+        if self.answer is None:
+            return control.AWAITING_APPROVAL
+        return control.APPROVED if isinstance(self.answer, Approved) else control.DENIED
+
+
+def reconcile(
+    store: Store,
+    ledger: Ledger,
+    plans: PlanCount,
+    audit: AuditLog,
+    party: str,
+    *,
+    ran_before: bool,
+    noted: Callable[[JobSpec], bool],
+) -> Restored:
+    """Makes sure that the database knows all that the log tells; what it lacks it is given back.
+
+    Args:
+        store: The jobs.
+        ledger: What they may have cost.
+        plans: How many were asked for lately.
+        audit: The log beside both; nobody else writes to it but people at the command line, who hold the database.
+        party: Whose they are.
+        ran_before: Whether other files of the state folder tell that a node ran there.
+        noted: Whether it is noted on what rows such a job runs, with which later ones are compared.
+
+    Raises:
+        ConfigurationError: Something is lost that the log does not tell; the sentence says what to do.
+        ResourceError: The database or the log cannot be read or written.
+    """
+    store.check_whole()
+    with store.alone():
+        known = _known(store.reached(), store.is_empty(), audit, party, ran_before=ran_before)
+        lives: dict[bytes, _Life] = {}
+        others: list[Event] = []
+        asked: list[tuple[str, float]] = []
+        sizes = Sizes()
+        for told in entries_after(audit.path, known):
+            sizes.add(told.event, told.entry.time.timestamp())
+            if not isinstance(told.event, JobEvent):
+                others.append(told.event)
+                if isinstance(told.event, PlanAsked):
+                    asked.append((told.event.coordinator, told.entry.time.timestamp()))
+            else:
+                lives.setdefault(told.event.job, _Life()).take(told)
+        _check_log(store, audit.path, known, lives)
+        follow(store, others)
+        companions.note(store, audit.path.parent, others)
+        companions.check(store, audit.path.parent, party)
+        records = {job_id: record for job_id, life in lives.items() if (record := _whole(store, job_id, life))}
+        jobs = 0
+        for job_id, life in lives.items():
+            record = records.get(job_id)
+            if record is not None and (mended := _mended(store.get(job_id), record, life, noted)) is not None:
+                store.put(mended)
+                jobs += 1
+    lost = (SessionLost(job=job_id, session=each) for job_id, life in lives.items() for each in sorted(life.sessions))
+    audit.append(*lost)
+    plans.restore(asked, float("-inf") if known is None else entry_at(audit.path, known).time.timestamp())
+    starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
+    if not ledger.has_all_unions:
+        ledger.recount_unions(_merges(entries_after(audit.path, None)))
+    with store.alone():
+        if known is None:
+            store.drop_bins()
+        store.add_bins(sizes.bins(store.coordinator_of), first_hour(time.time()))
+        store.reach(Reached(party, *audit.mark()))
+    store.fold()
+    return Restored(jobs, starts)
+
+
+def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
+    """Notes that the database knows all that the log tells up to an entry, and leaves it in one file."""
+    reached = store.reached()
+    known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
+    told = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
+    events, sizes = list[Event](), Sizes()
+    for each in told:  # before the database is held, since it may take a while
+        events.append(each.event)
+        sizes.add(each.event, each.entry.time.timestamp())
+    with store.alone():
+        follow(store, events)
+        store.add_bins(sizes.bins(store.coordinator_of), first_hour(time.time()))
+        store.reach(Reached(party, *mark))
+    store.fold()
+
+
+def _known(reached: Reached | None, empty: bool, audit: AuditLog, party: str, *, ran_before: bool) -> Mark | None:
+    """The entry of the log up to which the database knows it; None where it must be read from the beginning."""
+    if reached is not None and reached.party != party:
+        raise ConfigurationError(
+            f"the job database node.db in the state folder of {party} is that of {reached.party}; bring back the one "
+            f"of {party}"
+        )
+    here = audit.mark()
+    if reached is not None and reached.log == here.log:
+        return Mark(*reached[1:])
+    is_new, follows, head_lost = _about(audit.path)
+    if reached is not None:
+        if is_new:
+            earlier = bytes.fromhex(reached.log), reached.seq, bytes.fromhex(reached.entry)
+            audit.append(LogFollows(log=earlier[0], seq=earlier[1], entry=earlier[2]))
+        elif follows is None or (follows.log.hex(), follows.seq) != (reached.log, reached.seq):
+            raise ConfigurationError(
+                f"the job database node.db of {party} is not of the audit log beside it, or is older than that log: it "
+                f"may lack jobs that ran; {_REMEDY}"
+            )
+    elif empty and is_new and ran_before:
+        raise ConfigurationError(
+            f"the state folder of {party} has lost both its job database and its audit log, so nobody can tell which "
+            f"jobs ran; {_REMEDY}"
+        )
+    elif empty and (follows is not None or head_lost):
+        raise ConfigurationError(
+            f"the job database node.db of {party} is lost, and its audit log is not whole, so nobody can tell which "
+            f"jobs ran; {_REMEDY}"
+        )
+    return None
+
+
+def _check_log(store: Store, path: Path, known: Mark | None, lives: Mapping[bytes, _Life]) -> None:
+    """An end is in the log before it is in the database, so a log that lacks one was cut."""
+    if known is None:
+        return
+    since = entry_at(path, known).time.timestamp() + _SLACK_S
+    for job_id in store.ended_after(since):
+        if job_id not in lives or lives[job_id].ended is None:
+            raise cut(path, f"knows the end of job {job_id.hex()[:12]}")
+
+
+def _about(path: Path) -> tuple[bool, LogFollows | None, bool]:
+    """Whether a log tells of nothing but itself, which one it follows, and whether its head was lost unseen."""
+    is_new, follows, head_lost = True, None, False
+    for told in entries_after(path, None):
+        if isinstance(told.event, LogFollows):
+            follows = told.event
+        elif isinstance(told.event, HeadLost):
+            head_lost = True
+        elif isinstance(told.event, NodeStarted):
+            is_new = head_lost = False  # a node that starts has held the two against each other
+        elif not isinstance(told.event, _ABOUT_THE_LOG):
+            is_new = False
+    return is_new and follows is None, follows, head_lost
+
+
+def _whole(store: Store, job_id: bytes, life: _Life) -> Record | None:
+    """What is known of a job from the time before, or of its proposal; None of a job that is forgotten, or never ran.
+
+    Raises:
+        ConfigurationError: It was started, and nothing tells which job it was.
+    """
+    record = store.get(job_id)
+    if record is not None:
+        return record
+    if life.proposed is not None:
+        return _proposed(job_id, life.proposed, life.received)
+    if life.starts:
+        raise ConfigurationError(
+            f"the job database lacks the job {job_id.hex()[:12]}, which the audit log says was started; {_REMEDY}"
+        )
+    return None
+
+
+def _proposed(job_id: bytes, proposed: Proposed, received: float) -> Record:
+    bare = Record(
+        job_id=job_id,
+        proposal=proposed.proposal,
+        coordinator=proposed.coordinator,
+        dataset="",
+        parties=(),
+        min_support="",
+        expiry=0,
+        received=received,
+        state=control.AWAITING_APPROVAL,
+    )
+    job = _remembered(bare)
+    return replace(
+        bare,
+        dataset=job.dataset,
+        parties=job.parties,
+        min_support=job.min_support,
+        expiry=proposal_of(bare).expiry,
+    )
+
+
+def _remembered(record: Record) -> Remembered:
+    try:
+        return remembered(proposal_of(record).spec)
+    except ComineError as error:
+        raise ConfigurationError(
+            f"the job {record.job_id.hex()[:12]} cannot be made again out of the audit log ({error.message}); bring "
+            "comine to the version that ran it"
+        ) from None
+
+
+def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[JobSpec], bool]) -> Record | None:
+    """The job as the log leaves it; None where the database is not behind."""
+    last = max(life.starts, default=record.attempt)
+    behind = kept is None or last > kept.attempt or _rank(life.state) > _rank(kept.state)
+    if not behind or (kept is not None and kept.state in ENDS and last <= kept.attempt):
+        return None
+    changes = dict[str, object](state=life.state, attempt=last)
+    if life.answer is not None:
+        changes |= {"decided": life.decided, "decided_by": life.answer.by}
+    match life.answer:
+        case Approved():
+            changes["approval"] = life.answer.approval
+        case Refused():
+            changes |= {
+                "reason": life.answer.reason,
+                "ended": life.decided,
+                "error_code": "E300",
+                "error_message": _refusal(life.answer),
+            }
+    if life.starts and record.started is None:
+        changes["started"] = min(life.starts.values())
+    if life.in_session and record.data_digest is None and _is_noted(record, noted):
+        changes["data_digest"] = UNKNOWN
+    if life.ended is not None:
+        changes |= {"ended": life.ended_at} | _error(life.ended)
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def _refusal(refused: Refused) -> str:
+    if refused.by != POLICY:
+        return refused.reason
+    return placeless(PolicyDenied(refused.reason, party="the node"), "the node").message
+
+
+def _is_noted(record: Record, noted: Callable[[JobSpec], bool]) -> bool:
+    """Whether later jobs are compared with the rows of a job; they are with those of one that cannot be read."""
+    try:
+        spec = _remembered(record).spec
+    except ConfigurationError:
+        return True
+    return spec is None or noted(spec)
+
+
+def _error(ended: Ended) -> dict[str, object]:
+    if ended.error_code is None:
+        return {}
+    what = "the job ended early; in what words was lost with the job database"
+    return {"error_code": ended.error_code, "error_message": what, "error_party": ended.error_party or ""}
+
+
+def _merges(entries: Iterable[Told]) -> Counter[str]:
+    """By dataset, how often all starts that the log tells of have merged; see `Remembered.merges`."""
+    proposals: dict[bytes, bytes] = {}
+    found: Counter[str] = Counter()
+    for told in entries:
+        match told.event:
+            case Proposed(job=job_id):
+                proposals[job_id] = told.event.proposal
+            case Started(job=job_id) if job_id in proposals:
+                dataset, merges = _merges_of(proposals[job_id])
+                found[dataset] += merges
+    return found
+
+
+@lru_cache(1024)
+def _merges_of(proposal: bytes) -> tuple[str, int]:
+    """The dataset of a proposed job, and how often it merges; of one that nobody can read any more, nothing."""
+    signed = control.SignedProposal.FromString(proposal)
+    try:
+        job = remembered(control.Proposal.FromString(signed.proposal).spec)
+    except ConfigurationError:
+        return "", 0
+    return job.dataset, job.merges
+
+
+def _rank(state: control.JobState.ValueType) -> int:
+    return _ORDER.get(state, len(_ORDER))
+
+
+def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
+    """Charges the starts that the ledger does not know; how many those were."""
+    charged = {entry.attempt for entry in ledger.of_job(record.job_id)}
+    lost = sorted(life.starts.keys() - charged)
+    if not lost:  # so a job of which nothing can be read any more keeps no node from starting
+        return 0
+    job = _remembered(record)
+    for attempt in lost:
+        at, whose = life.starts[attempt], record.coordinator
+        ledger.record(Entry(record.job_id, attempt, at, job.dataset, job.name, whose, job.charge, job.merges))
+    return len(lost)

@@ -1,0 +1,179 @@
+"""The tables of `node.db`, and how the file is opened.
+
+    jobs      every job that this party was asked for, what it answered, and how far the job came
+    levels    what the levels of jobs that can go on have disclosed
+    charges   the privacy ledger: what each start of a job may cost the records of its dataset
+    spent     the same starts, counted by what they cost: totals need no look at each of them
+    unions    of each dataset, how often starts have shown a merger with noise what pairs of parties have in common
+    recounted what has been counted anew out of the audit log, since earlier versions did not count it
+    companions  databases beside this one that the node has had, and without which it does not start
+    reached   whose the file is, and up to which entry of the audit log it knows what that tells
+    heads     how far the databases beside this one had come, by what the audit log tells
+    plans     when each coordinator has asked for plans lately
+    asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
+
+The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
+which stands for all that is in the state folder.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Final, Self
+
+from party.state.database import Kind
+
+FILE: Final = "node.db"
+BUSY_S: Final = 5.0  # for which another process may hold the database
+_FIRST: Final = """
+CREATE TABLE jobs (
+    job_id BLOB PRIMARY KEY,
+    proposal BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    min_support TEXT NOT NULL,
+    expiry INTEGER NOT NULL,
+    received REAL NOT NULL,
+    state TEXT NOT NULL,
+    decided REAL,
+    decided_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    approval BLOB NOT NULL DEFAULT x'',
+    started REAL,
+    n_rows INTEGER,
+    data_digest BLOB,
+    ended REAL,
+    error_code TEXT NOT NULL DEFAULT '',
+    error_message TEXT NOT NULL DEFAULT '',
+    error_party TEXT NOT NULL DEFAULT '',
+    release BLOB NOT NULL DEFAULT x''
+) WITHOUT ROWID;
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
+"""
+_SECOND: Final = """
+ALTER TABLE jobs ADD COLUMN attempt INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE levels (
+    job_id BLOB NOT NULL,
+    length INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    level BLOB NOT NULL,
+    PRIMARY KEY (job_id, length)
+) WITHOUT ROWID;
+UPDATE jobs SET attempt = 1 WHERE started IS NOT NULL;
+"""
+_THIRD: Final = """
+CREATE TABLE charges (
+    job_id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    time REAL NOT NULL,
+    dataset TEXT NOT NULL,
+    name TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    model TEXT NOT NULL,
+    local_epsilon TEXT,
+    epsilon TEXT,
+    delta TEXT,
+    PRIMARY KEY (job_id, attempt)
+) WITHOUT ROWID;
+CREATE INDEX charges_by_dataset ON charges (dataset, time);
+"""
+_FOURTH: Final = """
+DROP INDEX jobs_by_state;
+CREATE INDEX jobs_by_state ON jobs (state, received);
+CREATE INDEX jobs_by_refusal ON jobs (decided_by, received) WHERE state = 'DENIED';
+CREATE INDEX jobs_by_count ON jobs (dataset, started) WHERE data_digest IS NOT NULL;
+CREATE INDEX jobs_by_approval ON jobs (coordinator, dataset, decided) WHERE approval != x'';
+CREATE INDEX jobs_by_end ON jobs (ended) WHERE started IS NOT NULL;
+CREATE INDEX jobs_never_started ON jobs (expiry) WHERE started IS NULL;
+CREATE TABLE spent (
+    dataset TEXT NOT NULL,
+    model TEXT NOT NULL,
+    local_epsilon TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    delta TEXT NOT NULL,
+    starts INTEGER NOT NULL,
+    PRIMARY KEY (dataset, model, local_epsilon, epsilon, delta)
+) WITHOUT ROWID;
+INSERT INTO spent
+    SELECT dataset, model, ifnull(local_epsilon, ''), ifnull(epsilon, ''), ifnull(delta, ''), count(*) FROM charges
+    GROUP BY 1, 2, 3, 4, 5;
+CREATE TABLE reached (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    party TEXT NOT NULL,
+    log TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    place INTEGER NOT NULL
+);
+"""
+_FIFTH: Final = """
+CREATE TABLE plans (coordinator TEXT NOT NULL, asked REAL NOT NULL);
+CREATE INDEX plans_by_coordinator ON plans (coordinator, asked);
+"""
+_SIXTH: Final = """
+CREATE TABLE companions (name TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_SEVENTH: Final = """
+CREATE TABLE heads (
+    service TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (service, subject)
+) WITHOUT ROWID;
+"""
+_EIGHTH: Final = """
+ALTER TABLE charges ADD COLUMN unites INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE unions (dataset TEXT PRIMARY KEY, starts INTEGER NOT NULL) WITHOUT ROWID;
+"""
+_NINTH: Final = """
+CREATE TABLE recounted (what TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+_TENTH: Final = """
+CREATE TABLE asked (
+    service TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (service, coordinator, hour)
+) WITHOUT ROWID;
+"""
+_KIND: Final = Kind(
+    "job",
+    "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
+    0x636F6D69,  # "comi"
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH),
+)
+translated: Final = _KIND.told
+
+
+class NodeTables:
+    """Tables of `node.db`. Calls are short, and may be made from any thread.
+
+    Args:
+        path: The database.
+        connection: To it; what is written survives a loss of power.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the database, and makes it where there is none.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of a newer version.
+            ResourceError: It cannot be read or written.
+        """
+        return cls(path, _KIND.open(path, BUSY_S))
+
+    def close(self) -> None:
+        """Ends the connection, once nobody uses it."""
+        with self._lock:
+            self._connection.close()

@@ -1,0 +1,104 @@
+"""What of a job counts after it: its data, its parties and what it may have cost, by whichever version it was written.
+
+A node runs a job only if its own version reads the specification to the letter. What ran once counts for ever, so what
+another version wrote is read as far as it goes: keys that this version has and the other had not are at their defaults,
+which are what the other one did; of a specification that has other keys or values, only what counts is looked at.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NamedTuple
+
+from jobs.kinds.charge import charge
+from jobs.privacy_account import LARGEST_LOCAL, Charge
+from jobs.spec.job import JobSpec
+from jobs.spec.toml import validate
+from jobs.union_limit import blurred_merges
+from link.errors import ConfigurationError
+from link.files.json_text import read_json
+from party.policy.consent import support_asked
+
+_KNOWN_PARTIES: Final = 2  # that a union shows nobody else's common items
+_MOST_MERGES: Final = 2  # of a job, but for releases with keys = "union"
+
+
+class Remembered(NamedTuple):
+    """What counts of a job.
+
+    Attributes:
+        dataset: Whose records it may cost something.
+        name: Its own, for people.
+        parties: All of them.
+        min_support: As asked for, for people; empty where it is not to be read.
+        charge: What a start may cost a record.
+        merges: As how many unions a start counts.
+        spec: The specification, where this version reads it.
+    """
+
+    dataset: str
+    name: str
+    parties: tuple[str, ...]
+    min_support: str
+    charge: Charge
+    merges: int
+    spec: JobSpec | None
+
+
+def remembered(written: bytes) -> Remembered:
+    """What counts of a specification in the canonical form of some version.
+
+    Raises:
+        ConfigurationError: It does not tell all that counts.
+    """
+    try:
+        contents = read_json(written)
+    except ValueError:
+        raise ConfigurationError("its specification is not JSON") from None
+    try:
+        spec = validate(JobSpec, contents, "its specification")
+    except ConfigurationError as error:
+        return _as_written(contents, error)
+    job = spec.job
+    return Remembered(job.dataset, job.name, job.parties, support_asked(spec), charge(spec), blurred_merges(spec), spec)
+
+
+def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
+    try:
+        job = contents["job"]
+        dataset, name, parties = job["dataset"], job["name"], job["parties"]
+        if not all(type(text) is str and text for text in (dataset, name, *parties)) or not isinstance(parties, list):
+            raise why
+        cost = _charge(contents.get("privacy") or {"model": "exact"})
+    except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
+        raise why from None
+    merges = _MOST_MERGES if len(parties) > _KNOWN_PARTIES else 0
+    return Remembered(dataset, name, tuple(parties), "", cost, merges, None)
+
+
+def _charge(privacy: Any) -> Charge:
+    """As `jobs.privacy_account.charge`.
+
+    Raises:
+        ValueError: The model is not one of these, or lacks a number.
+    """
+    model = privacy["model"]
+    if model == "exact":
+        return Charge("exact", None, None, None)
+    epsilon, delta = _number(privacy["epsilon"]), Decimal(0) if model == "local" else _number(privacy["delta"])
+    match model:
+        case "local" | "blended":
+            return Charge(model, epsilon, epsilon, delta)
+        case "shuffle":
+            own = privacy.get("local_epsilon")
+            return Charge(model, LARGEST_LOCAL if own is None else _number(own), epsilon, delta)
+        case "distributed":
+            return Charge(model, None, epsilon, delta)
+    raise ValueError
+
+
+def _number(text: Any) -> Decimal:
+    number = Decimal(text) if isinstance(text, str) else Decimal(str(text))
+    if not number.is_finite() or number < 0:
+        raise ValueError
+    return number

@@ -1,0 +1,99 @@
+"""What a node does to its job database now and then: it forgets what is old and keeps the rest safe."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from jobs.audit.tail import Mark
+from jobs.spec.values import seconds
+from link.errors import ComineError
+from party.config import PartyConfig
+from party.data.shared_sources import alike
+from party.node.logs import Log
+from party.policy.judge import FAILED_S
+from party.state import companions
+from party.state.history import note
+from party.state.node_audit import NodeAudit
+from party.state.store import Store
+
+EVERY_S: Final = 3600.0
+AT_ONCE: Final = 500  # jobs that are forgotten in one transaction
+REST_S: Final = 0.05  # between two
+
+
+class Upkeep:
+    """Looks after `node.db` while the node runs. To be used on the event loop only.
+
+    Args:
+        config: The node's file.
+        store: The jobs.
+        audit: The log beside them.
+        settled: The first entry that tells of something which the database may not know yet; None where it knows all.
+        log: Where failures are told.
+        now: Unix seconds.
+    """
+
+    def __init__(
+        self,
+        config: PartyConfig,
+        store: Store,
+        audit: NodeAudit,
+        settled: Callable[[], Mark | None],
+        log: Log,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config, self._store, self._audit, self._settled, self._log = config, store, audit, settled, log
+        self._now = now
+        self._before: Mark | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins, at once."""
+        self._task = asyncio.create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """Ends it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _go_on(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except ComineError as error:
+                self._log.error("upkeep failed", error=error)
+            await asyncio.sleep(EVERY_S)
+
+    async def look(self) -> None:
+        """Does once what is to be done.
+
+        Raises:
+            ComineError: The database or the log cannot be used.
+        """
+        place: float | None = float("-inf")
+        while place is not None:
+            place = await asyncio.to_thread(self._forget, place)
+            await asyncio.sleep(REST_S)
+        await asyncio.to_thread(self._store.forget_unstarted, self._now())
+        await asyncio.to_thread(companions.note, self._store, self._config.party.state_dir)
+        # What stood in the log a while ago is in the database by now, but for what is known to be under way.
+        marks = [self._before, self._settled()]
+        self._before = await asyncio.to_thread(self._audit.mark)
+        if marks[0] is not None:
+            known = min(filter(None, marks), key=lambda mark: mark.seq)
+            await asyncio.to_thread(note, self._store, self._audit, known, self._config.party.name)
+
+    def _forget(self, after: float) -> float | None:
+        """Forgets some old jobs; where to go on."""
+        now = self._now()
+        keep = {
+            name: max(self._config.policy_of(other).max_jobs or 0 for other in together)
+            for name, together in alike(self._config.dataset).items()
+        }
+        kept_s = max(seconds(self._config.party.keep_jobs), FAILED_S)  # for so long a rule counts failures
+        return self._store.prune(after, now - kept_s, now, keep, AT_ONCE)

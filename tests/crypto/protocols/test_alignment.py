@@ -1,0 +1,558 @@
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from crypto.primitives import commutative
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment.alignment import cardinality, intersection, union
+from crypto.protocols.alignment.costs import (
+    AlignmentSizes,
+    alignment_work,
+    cardinality_traffic,
+    intersection_traffic,
+    row_union_traffic,
+)
+from crypto.protocols.alignment.disclosure import declared, leakage
+from crypto.protocols.sums.costs import agreement_traffic
+from crypto.protocols.sums.masked_maximum import LABEL as SIZES
+from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.union import layers
+from crypto.protocols.union.lists import TruncatedDiscreteLaplace, common_fakes
+from crypto.protocols.union.size_classes import SETS
+from link.costs import Costs
+from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation
+from link.executor import ThreadExecutor
+from link.session import Session
+from link.traffic import Traffic, greeting
+from protos.v1 import alignment_pb2
+from protos.v1.joint_prf_pb2 import BlindedPoints
+from protos.v1.link_pb2 import Frame, Opening
+from tests.crypto.protocols.set_union_world import NAMES, FaultyHub, Rewrite
+from tests.examples import examples
+from tests.world import SUITE, run_parties, terms
+
+Held = Mapping[str, Sequence[bytes]]
+MODES = {"intersection": intersection, "cardinality": cardinality, "union": union}
+LABELS = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
+
+
+@pytest.fixture(autouse=True)
+def few_common_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for every pair, so that small tests stay small and exact."""
+    monkeypatch.setattr(alignment, "EPSILON_COMMON", 200.0)
+
+
+def lines(mode: Any, held: Held, merger: str, bound: int | None = None):
+    return declared(mode, tuple(held), merger, bound, LABELS[mode])
+
+
+def run(mode: str, held: Held, *, merger: str = "north", frames: list[Frame] | None = None, **options: Any):
+    async def role(session: Session):
+        secrets = await agree(session)
+        world = {key: options[key] for key in ("bound",) if key in options}
+        result = await MODES[mode](session, secrets, held[session.me], merger=merger, **world)
+        return result, session.costs
+
+    return run_parties(
+        tuple(held),
+        role,
+        declared=lines(mode, held, merger, options.get("bound")),
+        seed=options.get("seed", 0),
+        observe=frames.append if frames is not None else None,
+        deadline_s=240,
+        transport=options.get("transport", "memory"),
+    )
+
+
+def common_to(held: Held) -> set[bytes]:
+    return set.intersection(*map(set, held.values()))
+
+
+def sample(name: str, size: int, first: int = 0) -> list[bytes]:
+    return [b"%s %d" % (name.encode(), number) for number in range(first, first + size)]
+
+
+identifiers = st.text(max_size=8).map(str.encode) | st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"])
+
+
+@st.composite
+def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
+    universe = draw(st.lists(identifiers, max_size=12, unique=True))
+    some = st.lists(st.sampled_from(universe), max_size=12, unique=True) if universe else st.just([])
+    everywhere = draw(some)
+    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
+
+
+many = examples(4, 15, suppress_health_check=[HealthCheck.too_slow])
+worlds = {"held": parties_and_rows(), "place": st.integers(0, 4), "bound": st.sampled_from([None, 12, 19])}
+
+
+# -- what comes out --------------------------------------------------------------------------------------------------
+@many
+@given(**worlds)
+def test_the_intersection_comes_in_one_order_at_all_parties(held, place, bound):
+    found = run("intersection", held, merger=tuple(held)[place % len(held)], bound=bound)
+    (aligned,) = {tuple(held[name][row] for row in rows) for name, (rows, _) in found.items()}
+    assert set(aligned) == common_to(held)
+    assert len(aligned) == len(common_to(held))
+
+
+@many
+@given(**worlds)
+def test_the_cardinality_is_that_of_the_intersection(held, place, bound):
+    found = run("cardinality", held, merger=tuple(held)[place % len(held)], bound=bound)
+    assert {size for size, _ in found.values()} == {len(common_to(held))}
+
+
+@many
+@given(**worlds)
+def test_in_the_union_every_identifier_has_one_position(held, place, bound):
+    found = run("union", held, merger=tuple(held)[place % len(held)], bound=bound)
+    at = {name: [held[name][row] if row >= 0 else None for row in rows] for name, (rows, _) in found.items()}
+    for name in held:
+        assert sorted(i for i in at[name] if i is not None) == sorted(held[name])
+    present = [set(here) - {None} for here in zip(*at.values(), strict=True)]
+    assert all(len(here) <= 1 for here in present)
+    assert sorted(i for here in present for i in here) == sorted(set().union(*held.values()))
+    expected = len(held) * SETS.rounded(bound or max(map(len, held.values())))
+    assert {len(rows) for rows, _ in found.values()} == {expected}
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_nobodys_order_of_rows_shows_in_the_common_order(n):
+    held = {name: sample("row", 9, place) for place, name in enumerate(NAMES[:n])}
+    turned = {name: own[::-1] if place else own[3:] + own[:3] for place, (name, own) in enumerate(held.items())}
+    orders = []
+    for rows in (held, turned):
+        found = run("intersection", rows, seed=len(orders))
+        orders += [[rows[name][row] for row in found[name][0]] for name in rows]
+    assert all(order == orders[0] for order in orders)
+    assert orders[0] != sorted(orders[0])
+
+
+def test_lists_of_several_kernels(monkeypatch):
+    for module in (layers, alignment):
+        monkeypatch.setattr(module, "KERNEL_POINTS", 7)
+    held = {name: sample("row", 60, 10 * place) for place, name in enumerate(NAMES[:3])}
+    for names in (NAMES[:2], NAMES[:3]):
+        chosen = {name: held[name] for name in names}
+        found = run("intersection", chosen)
+        assert all({held[name][row] for row in found[name][0]} == common_to(chosen) for name in names)
+
+
+def test_over_streams_under_mutual_tls():
+    held = {"north": sample("row", 9), "south": sample("row", 5, 3), "east": sample("row", 7)}
+    assert {size for size, _ in run("cardinality", held, transport="grpc").values()} == {4}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_that_no_list_can_hold_are_refused(mode):
+    held = {"north": sample("row", 65), "south": []}
+    with pytest.raises(
+        ConfigurationError,
+        match=r"learns which, has more rows or items than 64, .* bound of 5 .* raise .align. bound",
+    ):
+        run(mode, held, bound=5)
+    with pytest.raises(ValueError, match="must be different"):
+        run(mode, {"north": [b"a", b"a"], "south": []})
+
+
+# -- what a party sees -----------------------------------------------------------------------------------------------
+def points_in(frames: Sequence[Frame]) -> list[bytes]:
+    found = []
+    for frame in frames:
+        kind = getattr(alignment_pb2, frame.type.rpartition(".")[2], None)
+        data = kind.FromString(frame.body).data if kind is not None else b""
+        found += [data[start : start + 32] for start in range(0, len(data), 32)]
+    return found
+
+
+def structure(frames: Sequence[Frame], party: str) -> Counter[tuple[object, ...]]:
+    """Kinds, order and sizes of all that a party receives, and how often points repeat."""
+    received = [f for f in frames if f.receiver == party]
+    # Not their rounds: those count messages that came early, as the scheduler has it.
+    kinds = Counter((f.sender, f.lane, f.seq, f.type, f.last, len(f.body)) for f in received)
+    repeats = Counter(Counter(points_in(received)).values())
+    return kinds + Counter({("repeats", times): number for times, number in repeats.items()})
+
+
+def opened(frames: Sequence[Frame], party: str) -> list[bytes]:
+    """What the alignment opens; not the words of the masked maximum, which are fresh in each run."""
+    received = [f for f in frames if f.receiver == party and f.type == Opening.DESCRIPTOR.full_name]
+    received = [f for f in received if not f.lane.endswith(("/length", "/sizes"))]
+    return [Opening.FromString(f.body).values for f in sorted(received, key=lambda f: (f.lane, f.seq))]
+
+
+COMMON = sample("common", 5)
+TWO_WORLDS = (
+    {"north": [*COMMON, *sample("n", 6)], "south": [*COMMON, *sample("s", 4)]},
+    {"north": [*COMMON, *sample("n", 6)], "south": [*sample("other", 2), *COMMON]},
+)
+
+
+@pytest.mark.parametrize("mode", ["intersection", "cardinality"])
+@pytest.mark.parametrize("party", ["north", "south"])
+def test_of_two_parties_each_sees_the_output_and_nothing_else(mode, party):
+    views = []
+    for held in TWO_WORLDS:
+        frames: list[Frame] = []
+        run(mode, held, bound=12, frames=frames)
+        views.append((structure(frames, party), sorted(b"".join(opened(frames, party)))))
+        seen = points_in([f for f in frames if f.receiver == party])
+        sent = points_in([f for f in frames if f.sender == party])
+        assert len(set(seen)) == len(seen)
+        assert not set(seen) & set(sent)
+    assert views[0] == views[1]
+
+
+def three(pairs: str) -> dict[str, list[bytes]]:
+    """Of the 4 elements beside the common ones, who shares them is changed; sizes stay."""
+    others = {name: sample(name, 4) for name in NAMES[:3]}
+    if pairs == "south and east":
+        others["east"] = others["south"]
+    return {name: [*COMMON, *own] for name, own in others.items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_does_not_merge_sees_nothing_of_who_shares_what(mode):
+    for party in ("south", "east"):
+        views = []
+        for pairs in ("nobody", "south and east"):
+            frames: list[Frame] = []
+            run(mode, three(pairs), bound=10, frames=frames)
+            views.append(structure(frames, party))
+        assert views[0] == views[1]
+
+
+def test_the_intersection_is_stripped_under_a_blind():
+    frames: list[Frame] = []
+    run("intersection", three("nobody"), bound=10, frames=frames)
+    lists = points_in([f for f in frames if "/list/" in f.lane])
+    common = points_in([f for f in frames if f.type.endswith("CommonIdentifiers")])
+    assert len(common) == len(set(common)) == 3 * len(COMMON)
+    assert not set(lists) & set(common)
+
+
+def test_a_merger_counts_without_knowing_which_of_its_rows_are_common(monkeypatch):
+    """The other party shuffles its list before it comes back."""
+    held, orders = TWO_WORLDS[0], []
+    shuffle = layers.shuffled
+
+    def recorded(lane, tuples):
+        result = shuffle(lane, tuples)
+        rows = [row.tobytes() for row in tuples]
+        orders.append([rows.index(row.tobytes()) for row in result])
+        return result
+
+    monkeypatch.setattr(alignment, "shuffled", recorded)
+    run("cardinality", held, bound=12)
+    (order,) = orders
+    assert sorted(order) == list(range(64)) != order
+
+
+def test_the_merger_of_three_counts_pairs_of_others_with_noise(monkeypatch):
+    """How many points two lists share beyond the common ones: those that the pair shares, and its common fakes."""
+    monkeypatch.setattr(alignment, "EPSILON_COMMON", 1.0)
+    lists: list[list[set[bytes]]] = []
+    compare = np.intersect1d
+
+    def recorded(left, right):
+        lists[-1].append({row.tobytes() for row in right})
+        if len(lists[-1]) == 1:
+            lists[-1].insert(0, {row.tobytes() for row in left})
+        return compare(left, right)
+
+    monkeypatch.setattr(alignment.np, "intersect1d", recorded)
+    noises = set()
+    for seed in range(4):
+        for pairs, shared in (("nobody", 0), ("south and east", 4)):
+            lists.append([])
+            run("cardinality", three(pairs), bound=10, seed=seed)
+            _, south, east = lists[-1]
+            noises.add(len(south & east) - len(COMMON) - shared)
+    fakes: TruncatedDiscreteLaplace = common_fakes(1.0)
+    assert len(noises) > 1
+    assert all(0 <= noise <= 2 * fakes.shift for noise in noises)
+
+
+def test_the_union_hides_the_intersection_behind_one_time_blinds():
+    """Two parties that hold the same, or nothing in common: the same view, and no point that either sees twice."""
+    views = []
+    for south in (sample("row", 8), sample("other", 8)):
+        frames: list[Frame] = []
+        run("union", {"north": sample("row", 8), "south": south}, bound=8, merger="north", frames=frames)
+        lists = [f for f in frames if "/joint-prf/list" in f.lane]
+        points = [BlindedPoints.FromString(f.body).data for f in lists]
+        rows = [data[start : start + 32] for data in points for start in range(0, len(data), 32)]
+        assert len(set(rows)) == len(rows) == 2 * 2 * 64
+        views.append(structure(frames, "south"))
+    assert views[0] == views[1]
+
+
+# -- what is stated --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("n", [2, 3])
+def test_all_that_is_opened_is_stated(mode, n):
+    held = {name: [*COMMON, *sample(name, 2)] for name in NAMES[:n]}
+    frames: list[Frame] = []
+    run(mode, held, bound=9, frames=frames)
+    stated = {line.label: line for line in lines(mode, held, "north", 9)}
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for frame in frames:
+        if frame.type == Opening.DESCRIPTOR.full_name:
+            message = Opening.FromString(frame.body)
+            assert frame.sender == "north" or message.label == SIZES
+            assert frame.receiver in stated[message.label].recipients
+            seen[message.label, frame.sender, frame.receiver] += message.number
+    assert {label for label, *_ in seen} == set(stated)
+    assert all(number <= stated[label].maximum for (label, *_), number in seen.items())
+    assert all(number == stated[SIZES].maximum for (label, *_), number in seen.items() if label == SIZES)
+
+
+def test_leakage_as_data():
+    said = [line.what for line in leakage("intersection", ("a", "b"), "a", 9)]
+    assert said == ["which of their own rows the other has too", "whether the other has more than 64 rows"]
+    three = leakage("cardinality", ("a", "b", "c"), "b", None)
+    assert [line.who for line in three if line.kind == "count"] == [("b",), ("b",)]
+    for mode in ("intersection", "cardinality", "union"):
+        result, *rest = leakage(mode, ("a", "b", "c"), "a", None)
+        assert result.kind == "result"
+        assert all(line.what.startswith(("of the ", "the least of 64")) or "identifiers" in line.what for line in rest)
+    for parties, whose in (("ab", "whether the other has a row there too"), ("abc", "who else has a row there")):
+        (line,) = [line for line in leakage("union", tuple(parties), "a", 9) if line.kind == "result"]
+        assert line.what == f"at which positions their own rows are, but not {whose}"
+
+
+# -- costs -----------------------------------------------------------------------------------------------------------
+@many
+@given(**worlds)
+def test_traffic_is_exact(held, place, bound):
+    merger = tuple(held)[place % len(held)]
+    rows = {name: len(own) for name, own in held.items()}
+    sizes = AlignmentSizes.of(rows, len(common_to(held)), bound)
+    for mode, enter in (("intersection", intersection_traffic), ("cardinality", cardinality_traffic)):
+        traffic = Traffic(tuple(held))
+        greeting(traffic, SUITE, {})
+        agreement_traffic(traffic, "")
+        enter(traffic, "", sizes, merger=merger)
+        compare(traffic, {name: costs for name, (_, costs) in run(mode, held, merger=merger, bound=bound).items()})
+
+
+def compare(traffic: Traffic, costs: Mapping[str, Costs]) -> None:
+    for party, actual in costs.items():
+        assert (traffic.bytes_sent(party), traffic.bytes_received(party)) == (actual.bytes_sent, actual.bytes_received)
+    # Who sends after a message for which it did not wait, since it came early, counts it as one round more.
+    assert 0 <= max(actual.rounds for actual in costs.values()) - traffic.rounds <= 1
+
+
+def test_traffic_of_a_union_is_that_of_its_parts():
+    held = {"north": sample("row", 9), "south": sample("row", 5, 3), "east": []}
+    for bound in (None, 10):
+        traffic = Traffic(tuple(held))
+        greeting(traffic, SUITE, {})
+        agreement_traffic(traffic, "")
+        rows = {name: len(own) for name, own in held.items()}
+        row_union_traffic(traffic, "", rows, merger="north", bound=bound)
+        compare(traffic, {name: costs for name, (_, costs) in run("union", held, bound=bound).items()})
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_group_operations_are_those_of_the_protocol(n, monkeypatch):
+    counted: Counter[str] = Counter()
+    multiply = commutative.multiply
+
+    def count(points: np.ndarray, scalar: bytes) -> np.ndarray:
+        counted["multiply"] += len(points)
+        return multiply(points, scalar)
+
+    monkeypatch.setattr(commutative, "multiply", count)
+    held = {name: [*COMMON, *sample(name, 15)] for name in NAMES[:n]}
+    run("intersection", held, bound=20)
+    sizes = AlignmentSizes.of(dict.fromkeys(held, 20), len(COMMON), 20)
+    told = sum(alignment_work(sizes, tuple(held), "north").values())
+    random_points = n * sizes.length - n * 20 - (n - 1) * n * (n > 2)
+    assert counted["multiply"] == told - random_points
+
+
+# -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
+def run_faulty(mode: str, held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
+    """How it ends at each party, which tells its peers of its errors as the host of a session does."""
+    hub, executor = FaultyHub(rewrite, crash), ThreadExecutor(2)
+
+    async def party(name: str):
+        session = await Session.establish(
+            terms(tuple(held)),
+            name,
+            hub.endpoint(name),
+            random=Randomness.from_seed(0).derive(name),
+            executor=executor,
+            declared=lines(mode, held, "north"),
+            deadline_s=20,
+        )
+        try:
+            result = await MODES[mode](session, await agree(session), held[name], merger="north")
+            return result.tolist() if isinstance(result, np.ndarray) else result
+        except ComineError as error:
+            await session.abort(error)
+            raise
+
+    async def everyone():
+        tasks = {name: asyncio.create_task(party(name)) for name in held}
+        await asyncio.wait([task for name, task in tasks.items() if crash is None or name != crash[0]])
+        for task in tasks.values():
+            task.cancel()
+        return await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    try:
+        return dict(zip(held, asyncio.run(everyone()), strict=True)), hub
+    finally:
+        executor.close()
+
+
+def changed(kind: str, sender: str, change: Any, lane: str = "", nth: int = 0) -> Rewrite:
+    seen = []
+
+    def rewrite(frame: Frame) -> Frame:
+        if not frame.type.endswith("." + kind) or frame.sender != sender or not frame.lane.endswith(lane):
+            return frame
+        if frame.lane.endswith("/length"):  # the masked maximum
+            return frame
+        seen.append(frame)
+        if len(seen) != nth + 1:
+            return frame
+        message = (getattr(alignment_pb2, kind, None) or Opening).FromString(frame.body)
+        change(message)
+        copy = Frame()
+        copy.CopyFrom(frame)
+        copy.body = message.SerializeToString()
+        return copy
+
+    return rewrite
+
+
+def put(place: int, point: bytes):
+    def change(message: Any) -> None:
+        message.data = message.data[: 32 * place] + point + message.data[32 * (place + 1) :]
+
+    return change
+
+
+def shorter(message: Any) -> None:
+    message.data = message.data[:-32]
+
+
+def longer(message: Any) -> None:
+    message.data += message.data[:32]
+
+
+WRONG = [put(0, b"\xff" * 32), put(2, bytes(32)), shorter, longer]
+TWO, THREE = TWO_WORLDS[0], three("nobody")
+
+
+@pytest.mark.parametrize("change", WRONG)
+@pytest.mark.parametrize(
+    ("held", "kind", "sender", "lane", "nth"),
+    [
+        (TWO, "EncryptedIdentifiers", "north", "", 0),
+        (TWO, "EncryptedIdentifiers", "south", "", 0),
+        (TWO, "EncryptedIdentifiers", "south", "", 1),  # the merger's list comes back
+        (THREE, "EncryptedIdentifiers", "east", "list/east", 0),
+        (THREE, "EncryptedIdentifiers", "east", "list/north", 0),
+        (THREE, "EncryptedIdentifiers", "south", "list/south", 0),
+        (THREE, "CommonIdentifiers", "north", "", 0),
+        (THREE, "CommonIdentifiers", "east", "", 0),
+    ],
+)
+def test_what_is_no_list_of_points_is_laid_at_its_senders_door(held, kind, sender, lane, nth, change):
+    outcome, _ = run_faulty("intersection", held, changed(kind, sender, change, lane, nth))
+    errors = [end for end in outcome.values() if isinstance(end, ComineError)]
+    assert {type(error) for error in errors} == {MalformedMessage}
+    assert all(error.message.startswith(f"{sender} sent") for error in errors)
+    assert sender in {error.party for error in errors}
+
+
+def first_again(message: Any) -> None:
+    message.data = message.data[:32] * (len(message.data) // 32)
+
+
+def put_first_last(message: Any) -> None:
+    message.data = message.data[:-32] + message.data[:32]
+
+
+def values(change: Any) -> Any:
+    def apply(message: Any) -> None:
+        message.values = change(message.values)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda bits: bytes([2]) + bits[1:], MalformedMessage),
+        (lambda bits: b"\1" * len(bits), ProtocolViolation),  # random points that fill the list cannot be common
+    ],
+)
+def test_bits_of_the_merger_are_checked(change, error):
+    outcome, _ = run_faulty("intersection", TWO, changed("Opening", "north", values(change)))
+    assert type(outcome["south"]) is error
+    assert outcome["south"].party == "north"
+
+
+@pytest.mark.parametrize("held", [TWO, THREE])
+def test_a_cardinality_above_ones_own_rows_is_refused(held):
+    huge = changed("Opening", "north", values(lambda value: (1 << 40).to_bytes(8, "little")))
+    outcome, _ = run_faulty("cardinality", held, huge)
+    assert type(outcome["south"]) is ProtocolViolation
+    assert "not common to south" in outcome["south"].message
+
+
+@pytest.mark.parametrize(
+    "change", [first_again, put(0, bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"))]
+)
+def test_what_is_not_common_to_all_is_no_intersection(change):
+    outcome, _ = run_faulty("intersection", THREE, changed("CommonIdentifiers", "south", change))
+    assert type(outcome["north"]) is ProtocolViolation
+    assert "south or east sent" in outcome["north"].message
+
+
+def test_points_opened_that_are_no_rows_here_are_refused():
+    turned = changed("Opening", "north", values(lambda points: points[1:] + points[:1]), nth=2)
+    outcome, _ = run_faulty("intersection", THREE, turned)
+    assert any(type(end) is ProtocolViolation for end in outcome.values())
+
+
+def test_a_list_sent_back_with_common_points_twice_is_noticed():
+    held = dict.fromkeys(("north", "south"), sample("common", 64))  # so that no place of the lists is free
+    outcome, _ = run_faulty("intersection", held, changed("EncryptedIdentifiers", "south", put_first_last, nth=1))
+    assert type(outcome["north"]) is ProtocolViolation
+    assert outcome["north"].party == "south"
+
+
+def test_no_error_holds_an_identifier():
+    for mode in ("intersection", "cardinality"):
+        for kind in ("EncryptedIdentifiers", "CommonIdentifiers"):
+            outcome, _ = run_faulty(mode, THREE, changed(kind, "south", first_again))
+            assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
+
+
+@pytest.mark.parametrize(("mode", "held"), [("intersection", TWO), ("intersection", THREE), ("cardinality", THREE)])
+def test_a_party_that_is_lost_at_any_frame_ends_it_for_all(mode, held):
+    whole, hub = run_faulty(mode, held)
+    sent = dict(hub.sent)
+    for lost in held:
+        for frame in range(sent[lost]):
+            outcome, _ = run_faulty(mode, held, crash=(lost, frame))
+            for name, end in outcome.items():
+                if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
+                    assert type(end) is PeerError
+                    assert end.party == lost

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.primitives.sharing import reconstruct
+from crypto.protocols.products import shared_products
+from crypto.protocols.products.chains import chains, heads
+from crypto.protocols.products.shared_products import pair_up, spanning_products, word_for
+from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.transfers import vector_transfers
+from link.errors import MalformedMessage
+from link.session import Session
+from protos.v1.link_pb2 import Frame
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from tests.crypto.protocols.products_world import assert_views_alike, itemset_counts, packed, table
+from tests.crypto.protocols.two_party_world import assert_uniform
+from tests.examples import examples, slowly
+from tests.world import run_parties
+
+PARTIES = ("a", "b", "c", "d", "e")
+
+
+def run(
+    columns: Any,
+    rows: int,
+    itemsets: Any,
+    *,
+    two: tuple[str, str] = ("a", "b"),
+    instead: Mapping[str, Any] | None = None,
+    frames: list[Frame] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    own = packed(columns)
+
+    async def role(session: Session) -> Any:
+        secrets, pairs, lane = await agree(session), pair_up(session.lane("pairs")), session.lane("work")
+        if instead and session.me in instead:
+            return await instead[session.me](lane, pairs)
+        return await spanning_products(lane, secrets, pairs, own[session.me], rows, itemsets, two)
+
+    def observe(frame: Frame) -> None:
+        if frames is not None and frame.lane.startswith("/work"):
+            frames.append(frame)
+
+    return run_parties(tuple(columns), role, observe=observe, **options)
+
+
+@examples(6, 12)
+@given(data=st.data(), rows=st.integers(0, 400), seed=st.integers(0, 2**32))
+def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
+    parties = PARTIES[: data.draw(st.integers(2, 5))]
+    numbers = [data.draw(st.integers(1, 3)) for _ in parties]
+    columns = table(parties, numbers, rows, data.draw(st.sampled_from([0.0, 0.8, 1.0])), seed)
+    first, second = sorted(data.draw(st.permutations(range(len(parties))))[:2])
+    two = (parties[first], parties[second])
+    members = st.lists(st.sampled_from(parties), min_size=2, unique=True)
+    itemset = members.flatmap(
+        lambda names: st.fixed_dictionaries({n: st.integers(0, len(columns[n]) - 1) for n in names})
+    )
+    itemsets = data.draw(st.lists(itemset, max_size=10))
+    out = run(columns, rows, itemsets, two=two, seed=seed)
+    assert reconstruct([out[name] for name in two]).tolist() == itemset_counts(columns, itemsets)
+    assert all(out[name] is None for name in parties if name not in two)
+
+
+@pytest.mark.parametrize("rows", [127, 128, 32_767, 32_768])
+def test_all_rows_at_the_edges_of_words(rows: int) -> None:
+    """A count of all rows is the largest that a word must hold with its top bit free."""
+    columns = {name: np.ones((1, rows), np.bool_) for name in PARTIES[:3]}
+    out = run(columns, rows, [dict.fromkeys(PARTIES[:3], 0)])
+    assert reconstruct([out["a"], out["b"]]).tolist() == [rows]
+    assert rows < 1 << (8 * np.dtype(word_for(rows)).itemsize - 1)
+
+
+def test_rows_that_no_word_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="too long"):
+        word_for(2**31)
+
+
+def test_several_stretches_groups_and_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_transfers, "STRETCH", 256)
+    monkeypatch.setattr(vector_transfers, "BATCH", 512)
+    monkeypatch.setattr(shared_products, "MAX_WIDTH", 2)
+    columns = table(PARTIES[:4], (3, 3, 3, 3), 2345, 0.9, 0)
+    itemsets = [{"a": i, "b": j, "c": k, "d": 0} for i in range(3) for j in range(2) for k in range(2)]
+    itemsets += [{"a": 2, "b": 1}, {"a": 2, "b": 1}, {"b": 2, "d": 1}]
+    out = run(columns, 2345, itemsets, transport="grpc")
+    assert reconstruct([out["a"], out["b"]]).tolist() == itemset_counts(columns, itemsets)
+
+
+def test_products_in_common_are_made_once() -> None:
+    itemsets = [{"a": 0, "b": 0, "c": k} for k in range(3)] + [{"a": 0, "b": 0}, {"b": 0, "c": 1, "d": 0}]
+    assert heads(chains(itemsets, PARTIES)) == [[(("a", 0), ("b", 0)), (("b", 0), ("c", 1))]]
+
+
+@pytest.mark.parametrize("colluders", slowly(["abd", "bcd", "acd"], now=[1, 2]))
+def test_what_all_but_one_party_see_does_not_depend_on_its_column(colluders: str) -> None:
+    """Equal results (no common row) for different columns of the one that is left: its messages are alike.
+
+    Probability of error 1e-6 a test.
+    """
+    rows, runs, shares = 4000, [], []
+    parties = PARTIES[:4]
+    (left,) = set(parties) - set(colluders)
+    itemsets = [dict.fromkeys(parties, 0), {"a": 0, "b": 0, "c": 0}, {"b": 0, "d": 0, "c": 1}]
+    for seed, density in enumerate((0.0, 1.0, 0.5)):
+        columns = {name: np.zeros((2, rows), np.bool_) for name in colluders}
+        columns[left] = table([left], [2], rows, density, 5)[left]
+        frames: list[Frame] = []
+        out = run({name: columns[name] for name in parties}, rows, itemsets, frames=frames, seed=seed)
+        assert not reconstruct([out["a"], out["b"]]).any()
+        runs.append([frame for frame in frames if frame.sender == left])
+        shares.append(out)
+    assert_views_alike(runs)
+
+
+def test_each_share_is_uniform() -> None:
+    columns = {name: np.ones((16, 64), np.bool_) for name in "abc"}
+    itemsets = [{"a": i, "b": j, "c": k} for i in range(16) for j in range(8) for k in range(4)]
+    out = run(columns, 64, itemsets, two=("a", "c"))
+    for holder in ("a", "c"):
+        assert_uniform(out[holder].values.view(np.uint8))
+
+
+async def _cheat(lane: Session, pairs: Any) -> None:
+    lane = lane.lane("a to b counts")
+    await pairs["b"].sending(lane)
+    await lane.recv("b", ExtensionRows)
+    await lane.send("b", EncryptedMessages(data=bytes(99)))
+    await lane.recv("b", ExtensionRows)
+
+
+def test_wrong_corrections_are_refused_and_their_sender_named() -> None:
+    columns = table(PARTIES[:3], (1, 1, 1), 100, 0.5, 0)
+    with pytest.raises(MalformedMessage, match="a sent") as caught:
+        run(columns, 100, [{"a": 0, "b": 0}], instead={"a": _cheat})
+    assert caught.value.party == "a"
+
+
+def test_misuse() -> None:
+    columns = table(PARTIES[:3], (1, 1, 1), 8, 0.5, 0)
+    for two, itemsets, words in (
+        (("a", "a"), [{"a": 0, "b": 0}], "two different parties"),
+        (("a", "x"), [{"a": 0, "b": 0}], "two different parties"),
+        (("a", "b"), [{"a": 0}], "two parties of the job or more"),
+        (("a", "b"), [{"a": 0, "b": 1}], "outside the 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            run(columns, 8, itemsets, two=two)

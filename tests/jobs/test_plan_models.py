@@ -1,0 +1,50 @@
+"""Plans of jobs that learn models: sums over rows are reckoned as they are sent, and what is not reckoned is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import comine
+from jobs.plan.answer import Answer
+from jobs.plan.estimate import estimate
+from protos.v1.plan_pb2 import Speed
+from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Task, job, parted, people
+
+ROWS = 60
+_SIGNATURES = 24  # bytes by which DER signatures of a session may differ
+
+
+def answers(certificate_bytes: int, told: int | None = ROWS // 3) -> dict[str, Answer]:
+    return {name: Answer(name, Speed(), certificate_bytes, told) for name in PARTIES}
+
+
+@pytest.mark.parametrize("task", ["naive-bayes", "k-means"])
+def test_sums_over_rows_cost_what_was_planned(task: Task) -> None:
+    iterations = {"max_iterations": 1} if task == "k-means" else {}
+    spec = job(task, **iterations)
+    result = comine.simulate(spec, parted(people(ROWS, 1), [20, 40], PARTIES), seed=1)
+    told = answers(0)
+    for party, receipt in result.receipts.items():
+        told[party] = replace(told[party], certificate_bytes=len(receipt.certificate))
+    plan = estimate(spec, told, 0.001)
+    assert plan.n_rows == ROWS
+    for party, costs in result.parties.items():
+        assert abs(plan.parties[party].bytes_sent - costs.bytes_sent) <= _SIGNATURES
+        assert plan.rounds == costs.rounds
+
+
+@pytest.mark.parametrize("told", [20, None])
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_plan_says_what_it_does_not_reckon(task: Task, partition: str, told: int | None) -> None:
+    plan = estimate(job(task, partition=partition), answers(900, told), 0.001)
+    said = " ".join(plan.assumptions)
+    assert ("what it takes to learn the model" in said.lower()) == (partition == "vertical")
+    assert ("only the first node is reckoned" in said) == (task == "decision-tree" and partition == "horizontal")
+    assert plan.bytes_sent > 0
+    assert plan.prose
+    assert (plan.n_rows is None) == (told is None)
+    names = [each.name for each in plan.alternatives]
+    assert names == (["union of rows"] if partition == "vertical" and task != "k-means" else [])

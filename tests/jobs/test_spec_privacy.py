@@ -1,0 +1,167 @@
+"""The `[privacy]` table: what it takes, and what is refused, with a sentence that says what to do."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.kinds.registry import kind_of
+from jobs.kinds.reported.parameters import hybrid_mining
+from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.loading import job_from_canonical, job_of
+from jobs.report.job_file import job_file
+from link.errors import ConfigurationError
+from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, job
+
+SHUFFLE = {"model": "shuffle", "epsilon": "1", "delta": "1e-6"}
+
+
+def test_what_is_not_said_is_taken_from_the_parties() -> None:
+    spec = job(privacy=SHUFFLE)
+    assert (spec.analyst, spec.shufflers) == ("north", ("east",))
+    assert spec.privacy.model in ("local", "shuffle")
+    assert kind_of(spec).estimates
+    assert job_from_canonical(spec.canonical()) == spec
+    task = hybrid_mining(spec)
+    assert (task.search, task.k, task.most_local, task.delta) == ("svsm", 3, MOST_LOCAL, 1e-6)
+    assert hybrid_mining(job(itemsets={"top_k": None, "min_support": "0.1"})).k == DEFAULT_K
+    assert hybrid_mining(job(itemsets={"max_length": 1})).search == "svim"
+    assert hybrid_mining(job(itemsets={"exclude": ["[ab]"]})).catalogue == ITEMS[2:]
+    local = hybrid_mining(job())
+    assert (local.delta, local.shufflers) == (0.0, ())
+
+
+def test_all_that_can_be_said() -> None:
+    privacy = {**SHUFFLE, "analyst": "east", "shufflers": ["south", "north"], "local_epsilon": "2.5", "colluding": 2}
+    spec = job(privacy={**privacy, "search": "svim"}, itemsets={"min_support": 7})
+    task = hybrid_mining(spec)
+    assert (task.analyst, task.shufflers, task.most_local, task.colluding) == ("east", ("south", "north"), 2.5, 1)
+    assert (task.min_support, spec.privacy.epsilon) == (7, Decimal(1))
+
+
+def test_a_job_file_with_a_privacy_table_is_written_again() -> None:
+    assert "[privacy]" in job_file(job(privacy=SHUFFLE))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "tables", "sentence"),
+    [
+        ({"epsilon": "0"}, {}, "[privacy] epsilon: 0 must be above 0 and at most 100"),
+        ({"epsilon": "101"}, {}, "[privacy] epsilon: 101 must be above 0"),
+        *(
+            (
+                {**SHUFFLE, "delta": delta},
+                {},
+                f"[privacy] delta: {delta} must be above 0 and at most 0.0001, such as 1e-6",
+            )
+            for delta in ("1", "0.99999", "0.001", "0", "-0.1")
+        ),
+        *(({**SHUFFLE, key: "NaN"}, {}, f"[privacy] {key}: ") for key in ("epsilon", "delta", "local_epsilon")),
+        ({"model": "shuffle"}, {}, 'model = "shuffle" needs delta, such as 1e-6'),
+        ({"epsilon": None}, {}, 'model = "local" needs epsilon, such as 1.0'),
+        ({"model": "central"}, {}, "[privacy] model: Input should be"),
+        ({"bogus": 1}, {}, "[privacy] bogus: is not a known key"),
+        ({"analyst": "west"}, {}, "[privacy] analyst: 'west' is no party of the job"),
+        ({**SHUFFLE, "shufflers": ["west"]}, {}, "[privacy] shufflers: 'west' is no party of the job"),
+        ({**SHUFFLE, "shufflers": ["east", "east"]}, {}, "[privacy] shufflers names 'east' twice"),
+        ({**SHUFFLE, "shufflers": ["north"]}, {}, "'north' is analyst and shuffler"),
+        ({**SHUFFLE, "colluding": 3}, {}, "colluding = 3 leaves no honest party of 3"),
+        ({}, {"job": {"partition": "horizontal"}}, 'model = "local" needs partition = "hybrid"'),
+        (
+            {"model": "exact", "epsilon": None},
+            {},
+            "min_support is missing; without noise there is no top_k",
+        ),
+        (
+            {},
+            {"itemsets": {"top_k": None}},
+            "needs min_support, a fraction such as 0.01 or a count such as 5; or top_k",
+        ),
+        ({}, {"itemsets": {"top_k": 0}}, "[itemsets] top_k"),
+    ],
+)
+def test_what_is_wrong_is_said(privacy: dict[str, Any], tables: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        job(privacy=privacy, **tables)
+    assert sentence in error.value.message
+    assert "\n" not in error.value.message
+
+
+def test_a_budget_without_a_model_is_no_exact_job() -> None:
+    contents = {
+        "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b"},
+        "itemsets": {"min_support": 2},
+    }
+    with pytest.raises(ConfigurationError, match=r"\[privacy\] model: is missing"):
+        job_of({**contents, "privacy": {"epsilon": 1, "delta": "1e-6"}}, "job.toml", Path())
+    for key, value in {"epsilon": 1, "delta": "1e-6", "shufflers": ["east"], "colluding": 2}.items():
+        with pytest.raises(ConfigurationError, match=rf'\[privacy\] {key} means nothing .* model = "exact"'):
+            job_of({**contents, "privacy": {"model": "exact", key: value}}, "job.toml", Path())
+    assert horizontal_mining(job_of({**contents, "privacy": {"model": "exact"}}, "job.toml", Path()))
+
+
+@pytest.mark.parametrize("model", ["exact", "distributed"])
+def test_no_model_makes_noise_for_a_task_that_does_not_mine(model: str) -> None:
+    contents = {
+        "job": {"name": "x", "task": "naive-bayes", "parties": list(PARTIES), "dataset": "b"},
+        "naive_bayes": {"target": "ill", "attributes": ["sex"]},
+        "columns": {"ill": {"values": ["no", "yes"]}, "sex": {"values": ["f", "m"]}},
+    }
+    assert kind_of(job_of(contents, "job.toml", Path())).finds == "model"
+    privacy = {"model": model, "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ConfigurationError, match='means nothing with task = "naive-bayes"'):
+        job_of({**contents, "privacy": privacy}, "job.toml", Path())
+
+
+def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
+    contents = {
+        "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b", "partition": "hybrid"},
+        "itemsets": {"min_support": 2},
+    }
+    with pytest.raises(ConfigurationError, match=r'partition = "hybrid" needs a .privacy. table with model'):
+        job_of(contents, "job.toml", Path())
+    del contents["itemsets"]
+    contents["job"]["task"] = "align"
+    with pytest.raises(ConfigurationError):
+        job_of({**contents, "privacy": {"model": "local", "epsilon": 1}}, "job.toml", Path())
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ({"itemsets": {"universe": "auto", "catalogue": None}}, "asks about the items of a public catalogue"),
+        ({"itemsets": {"disclose": "candidates"}}, "[itemsets] disclose means nothing with task"),
+        ({"itemsets": {"lambda": "0.5"}}, "[itemsets] lambda means nothing"),
+        ({"union": {"bound": 8}}, "[union] bound means nothing"),
+        ({"trust": {"compute": ["south", "east"]}}, "[trust] compute means nothing"),
+        ({"privacy": {"contributions": [3]}}, "[privacy] contributions means nothing"),
+        (
+            {"privacy": {"delta": "1e-6"}},
+            '[privacy] delta means nothing with task = "itemsets", partition = "hybrid" and [privacy] model = "local"',
+        ),
+        ({"privacy": {"local_epsilon": 2}}, "[privacy] local_epsilon means nothing"),
+        ({"privacy": {"shufflers": ["east"]}}, "[privacy] shufflers means nothing"),
+        ({"privacy": {"colluding": 2}}, "[privacy] colluding means nothing"),
+        ({"privacy": {"epsilon": 50}}, "the privacy budget epsilon must lie between 0.001 and 16, not 50"),
+        (
+            {"privacy": {**SHUFFLE, "local_epsilon": 50}},
+            "with reports of local_epsilon, the search for the 3 most frequent itemsets: the privacy budget epsilon",
+        ),
+        ({"itemsets": {"exclude": ["*"]}}, "[itemsets] universe has 0 but for those that exclude removes"),
+        ({"privacy": {"search": "svsm"}, "itemsets": {"max_length": 1}}, 'search = "svsm" finds itemsets of two items'),
+        ({"itemsets": {"top_k": 2}}, "the search for the 2 most frequent itemsets: k lies between 3 and 10,000 here"),
+        ({"itemsets": {"exclude": ["[a-f]"]}}, "two items have one itemset beside themselves"),
+        (
+            {"job": {"task": "rules"}, "rules": {"min_confidence": "0.5"}, "itemsets": {"max_length": 1}},
+            'task = "rules" needs itemsets of two items and more',
+        ),
+    ],
+)
+def test_what_reports_cannot_tell_is_refused(tables: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        hybrid_mining(job(**tables))
+    assert sentence in error.value.message

@@ -1,0 +1,66 @@
+"""What files of TOML may say, and what is told of those that say something else."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from jobs.spec.toml import TomlTable, read_toml, validate
+from link.errors import ConfigurationError
+
+
+class Limits(TomlTable):
+    most: int = 1
+    least: int | None = None
+    strict: bool = False
+    name: str | None = None
+
+
+class File(TomlTable):
+    limits: Limits
+    more: tuple[Limits, ...] = ()
+
+
+def read(tmp_path: Path, text: str) -> File:
+    path = tmp_path / "file.toml"
+    path.write_text(text, encoding="utf-8")
+    return validate(File, read_toml(path), "file.toml")
+
+
+@pytest.mark.parametrize("value", ["true", '"3"', '"true"', "[3]"])
+@pytest.mark.parametrize("key", ["most", "least"])
+def test_a_whole_number_is_written_as_one(tmp_path: Path, key: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^file.toml: \[limits\] {key}: "):
+        read(tmp_path, f"[limits]\n{key} = {value}\n")
+    assert getattr(read(tmp_path, f"[limits]\n{key} = 3\n").limits, key) == 3
+
+
+@pytest.mark.parametrize("value", ["1", "0", '"true"', "1.0"])
+def test_a_truth_value_is_written_as_one(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"\[limits\] strict: must be true or false"):
+        read(tmp_path, f"[limits]\nstrict = {value}\n")
+    assert read(tmp_path, "[limits]\nstrict = true\n").limits.strict
+
+
+def test_numbers_with_a_point_are_exact(tmp_path: Path) -> None:
+    path = tmp_path / "file.toml"
+    path.write_bytes(b"\xef\xbb\xbfx = 0.1\n")  # with a byte order mark, as some editors write
+    assert read_toml(path) == {"x": Decimal("0.1")}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "file.toml: [limits]: is missing"),
+        ("[limits]\nmsot = 3\n", "file.toml: [limits] msot: is not a known key; is most meant?"),
+        ("[limits]\nxyz = 3\n", "file.toml: [limits] xyz: is not a known key"),
+        ("[limits]\n[limit]\n", "file.toml: limit: is not a known key; is limits meant?"),
+        ("[limits]\n[[more]]\nmsot = 3\n", "file.toml: [more.0] msot: is not a known key"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(tmp_path, text)
+    assert caught.value.message == sentence

@@ -1,0 +1,143 @@
+"""What a union may cost is limited by public numbers alone, and a plan says how it grows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crypto.protocols.union.costs import UnionSizes
+from jobs.kinds.registry import kind_of
+from jobs.loading import job_from_canonical, job_of
+from jobs.plan.answer import SetSize
+from jobs.plan.estimate import estimate
+from jobs.plan.prices import union_machine_s
+from jobs.spec.job import JobSpec
+from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED
+from link.errors import ConfigurationError
+from tests.examples import slowly
+from tests.jobs.plans import SPEED, answer, weekly
+
+MANY = tuple(f"p{number}" for number in range(MOST_UNBOUNDED + 1))
+CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
+
+
+def vertical(parties: tuple[str, ...], mode: str, bound: int | None = None) -> JobSpec:
+    align = {"mode": mode} | ({} if bound is None else {"bound": bound})
+    named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "people", "partition": "vertical"}
+    return job_of({"job": named, "align": align}, "the test", Path())
+
+
+def _takes_unions(spec: JobSpec) -> bool:
+    return kind_of(spec).unions(spec).taken
+
+
+@pytest.mark.parametrize("options", [{}, {"universe": "hidden"}, {"universe": "all-items"}, {"strategy": "one-shot"}])
+def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"a union of more than 16 parties needs \[union\] bound"):
+        weekly(MANY, **options)
+    assert _takes_unions(weekly(MANY, bound=64, **options))
+    assert _takes_unions(weekly(MANY[:-1], **options))
+    with pytest.raises(ConfigurationError, match=r"needs \[align\] bound"):
+        vertical(MANY, "union")
+    vertical(MANY, "union", 64)
+
+
+def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
+    assert not _takes_unions(weekly(MANY, **CATALOGUE))
+    for mode in ("intersection", "cardinality"):
+        vertical(MANY, mode)
+        vertical(MANY, mode, 10_000_000)
+    with pytest.raises(ConfigurationError, match="needs"):  # to thin takes one
+        weekly(MANY, **CATALOGUE, thin=True)
+    (tmp_path / "c.txt").write_text("a\nb\n")
+    contents = {
+        "job": {"name": "j", "task": "itemsets", "parties": [*MANY], "dataset": "baskets"},
+        "itemsets": {"min_support": "0.1", "universe": "c.txt", "strategy": "level-wise"},
+    }
+    assert not _takes_unions(job_of(contents, "the test", tmp_path))
+    contents["itemsets"]["thin"] = True  # type: ignore[index]
+    with pytest.raises(ConfigurationError, match="needs"):
+        job_of(contents, "the test", tmp_path)
+
+
+@given(st.integers(2, 64), st.integers(1, 1 << 24))
+def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
+    parties = tuple(f"p{place}" for place in range(number))
+    total = UnionSizes.expected(dict.fromkeys(parties, 1), 1, 1, bound, {}).lists.total
+    for make in (lambda: weekly(parties, bound=bound), lambda: vertical(parties, "union", bound)):
+        if total <= MOST_PLACES:
+            make()
+        else:
+            with pytest.raises(ConfigurationError, match="would have more than 4194304 places"):
+                make()
+
+
+def test_no_bound_is_longer_than_a_list_can_be() -> None:
+    vertical(MANY[:2], "intersection", 1 << 24)
+    for make in (lambda: vertical(MANY[:2], "intersection", (1 << 24) + 1), lambda: weekly(bound=(1 << 24) + 1)):
+        with pytest.raises(ConfigurationError, match="16777216"):
+            make()
+
+
+def test_a_node_refuses_what_a_coordinator_did_not() -> None:
+    spec = weekly(MANY, bound=64)
+    forged = spec.model_copy(update={"union": spec.union.model_copy(update={"bound": None})})
+    with pytest.raises(ConfigurationError, match="needs"):
+        job_from_canonical(forged.canonical())
+
+
+@pytest.mark.parametrize("numbers", slowly([[8, 16, 32], [32, 64]], now=[0]), ids=str)
+def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> None:
+    """Twice the parties: four times the work of each, as fakes for each other fill the lists."""
+    works = []
+    for number in numbers:
+        parties = tuple(f"p{place}" for place in range(number))
+        plan = estimate(
+            weekly(parties, bound=8, strategy="level-wise"), {n: answer(n, items=6) for n in parties}, 0.001
+        )
+        (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
+        assert f"of all {number} together" in line
+        assert "square" in line
+        sizes = UnionSizes.expected(dict.fromkeys(parties, 6), 12, 1, 8, {})
+        works.append(max(union_machine_s(sizes, dict.fromkeys(parties, SPEED), parties[0]).values()))
+    for fewer, twice in pairwise(works):
+        assert twice / fewer == pytest.approx(4, rel=0.15)
+    plan = estimate(weekly(**CATALOGUE), {n: answer(n) for n in ("north", "south", "east")}, 0.001)
+    assert not any("Unions" in line for line in plan.assumptions)
+
+
+def test_a_plan_says_what_it_costs_to_hide_all_names() -> None:
+    """All items of every party go through pseudonyms and a union that is filled up, not the frequent ones alone."""
+
+    def said(universe: str) -> float:
+        held = {name: answer(name, items=30_000) for name in ("north", "south", "east")}
+        for name, each in held.items():
+            few = replace(each.sizes, items=SetSize(100, 1, 0.1))  # type: ignore[type-var]
+            held[name] = replace(each, sizes=few)
+        plan = estimate(weekly(universe=universe, strategy="level-wise"), held, 0.001)
+        (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
+        return float(line.split()[4])
+
+    assert said("hidden-all") > 20 * said("frequent-items")
+
+
+def test_longer_names_leave_fewer_places() -> None:
+    """As many blocks in all, beyond those of names of the usual length."""
+    parties = tuple(f"p{number}" for number in range(3))
+
+    def job(most: int, bound: int) -> JobSpec:
+        spec = weekly(parties, bound=bound)
+        union = spec.union.model_copy(update={"max_item_bytes": most})
+        return job_from_canonical(spec.model_copy(update={"union": union}).canonical())
+
+    job(128, 1 << 20)
+    job(4096, 1 << 14)
+    with pytest.raises(ConfigurationError, match="more than 131072 places for names of up to 4096 bytes"):
+        job(4096, 1 << 16)
+    job(16, 1 << 20)

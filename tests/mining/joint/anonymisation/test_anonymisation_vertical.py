@@ -1,0 +1,154 @@
+"""Joint anonymisation of columns: node, loss and rows are those of the joined table; no message tells a count."""
+
+from __future__ import annotations
+
+import pathlib
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from anonymize.fulldomain.optimal import optimal
+from anonymize.models import AlphaK, DistinctDiversity, Model, SensitiveLevels, TCloseness
+from link.errors import ConfigurationError
+from mining.data.table_readers import table_from_arrow
+from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
+from tests.anonymize.fulldomain_cases import ADULT, adult_hierarchy
+from tests.examples import examples, slowly
+from tests.mining.joint.anonymisation.anonymisation_world import (
+    PARTIES,
+    Cells,
+    exhaustive,
+    hierarchies,
+    people,
+    task,
+    whole,
+)
+from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
+
+QUICK = examples(1, 5, suppress_health_check=[HealthCheck.too_slow])
+
+
+def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:
+    """Class of each person at a node, in mixed radix."""
+    table = whole(cells)
+    keys = np.zeros(table.n_rows, np.int64)
+    for column, level in zip(table.quasi_identifiers, node, strict=True):
+        tree = hierarchies()[column.name]
+        keys = keys * len(tree.labels[level]) + tree.codes(column, level)[column.codes]
+    return keys
+
+
+def check(cells: Cells, holders: dict[str, str], parties: tuple[str, ...], wanted: JointAnonymisation) -> None:
+    """The outcome is that of looking at every node of the joined table."""
+    possible = exhaustive(cells, np.zeros(len(cells["age"]), np.int64), wanted)
+    if not possible:
+        with pytest.raises(ConfigurationError):
+            joint(cells, holders, parties, wanted)
+        return
+    best = min(possible, key=lambda node: (possible[node], node))
+    found = joint(cells, holders, parties, wanted)
+    keys = classes_of(cells, best)
+    for party in parties:
+        release = found[party]
+        assert release.node == best
+        assert release.n_rows == len(keys)
+        sizes = np.bincount(keys)
+        if not wanted.max_suppression and not wanted.requirements.columns:
+            assert (np.bincount(release.rows.cells) == sizes).all()
+        kept = np.isin(keys, np.unique(release.rows.cells))
+        assert (sizes[np.unique(release.rows.cells)] >= wanted.k).all()
+        expected = sorted(
+            (int(key), cells["ill"][row], cells["note"][row]) for row, key in enumerate(keys.tolist()) if kept[row]
+        )
+        assert released(release) == expected
+
+
+@given(shared_people(), st.integers(1, 5))
+@QUICK
+def test_node_and_rows_are_those_of_the_joined_table(shared, k: int) -> None:  # type: ignore[no-untyped-def]
+    check(*shared, task(shared[2], k=k))
+
+
+@given(shared_people(parties=2), st.integers(2, 5), st.sampled_from(["0.05", "0.1", "0.3"]))
+@QUICK
+def test_suppression_is_that_of_the_joined_table(shared, k: int, share: str) -> None:  # type: ignore[no-untyped-def]
+    check(*shared, task(shared[2], k=k, max_suppression=Decimal(share)))
+
+
+@pytest.mark.parametrize("share", slowly(["0", "0.1"], now=[0]))
+def test_the_node_is_that_of_the_library(share: str) -> None:
+    cells = people(80, 3)
+    wanted = task(PARTIES[:2], k=4, max_suppression=Decimal(share))
+    pooled = optimal(whole(cells), hierarchies(), wanted.requirements, max_suppression=share)
+    holders = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))
+    found = joint(cells, holders, PARTIES[:2], wanted)
+    assert pooled.node is not None
+    assert found["south"].node == tuple(pooled.node.values())
+    assert found["south"].rows is not None
+    assert len(found["south"].rows.cells) == pooled.table.num_rows
+
+
+@pytest.mark.parametrize(
+    ("model", "share"),
+    slowly(
+        [
+            (DistinctDiversity(2, "ill"), "0"),
+            (AlphaK(0.6, "ill"), "0.2"),
+            (TCloseness(0.4, "ill", "equal"), "0.2"),
+            (SensitiveLevels(2, (("flu", "cold"), ("ulcer", "")), "ill"), "0.2"),
+        ],
+        now=[0, 2],
+    ),
+)
+def test_models_are_those_of_the_joined_table(model: Model, share: str) -> None:
+    holders = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))
+    wanted = task(PARTIES[:3], k=3, models=[model], max_suppression=Decimal(share))
+    check(people(60, 5), holders, PARTIES[:3], wanted)
+
+
+@pytest.mark.slow
+def test_adult_divided_between_two_parties(shared_data: pathlib.Path) -> None:
+    """30,162 rows, k = 5, nothing suppressed: the node and the loss of 0.6250 of the joined table."""
+    folder = shared_data / "adult"
+    rows = arrow_csv.read_csv(folder / "adult.csv", parse_options=arrow_csv.ParseOptions(delimiter=";"))
+    names = (*ADULT, "occupation")
+    texts = {name: rows.column(name).cast(pa.string()) for name in names}
+    ids = pa.array([str(row) for row in range(rows.num_rows)])
+    held = {"north": names[:4], "south": names[4:]}
+    tables = {
+        party: table_from_arrow(pa.table({"id": ids, **{name: texts[name] for name in own}}), ("id",), "the test")
+        for party, own in held.items()
+    }
+    quasi = tuple(QuasiIdentifier(name, "tree", adult_hierarchy(folder, name)) for name in ADULT)
+    wanted = replace(
+        task(PARTIES[:2], k=5),
+        quasi_identifiers=quasi,
+        carried=(Carried("occupation", "sensitive", "tree", None, 20),),
+    )
+    found = joint({}, {}, PARTIES[:2], wanted, tables=tables)
+    for release in found.values():
+        assert release.node == (0, 4, 1, 2, 3, 2, 0, 0)
+        assert release.rows is not None
+        assert len(release.rows.cells) == 30_162
+        left, lost = release.rows.cells, 0.0
+        for each, level in reversed(list(zip(quasi, release.node, strict=True))):
+            left, labels = np.divmod(left, len(each.hierarchy.labels[level]))
+            lost += float(each.hierarchy.loss(level)[labels].mean()) / len(quasi)
+        assert lost == pytest.approx(0.6250, abs=5e-5)
+
+
+def test_learners_may_hold_no_shares_and_few_rows_may_be_released() -> None:
+    """East gets the rows and shuffles nothing; at a share of 1 every node can be released."""
+    cells, parties = people(24, 4), PARTIES[:3]
+    holders = dict(zip(COLUMNS, ("north", "south", "east", "south", "north"), strict=True))
+    found = joint(cells, holders, parties, task(parties, k=3, learners=("east", "south"), max_suppression=Decimal(1)))
+    assert found["north"].rows is None
+    assert released(found["east"]) == released(found["south"])
+    possible = exhaustive(cells, np.zeros(24, np.int64), task(parties, k=3, max_suppression=Decimal(1)))
+    assert found["north"].node == min(possible, key=lambda node: (possible[node], node))

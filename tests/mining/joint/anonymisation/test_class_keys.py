@@ -1,0 +1,233 @@
+"""With `keys = "union"`, nodes with too many possible classes are examined over the classes that occur."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import comine
+from anonymize.models import AlphaK, Model, TCloseness
+from anonymize.verifier import verify
+from crypto.primitives.blocks import BLOCK_BYTES
+from crypto.protocols.union import set_union
+from crypto.protocols.union.lists import sorted_elements
+from jobs.statement import statement
+from link.errors import ConfigurationError, MalformedMessage
+from mining.joint.anonymisation import disclosure, occurring, search
+from mining.joint.anonymisation.disclosure import openings
+from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
+from protos.v1.link_pb2 import Frame, Opening
+from tests.examples import examples, slowly
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
+from tests.mining.joint.anonymisation.anonymisation_world import (
+    ILLS,
+    PARTIES,
+    Cells,
+    divided,
+    exhaustive,
+    hierarchies,
+    joint,
+    parted,
+    people,
+    task,
+    whole,
+)
+from tests.mining.joint.anonymisation.test_anonymisation import (
+    SHARES,
+    Split,
+    bits,
+    check_declared,
+    check_least_loss,
+    expected_rows,
+    opened,
+    released,
+)
+from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
+
+CARRIED = (
+    Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),
+    Carried("note", "insensitive", "tree", None, 6),
+)
+MODELS: dict[str, list[Model]] = {
+    "none": [],
+    "alpha": [AlphaK(Decimal("0.6"), "ill")],
+    "t": [TCloseness(Decimal("0.4"), "ill")],
+}
+
+
+@pytest.fixture(autouse=True)
+def _few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of more than four possible classes are large; none is asked about for its few quasi-identifiers before."""
+    monkeypatch.setattr(search, "MOST_CELLS", 4)
+    monkeypatch.setattr(search, "FEW_CELLS", 4)
+    monkeypatch.setattr(disclosure, "MOST_CELLS", 4)
+
+
+quick = examples(1, 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+# -- equal to the pooled release --------------------------------------------------------------------------------------
+@given(divided(6, 30), SHARES, st.integers(1, 3))
+@quick
+def test_the_node_and_the_rows_are_those_of_the_pooled_rows(split: Split, share: str, insider_k: int) -> None:
+    cells, owners, parties = split
+    wanted = task(parties, k=2, max_suppression=Decimal(share), keys="union", insider_k=insider_k)
+    losses = exhaustive(cells, owners, wanted)
+    if not losses:
+        check_least_loss(split, wanted)
+        return
+    for found in joint(cells, owners, parties, wanted).values():
+        assert found.node == min(losses, key=lambda node: (losses[node], node))
+        assert found.rows is not None
+        assert released(wanted, found.rows) == expected_rows(cells, owners, wanted, found.node)
+        assert found.statistics["left_out"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@given(divided(12, 30), SHARES, st.none() | st.just(2))
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_models_and_rules_on_the_parties_parts(model: str, split: Split, share: str, k_site: int | None) -> None:
+    changes: dict[str, Any] = {"k_site": k_site, "carried": CARRIED, "insider_k": 2}
+    check_least_loss(
+        split, task(split[2], k=2, models=MODELS[model], max_suppression=Decimal(share), keys="union", **changes)
+    )
+
+
+def test_without_keys_large_nodes_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_CELLS", 2)
+    cells, parties = people(60, 3), PARTIES[:3]
+    wanted = task(parties, k=3)
+    found = joint(cells, np.arange(60) % 3, parties, wanted)["north"]
+    assert found.node is not None
+    assert wanted.cells(dict(enumerate(found.node))) <= 2
+    better = joint(cells, np.arange(60) % 3, parties, task(parties, k=3, keys="union"))["north"]
+    assert found.statistics["left_out"] > 0
+    assert better.statistics["left_out"] == 0
+    assert better.node != found.node
+
+
+def test_a_party_without_rows() -> None:
+    cells, parties = people(30, 9), PARTIES[:3]
+    wanted = task(parties, k=3, keys="union", max_suppression=Decimal("0.1"))
+    check_least_loss((cells, np.full(30, 2), parties), wanted)
+
+
+@pytest.mark.slow
+def test_over_grpc() -> None:
+    cells, parties = people(30, 3), PARTIES[:3]
+    wanted = task(parties, k=3, max_suppression=Decimal("0.1"), keys="union")
+    one = joint(cells, np.arange(30) % 3, parties, wanted, transport="grpc")["south"]
+    other = joint(cells, np.arange(30) % 3, parties, wanted)["south"]
+    assert one.node == other.node
+    assert one.statistics == other.statistics
+    assert one.statistics["unions"] > 0
+
+
+# -- what is opened ---------------------------------------------------------------------------------------------------
+def opened_keys(frames: Iterable[Frame], receiver: str) -> dict[tuple[int, ...], set[int]]:
+    """By node, in the order in which they were asked, the keys that a party is told."""
+    rows: dict[tuple[int, ...], list[bytes]] = defaultdict(list)
+    for frame in frames:
+        if frame.receiver == receiver and frame.type == Opening.DESCRIPTOR.full_name:
+            message = Opening.FromString(frame.body)
+            if message.label == occurring.LABEL:
+                lane = frame.lane.split("/keys (")[1].split(")")[0]
+                rows[tuple(int(level) for level in lane.split(","))].append(message.values)
+    return {node: _decoded(b"".join(parts)) for node, parts in rows.items()}
+
+
+def _decoded(block: bytes) -> set[int]:
+    """Keys from opened tuples of one block each."""
+    rows = np.frombuffer(block, np.uint8).reshape(-1, 1, BLOCK_BYTES)
+    return {int.from_bytes(element, "big") for element in sorted_elements(rows, 8, fakes=False)}
+
+
+def keys_of(cells: Cells, wanted: JointAnonymisation, node: tuple[int, ...]) -> set[int]:
+    """The classes of a node that occur, by looking at all rows."""
+    table, keys = whole(cells), np.zeros(len(cells["age"]), np.int64)
+    for column, level in zip(table.quasi_identifiers, node, strict=True):
+        tree = hierarchies()[column.name]
+        keys = keys * len(tree.labels[level]) + tree.maps[level][tree.align(column)[column.codes]]
+    return set(keys.tolist())
+
+
+def test_keys_of_few_nodes_are_opened_the_coarsest_first_whoever_has_the_rows() -> None:
+    cells, parties = people(36, 8), PARTIES[:3]
+    wanted = task(parties, k=3, max_suppression=Decimal("0.1"), keys="union", learners=("north",))
+    bounds = exhaustive(cells, np.arange(36) % 3, task(parties, k=1))
+    views = []
+    for seed in (0, 1):
+        frames: list[Frame] = []
+        owners = np.random.default_rng(seed).permutation(np.arange(36) % 3)
+        found = joint(cells, owners, parties, wanted, frames=frames, seed=seed)["north"]
+        labels = check_declared(frames, openings(wanted, parties))
+        assert occurring.LABEL in labels
+        told = opened_keys(frames, "east")
+        assert len(told) == found.statistics["unions"] > 0
+        for node, keys in told.items():
+            assert keys == keys_of(cells, wanted, node)
+        heights = [sum(node) for node in told]
+        assert heights == sorted(heights, reverse=True)
+        losses = exhaustive(cells, owners, wanted)
+        best = min(losses, key=lambda node: (losses[node], node))
+        assert found.node == best
+        dense = min(loss for node, loss in losses.items() if wanted.cells(dict(enumerate(node))) <= 4)
+        assert all(bounds[node] <= dense for node in told)  # none that could not be better than what was known
+        shown = opened(frames, "east")
+        views.append([told, *(bits(shown, label) for label in ("verdicts", "improvements", "classes"))])
+    assert views[0] == views[1]
+
+
+def test_the_statement_warns_of_single_rows() -> None:
+    found = statement(job(keys="union"))
+    assert occurring.LABEL in {line.label for line in found.declared}
+    told = " ".join(found.prose())
+    assert "those of a single row among them" in told
+    assert "of the union of class keys of such a node" in told
+    assert occurring.LABEL not in {line.label for line in statement(job()).declared}
+
+
+@pytest.mark.parametrize("added", slowly([b"\xff" * 8, b"\x00" * 7], now=[0]))
+def test_keys_that_there_are_not_name_the_merger(added: bytes) -> None:
+    cells, parties = people(30, 3), PARTIES[:3]
+    original = set_union.set_union
+
+    async def more(*arguments: Any, **named: Any) -> list[bytes]:
+        return [*await original(*arguments, **named), added]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(occurring, "set_union", more)
+        with pytest.raises(MalformedMessage, match="north opened keys of classes that there are not") as raised:
+            joint(cells, np.arange(30) % 3, parties, task(parties, keys="union", max_suppression=Decimal("0.2")))
+    assert raised.value.party == "north"
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------
+def test_the_folder_passes_the_independent_verifier(tmp_path: Path) -> None:
+    data = parted(people(60, 3), np.random.default_rng(1).integers(0, 3, 60), PARTIES[:3])
+    spec = job(keys="union", max_suppression="0.1")
+    result = comine.simulate(spec, data)
+    result.save(tmp_path / "out")
+    verified = verify(tmp_path / "out")
+    assert verified.ok, verified.failures
+    assert result.release().statistics["unions"] > 0
+
+
+@pytest.mark.parametrize("changes", [{"algorithm": "samarati"}, {"algorithm": "mondrian"}, {"disclose": "node"}])
+def test_job_files_that_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match='keys = "union" tells which classes of large nodes occur'):
+        job(keys="union", **changes)
+
+
+def test_columns_of_several_parties_have_no_keys() -> None:
+    with pytest.raises(ConfigurationError, match='keys = "union" needs parties that hold rows'):
+        vertical_job(PARTIES[:2], keys="union")

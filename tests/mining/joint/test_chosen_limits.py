@@ -1,0 +1,124 @@
+"""What a coordinator learns that runs a job again and again, each time with another limit of its choice.
+
+Whole jobs run. Their ends are added up over a sweep of a limit, and must be those of every party's data of the same
+class: a size class, or a length class, which a job without the limit tells anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crypto.protocols.union.disclosure import deviation
+from crypto.protocols.union.size_classes import SETS
+from jobs.statement import statement
+from jobs.union_limit import blurred_merges
+from link.errors import ComineError
+from mining.data.transactions import Transactions
+from mining.joint import one_shot
+from mining.joint.ballot import Ballot
+from mining.joint.parameters import HorizontalMining
+from party.policy.rules import Rules
+from protos.v1.link_pb2 import Frame
+from tests.coordinator.simulation.still_time import InlineExecutor
+from tests.coordinator.simulation.whole_job import job, run_job
+from tests.examples import slowly
+from tests.mining.joint.oracle import Rows
+
+PARTIES = ("north", "south", "east")
+ALL_ITEMS: dict[str, Any] = {"universe": "all-items", "strategy": "level-wise", "max_length": 1, "min_support": 2}
+UNDER_PSEUDONYMS: dict[str, Any] = ALL_ITEMS | {"universe": "hidden-all"}
+
+
+def ended(names: Sequence[str], limit: dict[str, int], way: dict[str, Any]) -> str:
+    """The code with which a job ended; south has these items, others next to nothing."""
+    data: dict[str, Rows] = {"north": [["tea"]], "south": [[name] for name in names], "east": [["tea"]]}
+    spec = job(data, **{"bound": limit.get("bound")} | way)
+    if "max_item_bytes" in limit:
+        spec = spec.model_copy(update={"union": spec.union.model_copy(update=limit)})
+    ends = asyncio.run(run_job(spec, data, InlineExecutor())).values()
+    (code,) = {end.code if isinstance(end, ComineError) else "" for end in ends}
+    return code
+
+
+def items(number: int) -> list[str]:
+    return [f"i{place}" for place in range(number)]
+
+
+@pytest.mark.parametrize("way", slowly([ALL_ITEMS, UNDER_PSEUDONYMS], now=[0]), ids=["all-items", "hidden-all"])
+def test_bounds_tell_no_more_than_the_size_class(way: dict[str, Any]) -> None:
+    assert not any(ended(items(number), {"bound": bound}, way) for bound in (1, 40) for number in (2, 64))
+    assert [ended(items(65), {"bound": bound}, way) for bound in (63, 65)] == ["E104", ""]
+
+
+def test_limits_of_names_tell_no_more_than_the_length_class() -> None:
+    two_blocks = (17, 30)
+    assert not any(ended(["n" * n], {"max_item_bytes": most}, ALL_ITEMS) for most in two_blocks for n in (18, 33))
+    assert ended(["n" * 34], {"max_item_bytes": 32}, ALL_ITEMS) == "E104"
+
+
+def mined(number: int, limit: int) -> bool:
+    """Whether a party says that its local mining is bounded, with so many locally frequent items."""
+    task = HorizontalMining(1, PARTIES, "north", PARTIES[:2], max_candidates=limit, max_length=2)
+    ballot = cast(Ballot, SimpleNamespace(task=task, threshold=1))
+    return one_shot._locally_frequent(ballot, Transactions.from_rows([[name] for name in items(number)])) is not None
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 300), st.integers(1, 300))
+def test_limits_of_candidates_tell_no_more_than_the_size_class_of_what_is_mined(one: int, other: int) -> None:
+    swept = [[mined(number, limit) for limit in (1, 30, 64, 65, 100, 129, 200, 256, 299)] for number in (one, other)]
+    if SETS.place(one) == SETS.place(other):
+        assert swept[0] == swept[1]
+
+
+# -- what a merger adds up ---------------------------------------------------------------------------------------------
+CATALOGUE: dict[str, Any] = {"universe": "the catalogue", "catalogue": list("abc")}
+WAYS: dict[str, dict[str, Any]] = {
+    "frequent-items": {"strategy": "level-wise"},
+    "all-items": {"universe": "all-items", "strategy": "level-wise"},
+    "hidden": {"universe": "hidden", "strategy": "level-wise"},
+    "hidden-all": {"universe": "hidden-all", "strategy": "level-wise"},
+    "one-shot": {"strategy": "one-shot"},
+    "thinned": {"strategy": "level-wise", "thin": True},
+    "thinned catalogue": {"strategy": "level-wise", "thin": True, **CATALOGUE},
+    "catalogue": {"strategy": "level-wise", **CATALOGUE},
+}
+ROWS: Rows = [["a", "b"], ["a", "c"], ["b", "c"]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_union_of_one_set_is_counted(way: str) -> None:
+    """All items are frequent, so that the merger is shown one number of two others as often as it can be."""
+    data = dict.fromkeys(PARTIES, ROWS)
+    spec, frames = job(data, min_support=1, bound=None, **WAYS[way]), list[Frame]()
+    asyncio.run(run_job(spec, data, InlineExecutor(), observe=frames.append))
+    merged = Counter({frame.lane.split("/")[-2]: 1 for frame in frames if frame.type.endswith("MergedSize")})
+    of_items = merged["items"] + merged["positions"]
+    others = [label for label in merged if label not in ("items", "positions")]
+    assert blurred_merges(spec) == (of_items or bool(others))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_merges_is_named_with_all_that_it_counts(way: str) -> None:
+    """Exact counts for groups with the merger, blurred ones for pairs: one line of each for each union."""
+    data = dict.fromkeys(PARTIES, ROWS)
+    said = [line for line in statement(job(data, bound=None, **WAYS[way])).learned if line.who == ("north",)]
+    exact = [line for line in said if "every group of parties with north in it" in line.what]
+    blurred = [line for line in said if "every two other parties" in line.what and "averag" not in line.what]
+    assert len(exact) == len(blurred)
+    assert len(exact) >= blurred_merges(job(data, bound=None, **WAYS[way]))
+    assert bool(exact) == (way != "catalogue")
+
+
+def test_the_mean_of_all_that_may_be_seen_is_off_by_more_than_half_an_element() -> None:
+    """What a policy allows that does not say how many unions may be made, and what comine init writes."""
+    assert Rules().max_unions <= 16
+    assert deviation(Rules().max_unions) > 0.6

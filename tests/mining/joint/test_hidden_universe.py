@@ -1,0 +1,345 @@
+"""Level 1 under pseudonyms: the pooled result, and not a word of an item that is not frequent."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from google.protobuf import symbol_database
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from link.errors import ConfigurationError, ProtocolViolation
+from link.session import Session
+from link.traffic import Traffic
+from mining.data.transactions import Transactions
+from mining.joint import hidden_universe
+from mining.joint.ballot import Ballot
+from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
+from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
+from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
+from mining.joint.horizontal import mine
+from mining.joint.parameters import HorizontalMining, JointItemsets
+from mining.thresholds import local_threshold
+from protos.v1.joint_prf_pb2 import BlindedPoints
+from protos.v1.link_pb2 import Frame, Opening
+from protos.v1.set_union_pb2 import MergedSize
+from tests.examples import examples
+from tests.mining.joint.oracle import Rows, least_count, pooled_supports
+from tests.world import run_parties
+
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
+ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40, "\0", "é", "é"]
+
+
+def task_for(data: Mapping[str, Rows], min_support: int | Decimal, **parameters: object) -> HorizontalMining:
+    parties = tuple(data)
+    task = HorizontalMining(min_support, learners=parties, merger=parties[0], universe="hidden", compute=parties[:2])
+    return replace(task, **parameters)  # type: ignore[arg-type]
+
+
+def run(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0, **world: object) -> dict[str, JointItemsets]:
+    async def role(session: Session) -> JointItemsets:
+        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
+
+    declared = [*openings(task, tuple(data)), *hidden_openings(task, tuple(data))]
+    return run_parties(list(data), role, declared=declared, seed=seed, **world)  # type: ignore[arg-type]
+
+
+def supports(result: JointItemsets) -> dict[frozenset[str], int]:
+    assert result.itemsets is not None
+    return {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
+
+
+rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=8)
+datasets = (
+    st.lists(rows, min_size=2, max_size=5)
+    .filter(lambda d: any(d))
+    .map(lambda d: {f"p{i}": party for i, party in enumerate(d)})
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
+    data = draw(datasets)
+    n_rows = sum(map(len, data.values()))
+    parties = list(data)
+    task = task_for(
+        data,
+        draw(st.integers(1, n_rows) | st.decimals("0.0001", "1", places=4)),
+        disclose=draw(st.sampled_from(["candidates", "supports", "frequent"])),
+        universe=draw(st.sampled_from(["hidden", "hidden-all"])),
+        strategy=draw(st.sampled_from(["level-wise", "one-shot"])),
+        lambda_=draw(st.decimals("0", "0.99", places=2)),
+        max_length=draw(st.none() | st.integers(1, 3)),
+        merger=draw(st.sampled_from(parties)),
+        learners=tuple(draw(st.lists(st.sampled_from(parties), min_size=1, unique=True))),
+        bound=draw(st.sampled_from([None, len(ITEMS), 20])) if draw(st.booleans()) else None,
+    )
+    return data, task
+
+
+@given(cases())  # each of them a whole job
+@examples(3, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_the_result_equals_the_pooled_one(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
+    data, task = case
+    if task.strategy == "one-shot" and task.bound is not None:
+        task = replace(task, strategy="level-wise")  # whose sets of itemsets have bounds of their own
+    expected = pooled_supports(data, task.min_support, task.max_length)
+    for party, result in run(data, task).items():
+        if party not in task.learners:
+            assert result.itemsets is None
+        elif task.disclose == "frequent":
+            assert set(supports(result)) == set(expected)
+        else:
+            assert supports(result) == expected
+
+
+NOTHING: dict[str, Rows] = {"x": [["a"], ["b"], []], "y": [["c"], ["d"]], "z": []}
+
+
+@pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
+def test_where_nothing_is_frequent_no_name_is_said(disclose: str) -> None:
+    frames: list[Frame] = []
+    for result in run(NOTHING, task_for(NOTHING, 2, disclose=disclose), observe=frames.append).values():
+        assert supports(result) == {}
+    assert not any("/items" in frame.lane for frame in frames)
+
+
+def test_all_parties_but_one_are_empty() -> None:
+    data: dict[str, Rows] = {"x": [], "y": [["a", "b"]] * 3 + [["c"]], "z": [[]]}
+    for result in run(data, task_for(data, 3)).values():
+        assert supports(result) == pooled_supports(data, 3)
+
+
+# -- what is said ----------------------------------------------------------------------------------------------------
+# "rare" items are held by one, two or all parties, some locally frequent there, and frequent nowhere altogether.
+RARE = ["rare-and-telling", "rare-elsewhere", "rare-everywhere"]
+COMMON = ["bread and butter", "milk from here"]
+
+
+def shops(rare: Mapping[str, list[str]], sizes: Mapping[str, int]) -> dict[str, Rows]:
+    """The same frequent items everywhere; of rare ones what is given."""
+    return {
+        name: [[*COMMON, *rare[name]]] * 4 + [[*COMMON]] * (size - 4 - size // 4) + [[]] * (size // 4)
+        for name, size in sizes.items()
+    }
+
+
+SIZES = {"north": 20, "south": 20, "east": 20}
+WORLDS = {
+    "of one": {"north": RARE[:1], "south": [], "east": []},
+    "of nobody": {"north": RARE[:1], "south": RARE[1:2], "east": RARE[2:]},
+    "of all": {"north": RARE[:1], "south": RARE[:1], "east": []},
+}
+SHARE = Decimal("0.3")
+
+
+def opened(frames: list[Frame], label: str) -> dict[str, bytes]:
+    """By lane and receiver, what was opened under a label."""
+    found: dict[str, bytes] = defaultdict(bytes)
+    for frame in frames:
+        if frame.type == Opening.DESCRIPTOR.full_name:
+            message = Opening.FromString(frame.body)
+            if message.label == label:
+                found[f"{frame.lane} {frame.receiver}"] += message.values
+    return found
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
+def test_names_of_items_that_are_not_frequent_are_nowhere(world: str, disclose: str) -> None:
+    data, frames = shops(WORLDS[world], SIZES), []
+    task = task_for(data, SHARE, disclose=disclose, strategy="level-wise")
+    assert least_count(SHARE, 60) == 18
+    results = run(data, task, observe=frames.append)
+    for result in results.values():
+        assert result.itemsets is not None
+        assert set(result.itemsets.items) == set(COMMON)
+    everything = b"".join(frame.body for frame in frames)
+    for name in RARE:
+        assert all(name.encode()[start : start + 8] not in everything for start in range(len(name) - 8))
+    names = opened(frames, "items")
+    assert set(names) == {"/task/items/union/items south", "/task/items/union/items east"}
+    for value in names.values():
+        assert all(name.encode()[:10] in value for name in COMMON)
+
+
+def structure(frames: list[Frame], party: str) -> Counter[tuple[object, ...]]:
+    """Kinds, order and sizes of what a party receives at level 1.
+
+    Not the rounds: parts that run beside each other count on from what came last, which is a matter of timing.
+    """
+    lanes = ("/task/pseudonyms", "/task/positions", "/task/level-1", "/task/items")
+    received = [f for f in frames if f.receiver == party and f.lane.startswith(lanes)]
+    return Counter((f.sender, f.lane, f.seq, f.type, f.last, len(f.body)) for f in received)
+
+
+@pytest.mark.parametrize("bound", [None, 6])
+@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+def test_a_view_depends_on_sizes_and_the_frequent_items_alone(bound: int | None, disclose: str) -> None:
+    """Whatever rare items the others hold or share, a party gets the same kinds and sizes of frames, and what is opened
+    of the candidates is as much: as many positions, of which as many are frequent."""
+    views: dict[str, list[object]] = defaultdict(list)
+    for rare in WORLDS.values():
+        data, frames = shops(rare, SIZES), []
+        task = task_for(data, SHARE, disclose=disclose, strategy="level-wise", bound=bound)
+        run(data, task, observe=frames.append)
+        (merged, *others) = {
+            MergedSize.FromString(f.body).tuples
+            for f in frames
+            if f.type == MergedSize.DESCRIPTOR.full_name and f.lane.startswith("/task/positions")
+        }
+        assert not others
+        for party in SIZES:
+            bits = [v for where, v in opened(frames, "frequent").items() if where == f"/task/level-1 {party}"]
+            ones = [sum(np.frombuffer(value, np.uint8).tolist()) for value in bits]
+            names = opened(frames, "items").get(f"/task/items/union/items {party}")
+            views[party].append((structure(frames, party), names, merged, [len(value) for value in bits], len(ones)))
+    for seen in views.values():
+        assert all(view == seen[0] for view in seen)
+
+
+def test_the_positions_are_as_many_whatever_is_locally_frequent() -> None:
+    lengths = set()
+    for rare in WORLDS.values():
+        data, frames = shops(rare, SIZES), []
+        run(data, task_for(data, SHARE, bound=7), observe=frames.append)
+        values = set(opened(frames, "positions").values())
+        assert len(values) == 1  # equal at all who receive them
+        lengths |= {len(value) for value in values}
+    assert lengths == {3 * 64 * 30}
+
+
+def test_pseudonyms_are_new_in_every_run() -> None:
+    data, seen = shops(WORLDS["of all"], SIZES), []
+    for seed in range(2):
+        frames: list[Frame] = []
+        run(data, task_for(data, SHARE), seed=seed, observe=frames.append)
+        (values,) = set(opened(frames, "positions").values())
+        seen.append({values[start + 13 : start + 13 + 17] for start in range(0, len(values), 30)})
+    assert not seen[0] & seen[1]
+
+
+# -- what is stated --------------------------------------------------------------------------------------------------
+def test_all_that_is_opened_is_stated() -> None:
+    data, frames = shops(WORLDS["of all"], SIZES), []
+    task = task_for(data, SHARE, strategy="level-wise")
+    lines = {line.label: line for line in hidden_openings(task, tuple(data))}
+    run(data, task, observe=frames.append)
+    labels = {Opening.FromString(f.body).label for f in frames if f.type == Opening.DESCRIPTOR.full_name}
+    assert set(lines) <= labels
+    assert "frequent items" in lines["items"].what
+    assert lines["positions"].recipients == set(data)
+    (line,) = [line for line in hidden_openings(replace(task, bound=9), tuple(data)) if line.label == "positions"]
+    assert line.maximum == 3 * 64
+
+
+def test_what_is_learned_as_data() -> None:
+    three, two = ({name: [["a"]] for name in names} for names in (("x", "y", "z"), ("x", "y")))
+    for data in (three, two):
+        parties = tuple(data)
+        said = [line.what for line in hidden_learned(task_for(data, 1, disclose="supports"), parties)]
+        assert any("names of the frequent items" in what and "no other names" in what for what in said)
+        assert any("that a party holds itself, whether it is locally frequent" in what for what in said)
+        assert any("then at the other" in what for what in said) == (data is two)
+        assert not any("support of every item" in what for what in said)
+        said = [line.what for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
+        assert any("under its pseudonym" in what and "how many these are" in what for what in said)
+        assert sum("more than 64 elements" in what for what in said) == 1
+        said = [line.what for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
+        assert not any("locally frequent" in what for what in said)
+
+
+@pytest.mark.parametrize("universe", ["frequent-items", "hidden", "hidden-all"])
+def test_what_is_told_of_local_counts_is_said_wherever_local_thresholds_decide(universe: str) -> None:
+    data = {name: [["a"]] for name in ("x", "y", "z")}
+    lines = learned(task_for(data, 1, universe=universe, strategy="level-wise"), tuple(data))
+    assert any(line.what == LOCALLY_FREQUENT for line in lines) == (universe != "hidden-all")
+
+
+# -- faults ----------------------------------------------------------------------------------------------------------
+def test_more_items_than_the_bound_end_the_job_before_anything_is_said() -> None:
+    data: dict[str, Rows] = {"x": [[f"item {number}" for number in range(65)]], "y": [["a"]]}
+    frames: list[Frame] = []
+    with pytest.raises(
+        ConfigurationError, match=r"items than 64, to which its bound of 2 is rounded up; raise \[union\] bound"
+    ):
+        run(data, task_for(data, 1, bound=2), observe=frames.append)
+    assert not any("positions" in frame.lane for frame in frames)
+
+
+def test_a_frequent_item_whose_name_is_too_long() -> None:
+    data: dict[str, Rows] = {"x": [["l" * 134]], "y": [["a"]]}
+    with pytest.raises(ConfigurationError, match=r"a name of more than 133 bytes, .*; raise \[union\] max_item_bytes"):
+        run(data, task_for(data, 1))
+    run(data, task_for(data, 1, max_item_bytes=134))
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_names_that_are_not_those_of_the_frequent_positions_are_refused(
+    parties: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A party that does not say the name of an item which only it holds."""
+    rows: dict[str, Rows] = {"x": [["a"]] * 3, "y": [["only here"]] * 3, "z": []}
+    data = dict(list(rows.items())[:parties])
+    names = hidden_universe._names
+
+    async def silent(ballot: Ballot, mine: list[str], number: int) -> tuple[str, ...]:
+        return await names(ballot, [] if ballot.session.me == "y" else mine, number)
+
+    monkeypatch.setattr(hidden_universe, "_names", silent)
+    with pytest.raises(ProtocolViolation, match="not as many as there are frequent items") as caught:
+        run(data, task_for(data, 2))
+    assert (caught.value.party is not None) == (parties == 2)
+
+
+def test_a_point_that_is_none_is_laid_at_its_senders_door() -> None:
+    data = shops(WORLDS["of all"], SIZES)
+
+    def spoil(frame: Frame) -> None:
+        if frame.type == BlindedPoints.DESCRIPTOR.full_name and frame.sender == "south":
+            frame.body = BlindedPoints(
+                data=b"\xff" * (len(BlindedPoints.FromString(frame.body).data))
+            ).SerializeToString()
+
+    with pytest.raises(ProtocolViolation, match="south sent") as caught:
+        run(data, task_for(data, SHARE), observe=spoil)
+    assert caught.value.party == "south"
+
+
+# -- costs -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("bound", [None, 6])
+@pytest.mark.parametrize("world", WORLDS)
+def test_traffic_is_exact(world: str, bound: int | None) -> None:
+    data, frames = shops(WORLDS[world], SIZES), []
+    task = task_for(data, SHARE, bound=bound, merger="south")
+    run(data, task, observe=frames.append)
+    seen = Traffic(tuple(data))
+    for frame in frames:
+        if frame.lane.startswith(("/task/pseudonyms", "/task/positions", "/task/items")):
+            kind = symbol_database.Default().GetSymbol(frame.type)
+            seen.send(frame.sender, frame.receiver, frame.lane, kind, len(frame.body))
+    least = least_count(SHARE, 60)
+    held, locally = {}, {}
+    for name, own in data.items():
+        counts = Counter(item for row in own for item in row)
+        threshold = local_threshold(SHARE, len(own), least, 3, task.lambda_, 60)
+        held[name], locally[name] = len(counts), sum(count >= threshold for count in counts.values())
+    told = Traffic(tuple(data))
+    hidden_traffic(told, "/task", task, HiddenSizes.of(held, locally, len(COMMON), 1, bound))
+    for name in data:
+        assert (told.bytes_sent(name), told.bytes_received(name)) == (seen.bytes_sent(name), seen.bytes_received(name))
+        assert told.frames(name) == seen.frames(name)
+
+
+def test_where_nothing_is_frequent_no_names_are_counted() -> None:
+    sizes = HiddenSizes.of({"x": 3, "y": 9}, {"x": 1, "y": 2}, 0, 1, None)
+    assert sizes.names is None
+    assert sizes.positions.elements == 2 * 64
+    assert sizes.pseudonyms.length == 64

@@ -1,0 +1,217 @@
+"""The traffic of whole jobs follows from a few sizes: those of a real run give its bytes and rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from crypto.params import STANDARD_128
+from crypto.protocols.sums.masked_maximum import LABEL as SIZES
+from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.joint_prf_costs import PrfSizes
+from crypto.protocols.union.lists import (
+    EPSILON_COMMON,
+    LENGTH_CLASSES,
+    MOST_CLASSES,
+    ListSizes,
+    common_fakes,
+    room_for_common_fakes,
+)
+from crypto.protocols.union.size_classes import LISTS, SETS
+from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.loading import job_of
+from jobs.run import PartyRun
+from link.executor import ThreadExecutor
+from link.traffic import Traffic, greeting, receipts
+from mining.joint.hidden_sizes import HiddenSizes
+from mining.joint.hidden_universe import withstood
+from mining.joint.sizes import MiningSizes, mining_traffic
+from protos.v1.link_pb2 import Frame, Opening
+from protos.v1.set_union_pb2 import MergedSize, UnionSize
+from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities, job, run_job
+from tests.examples import slowly
+from tests.mining.joint.oracle import Rows
+
+
+@dataclass
+class Seen:
+    """What the frames of a run tell of its sizes."""
+
+    words: dict[str, dict[str, NDArray[np.uint64]]] = field(default_factory=dict)
+    merged: dict[str, int] = field(default_factory=dict)
+    elements: dict[str, int] = field(default_factory=dict)
+    opened: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def observe(self, frame: Frame) -> None:
+        lane = frame.lane.removeprefix("/task/")
+        union = lane.split("/union/")[0]
+        match frame.type.removeprefix("comine.v1."):
+            case "MergedSize":
+                self.merged[union] = MergedSize.FromString(frame.body).tuples
+            case "UnionSize":
+                self.elements[union] = UnionSize.FromString(frame.body).elements
+            case "Opening":
+                opening = Opening.FromString(frame.body)
+                if opening.label == SIZES:
+                    self.words.setdefault(lane, {})[frame.sender] = np.frombuffer(opening.values, "<u8")
+                else:
+                    self.opened[lane, opening.label] = opening.number
+
+    def union(self, name: str, bound: int | None) -> UnionSizes | None:
+        if name not in self.merged:
+            return None
+        (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
+        size, width = self.largest(lane, *MOST_CLASSES)
+        room = room_for_common_fakes(len(self.words[lane]), common_fakes(EPSILON_COMMON))
+        lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], SETS.capacity(size, bound), room)
+        return UnionSizes(lists, self.merged[name], self.elements[name])
+
+    def largest(self, lane: str, *most: int) -> list[int]:
+        """The masked maxima of a lane, out of what all parties have opened there."""
+        total = np.sum(list(self.words[lane].values()), axis=0, dtype=np.uint64)
+        return [int(np.count_nonzero(part)) for part in np.split(total, np.cumsum(most)[:-1])]
+
+    def hidden(self, bound: int | None) -> HiddenSizes | None:
+        """The second union's bound is the number of frequent items."""
+        positions = self.union("positions", bound)
+        if positions is None:
+            return None
+        (size,) = self.largest("pseudonyms/joint-prf/length", LISTS.beyond)
+        prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.lists.parties))
+        return HiddenSizes(prf, positions, self.union("items", self.elements.get("items")))
+
+    def decided(self, lane: str) -> int:
+        """The candidates of a ballot: where sums stay shared, as many as bits are opened."""
+        return self.opened.get((lane, "frequent"), self.opened.get((lane, "supports"), 0))
+
+    def rules(self) -> tuple[int, ...]:
+        lanes = {lane: number for (lane, label), number in self.opened.items() if label == "rules"}
+        return tuple(lanes[lane] for lane in sorted(lanes, key=lambda lane: int(lane.removeprefix("rules/from "))))
+
+    def sizes(self, n_rows: int, frequent: tuple[int, ...], bound: int | None) -> MiningSizes:
+        levels = [f"level-{length}" for length in range(2, 30)]
+        levels = [level for level in levels if self.decided(level) or f"{level}/thin" in self.merged]
+        hidden = self.hidden(bound)
+        return MiningSizes(
+            n_rows=n_rows,
+            universe=self.decided("level-1"),
+            items=None if hidden is not None else self.union("items", bound),
+            hidden=hidden,
+            one_shot=self.union("itemsets", bound),
+            closure=self.decided("one-shot"),
+            candidates=tuple(self.decided(level) for level in levels),
+            thinned=tuple(union for level in levels if (union := self.union(f"{level}/thin", bound)) is not None),
+            tried="itemsets" in self.merged,
+            frequent=frequent,
+            rules=self.rules(),
+        )
+
+
+def compare(
+    data: Mapping[str, Rows],
+    bound: int | None,
+    *,
+    rules: dict[str, str] | None = None,
+    compute: tuple[str, str] | None = None,
+    **options: Any,
+) -> None:
+    contents = json.loads(job(data, bound=bound, **options).canonical())
+    contents["trust"]["compute"] = compute
+    if rules is not None:
+        contents["job"]["task"], contents["rules"] = "rules", rules
+    spec, seen, executor = job_of(contents, "the test", Path()), Seen(), ThreadExecutor(2)
+    try:
+        runs = asyncio.run(run_job(spec, data, executor, observe=seen.observe))
+    finally:
+        executor.close()
+    ended = [run for run in runs.values() if isinstance(run, PartyRun)]
+    assert len(ended) == len(data), runs
+    found = next(run.outcome.finding.itemsets for run in ended if run.outcome.finding is not None)
+    frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
+    sizes = seen.sizes(sum(map(len, data.values())), frequent, bound)
+    if horizontal_mining(spec).all_learn(data):
+        singles = sorted(found.canonical().levels[0][1].tolist()) if found.levels else []
+        sizes = replace(sizes, together=singles[-2:][0] if singles else None)
+    certificates = {name: len(identity.certificate_pem) for name, identity in identities(spec.job.parties).items()}
+    traffic = Traffic(spec.job.parties)
+    greeting(traffic, STANDARD_128.suite, certificates)
+    mining_traffic(traffic, "/task", horizontal_mining(spec), sizes)
+    receipts(traffic, STANDARD_128.suite, certificates)
+    for name, run in zip(runs, ended, strict=True):
+        signatures = 4 * (len(data) - 1)  # of which each may have a byte more or less than reckoned
+        assert traffic.bytes_sent(name) == pytest.approx(run.costs.bytes_sent, abs=signatures)
+        assert traffic.bytes_received(name) == pytest.approx(run.costs.bytes_received, abs=signatures)
+    rounds = max(run.costs.rounds for run in ended)
+    # A chain is one shorter where a step is begun by who need not wait: for the last word of a union, for a sum of
+    # which it holds the other share, for supports that only others learn.
+    shorter = len(seen.merged) + bool(sizes.hidden) + len(seen.opened)
+    assert rounds <= traffic.rounds <= rounds + shorter
+
+
+WAYS = STRATEGIES | {
+    "hidden": {"strategy": "level-wise", "universe": "hidden"},
+    "hidden-all": {"strategy": "level-wise", "universe": "hidden-all"},
+}
+MODES: dict[str, dict[str, Any]] = {
+    "candidates": {"disclose": "candidates"},
+    "supports": {"disclose": "supports"},
+    "frequent": {"disclose": "frequent"},
+    "rules": {"disclose": "frequent", "rules": {"min_confidence": "0.7"}},
+    "others compute": {"disclose": "supports", "compute": ("east", "north")},
+}
+RECIPIENTS = [("north",), ("east", "south"), ("coordinator",)]  # all parties learn it where nothing is said
+
+
+@pytest.mark.parametrize(("strategy", "mode"), slowly(product(WAYS, MODES), now=range(0, 30, 3)))
+def test_every_strategy(strategy: str, mode: str) -> None:
+    compare(DATA, None, **WAYS[strategy], **MODES[mode])
+
+
+@pytest.mark.parametrize("strategy", WAYS)
+def test_a_public_bound(strategy: str) -> None:
+    compare(DATA, 8, **WAYS[strategy])
+
+
+@pytest.mark.parametrize(("recipients", "mode"), slowly(product(RECIPIENTS, MODES), now=range(0, 15, 4)))
+def test_whoever_learns_the_result(recipients: tuple[str, ...], mode: str) -> None:
+    compare(DATA, None, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
+
+
+def test_many_candidates_go_both_ways_and_in_slices() -> None:
+    items = [f"{number:03}" for number in range(380)]
+    rows = [items, items[1:], items[2:]]
+    compare(dict.fromkeys(DATA, rows), None, max_length=2, min_support="0.7", **STRATEGIES["level-wise"])
+
+
+@pytest.mark.parametrize("mode", slowly(MODES, now=[0, 2]))
+@pytest.mark.parametrize("strategy", ["level-wise", "thinned", "one-shot"])
+def test_sums_take_no_longer_words_than_the_second_most_frequent_item_needs(strategy: str, mode: str) -> None:
+    rows = [["bread", "tea"], ["bread", "milk", "tea"], ["bread"], ["bread"], ["bread"]] * 40
+    compare(dict.fromkeys(DATA, rows), None, **(WAYS[strategy] | MODES[mode]))
+
+
+@pytest.mark.slow
+@settings(max_examples=8)
+@given(
+    st.lists(
+        st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1, max_size=12), min_size=2, max_size=5
+    ),
+    st.sampled_from(sorted(set(WAYS) - {"catalogue"})),
+    st.sampled_from(sorted(set(MODES) - {"others compute"})),
+    st.sampled_from(["0.1", "0.3", "0.6"]),
+)
+def test_any_data(rows: list[list[set[str]]], strategy: str, mode: str, min_support: str) -> None:
+    names = ("north", "south", "east", "west", "centre")
+    data = {name: [sorted(row) for row in own] for name, own in zip(names, rows, strict=False)}
+    compare(data, None, min_support=min_support, **WAYS[strategy], **MODES[mode])

@@ -1,0 +1,262 @@
+"""The service over loopback TLS: who may ask, what is answered, and what is left in the logs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import math
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from coordinator.anonymisation.queries import QueryNode
+from jobs.audit.entry import read
+from jobs.federation import Federation
+from link.errors import MalformedMessage
+from link.pki.authority import Authority
+from link.pki.identity import Role
+from link.transports.grpc_channel import dial
+from party.config import PartyConfig
+from party.node.logs import open_log
+from party.server import Node
+from party.services.queries import service
+from party.services.queries.dataset import DatasetQueries, Outcome
+from protos.v1 import anonymization_pb2 as pb
+from protos.v1.anonymization_pb2_grpc import AnonymizationStub
+from tests.party.files import write_federation
+from tests.party.nodes import refused
+from tests.party.services.queries.staff import DATASET, STAFF
+
+
+@dataclass
+class World:
+    """A node, and whoever calls it."""
+
+    folder: Path
+    authority: Authority
+    node: Node
+    address: str
+    channels: list[Any] = field(default_factory=list)
+
+    def caller(self, name: str = "analyst", role: Role = "coordinator") -> Any:
+        """Somebody with a good certificate."""
+        self.channels.append(dial(self.authority.issue(name, role), "north", self.address))
+        return AnonymizationStub(self.channels[-1])
+
+    async def restart(self) -> None:
+        await self.node.stop()
+        self.node = node_of(self.folder)
+        await self.node.start()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What the audit log tells of decisions."""
+        return self.told("query-decided")
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """What the audit log tells of an event."""
+        entries = map(read, (self.folder / "state/north/audit.log").read_bytes().splitlines())
+        return [dict(entry.fields) for entry in entries if entry.event == event]
+
+
+def node_of(folder: Path) -> Node:
+    return Node(PartyConfig.load(folder / "north.toml"), open_log("north", io.StringIO()))
+
+
+@asynccontextmanager
+async def running(folder: Path, dataset: str = DATASET) -> AsyncIterator[World]:
+    """A node with the table of the staff."""
+    authority = write_federation(folder, {"north": [["milk"]]})
+    (folder / "staff.csv").write_text(STAFF)
+    file = folder / "north.toml"
+    file.write_text(file.read_text() + dataset)
+    node = node_of(folder)
+    world = World(folder, authority, node, Federation.load(folder / "federation.toml").addresses["north"])
+    try:
+        await node.start()
+        yield world
+    finally:
+        await world.node.stop()
+        for channel in world.channels:
+            await channel.close()
+
+
+def asked(query: str, dataset: str = "staff") -> pb.QueryRequest:
+    return pb.QueryRequest(dataset=dataset, query=query)
+
+
+def test_queries_are_answered_denied_and_remembered(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.caller()
+            found = await analyst.ListDatasets(pb.ListDatasetsRequest())
+            (opened,) = found.datasets
+            assert (opened.name, list(opened.queries.public)) == ("staff", ["age", "city"])
+            assert {each.name: list(each.classes) for each in opened.queries.columns} == {
+                "salary": ["sum", "max"],
+                "ill": ["count"],
+            }
+            assert (opened.queries.min_size, opened.queries.HasField("max_queries")) == (2, False)
+            reply = await analyst.Query(asked("avg(salary) where city = 'Bern'"))
+            assert (reply.number, reply.answer) == (1, 1230 / 4)
+            reply = await analyst.Query(asked("sum(salary) where age < 22"))
+            assert (reply.number, reply.WhichOneof("decision"), reply.denied) == (2, "denied", pb.SIZE)
+            await world.restart()
+            analyst = world.caller("other")
+            reply = await analyst.Query(asked("sum(salary) where city = 'Bern' and age < 50"))
+            assert (reply.number, reply.denied) == (3, pb.DISCLOSURE)
+            reply = await analyst.Query(asked("max(salary)"))
+            assert reply.denied == pb.CLASS
+            assert world.events == [
+                {"dataset": "staff", "coordinator": who, "number": number, "query": query, "denied": denied}
+                for number, who, query, denied in (
+                    (1, "analyst", "avg(salary) where city = 'Bern'", None),
+                    (2, "analyst", "sum(salary) where age < 22", "size"),
+                    (3, "other", "sum(salary) where city = 'Bern' and age < 50", "disclosure"),
+                    (4, "other", "max(salary)", "class"),
+                )
+            ]
+            assert (tmp_path / "state/north/queries.db").stat().st_mode & 0o077 == 0
+
+    asyncio.run(test())
+
+
+def test_who_may_not_ask_is_told_so_and_nothing_else(tmp_path: Path) -> None:
+    async def test() -> None:
+        only = DATASET.replace("min_size", 'coordinators = ["hub"]\nmin_size')
+        async with running(tmp_path, only) as world:
+            analyst = world.caller()
+            assert not (await analyst.ListDatasets(pb.ListDatasetsRequest())).datasets
+            for dataset in ("staff", "baskets", "nothing"):
+                found = await refused(analyst.Query(asked("sum(salary)", dataset)))
+                assert (found.status, found.code) == (grpc.StatusCode.PERMISSION_DENIED, "E300")
+                assert found.sentence.startswith(
+                    f"the policy of north lets 'analyst' ask nothing of a dataset '{dataset}'"
+                )
+            for name, role in (("phone", "client"), ("south", "party")):
+                found = await refused(world.caller(name, role).Query(asked("sum(salary)")))
+                assert (found.status, found.code) == (grpc.StatusCode.PERMISSION_DENIED, "E201")
+            hub = world.caller("hub")
+            found = await refused(hub.Query(asked("sum(city)")))
+            assert "lets only 'salary' and 'ill' be aggregated, not 'city' (rule columns)" in found.sentence
+            found = await refused(hub.Query(asked("sum(salary) where id = 'p1'")))
+            assert "not 'id' (rule public)" in found.sentence
+            found = await refused(hub.Query(asked("sum(salary) order by age")))
+            assert (found.status, found.code) == (grpc.StatusCode.INVALID_ARGUMENT, "E001")
+            assert world.events == []
+            told = world.told("query-refused")
+            assert [(each["coordinator"], each["dataset"]) for each in told] == [
+                ("analyst", "staff"),
+                ("analyst", "baskets"),
+                ("analyst", "nothing"),
+                ("hub", "staff"),
+                ("hub", "staff"),
+            ]
+            assert {each["code"] for each in told} == {"E300"}
+            assert "(rule public)" in told[-1]["reason"]
+
+    asyncio.run(test())
+
+
+def test_a_node_without_the_table_answers_nothing_and_keeps_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, DATASET.partition("[dataset.queries]")[0]) as world:
+            analyst = world.caller()
+            assert not (await analyst.ListDatasets(pb.ListDatasetsRequest())).datasets
+            assert "ask nothing" in (await refused(analyst.Query(asked("sum(salary)")))).sentence
+            assert not (tmp_path / "state/north/queries.db").exists()
+
+    asyncio.run(test())
+
+
+def test_many_ask_at_once_and_decisions_stand_in_a_row(tmp_path: Path) -> None:
+    """Of the two that are harmless alone, and not together, one is answered."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            stubs = [world.caller(name) for name in ("a", "b", "c", "d")]
+            texts = ["sum(salary) where age >= 21", "sum(salary) where age > 21"] * 2
+            replies = await asyncio.gather(*(s.Query(asked(t)) for s, t in zip(stubs, texts, strict=True)))
+            assert sorted(reply.number for reply in replies) == [1, 2, 3, 4]
+            kinds = [reply.WhichOneof("decision") for reply in replies]
+            assert kinds[:2] in (["answer", "denied"], ["denied", "answer"])
+            assert kinds[2:] == kinds[:2]
+
+    asyncio.run(test())
+
+
+def test_who_hangs_up_leaves_a_whole_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    ask = DatasetQueries.ask
+
+    def slow(self: DatasetQueries, *given: Any) -> Outcome:
+        entered.set()
+        assert leave.wait(60)
+        return ask(self, *given)
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            monkeypatch.setattr(DatasetQueries, "ask", slow)
+            call = world.caller().Query(asked("sum(salary) where age >= 21"))
+            waiting = asyncio.ensure_future(_ended(call))
+            assert await asyncio.to_thread(entered.wait, 60)
+            call.cancel()
+            await waiting
+            leave.set()
+            reply = await world.caller().Query(asked("sum(salary) where age > 21"))
+            assert (reply.number, reply.denied) == (2, pb.DISCLOSURE)
+
+    asyncio.run(test())
+
+
+async def _ended(call: Any) -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+def test_a_node_that_sends_no_decision_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            node = QueryNode(world.authority.issue("analyst", "coordinator"), "north", world.address)
+            for reply in ({}, {"answer": math.nan}, {"answer": math.inf}, {"denied": pb.DENIAL_UNSPECIFIED}):
+                told = pb.QueryReply(number=1, **reply)
+                monkeypatch.setattr(service, "_reply", lambda _, told=told: told)
+                with pytest.raises(MalformedMessage, match="sent no decision") as found:
+                    await node.ask("staff", "sum(salary)")
+                assert found.value.party == "north"
+            await node.close()
+
+    asyncio.run(test())
+
+
+def test_wrong_data_are_told_to_the_asker(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst = world.caller()
+            assert (await analyst.Query(asked("sum(salary)"))).number == 1
+            staff = tmp_path / "staff.csv"
+            staff.write_text(STAFF.replace("p3,34,Bern,310", "p3,34,Bern,311") + "p8,60,Bern,500,0\np9,61,Bern,600,0\n")
+            assert (await analyst.Query(asked("sum(salary) where age >= 60"))).answer == 1100
+            staff.write_text(STAFF.replace("p3,34,Bern,310", "p3,34,Bern,many"))
+            found = await refused(analyst.Query(asked("sum(salary)")))
+            assert (found.status, found.code) == (grpc.StatusCode.FAILED_PRECONDITION, "E101")
+            assert "the column 'salary' holds cells that are no numbers" in found.sentence
+            file = tmp_path / "north.toml"
+            file.write_text(file.read_text().replace('source = "staff.csv"', 'source = "staff.csv"\nid = "city"'))
+            staff.write_text(STAFF)
+            await world.restart()
+            analyst = world.caller()
+            found = await refused(analyst.Query(asked("sum(salary)")))
+            assert (found.status, found.code) == (grpc.StatusCode.FAILED_PRECONDITION, "E100")
+            assert "the dataset 'staff' had other columns of ids when queries were first answered" in found.sentence
+            staff.unlink()
+            found = await refused(analyst.Query(asked("sum(salary)")))
+            assert found.code == "E101"
+
+    asyncio.run(test())

@@ -1,0 +1,540 @@
+"""Reports through running shufflers over TLS: what arrives, what is dropped and counted, and who may do what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from ldp.shuffling.collecting import Collecting
+from ldp.shuffling.onion import wrap
+from ldp.shuffling.route import Route
+from ldp.shuffling.statement import sign_statement
+from link.errors import ConfigurationError, PolicyDenied
+from party.config import PartyConfig
+from party.node.methods import METHODS
+from party.services.shuffler.policy import ShufflerSection, check_route
+from protos.v1 import shuffle_pb2 as pb
+from protos.v1.shuffle_pb2 import BatchStatement
+from tests.party.nodes import refused
+from tests.party.services.shuffler.nodes import COLLECTOR_KEY, Caller, World, numbers, route_for, running
+from tests.party.services.shuffler.test_store import store_of
+
+
+def test_reports_pass_two_shufflers_and_only_the_analyst_reads_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for()
+            sealed = await world.sealed(route, range(200))
+            fates = await world.caller("fleet").submit(sealed, step=30)
+            assert Counter(fates) == {pb.TAKEN: 200}
+            await world.analyst().flush()
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == list(range(200))
+            assert numbers(found.reports) != list(range(200))
+            first, second = found.statements
+            assert (first.received, first.forwarded, second.received, second.forwarded) == (200, 200, 200, 200)
+            assert (first.senders, first.largest, second.input) == (1, 200, first.output)
+            assert not first.input
+
+    asyncio.run(test())
+
+
+def test_what_is_no_new_good_report_is_dropped_and_counted(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for()
+            keys = await world.create(route)
+            good = await world.sealed(route, range(20))
+            foreign = await world.sealed(route_for(name="other"), [1])
+            swapped = wrap(np.zeros((1, 8), np.uint8), route, keys[::-1])  # for the shufflers in another order
+            inside = wrap(np.zeros((1, 8), np.uint8), route, [keys[0], keys[0]])  # good for the first one only
+            damaged = good[19:].copy()
+            damaged[0, -1] ^= 1
+            sent = [
+                *good[:10],
+                *good[5:7],  # replayed within the message
+                good[10, :-1],
+                np.append(good[11], np.uint8(0)),
+                b"",
+                *foreign,
+                *swapped,
+                *damaged,
+                *inside,
+                *good[12:15],
+            ]
+            fleet = world.caller("fleet")
+            fates = await fleet.submit(sent)
+            assert fates == [
+                *[pb.TAKEN] * 10,
+                *[pb.REPLAYED] * 2,
+                *[pb.WRONG_SIZE] * 3,
+                *[pb.UNREADABLE] * 3,
+                *[pb.TAKEN] * 4,
+            ]
+            assert await fleet.submit(good[:3]) == [pb.REPLAYED] * 3
+            await world.analyst().flush()
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == [*range(10), 12, 13, 14]
+            first, second = found.statements
+            assert (first.received, first.replayed, first.wrong_size, first.unreadable) == (25, 5, 3, 3)
+            assert (first.forwarded, second.received, second.unreadable, second.forwarded) == (14, 14, 1, 13)
+            # What was taken before is known in later batches, and after a new start of the node, too.
+            await world.restart("north")
+            fleet = world.caller("fleet")
+            assert await fleet.submit(good[:12]) == [pb.REPLAYED] * 10 + [pb.TAKEN] * 2
+
+    asyncio.run(test())
+
+
+def test_a_client_has_one_report_in_a_batch_and_a_gateway_its_clients(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(gateways=(("client/fleet", 4),))
+            sealed = await world.sealed(route, range(30))
+            phone, fleet = world.caller("phone"), world.caller("fleet")
+            assert await phone.submit(sealed[:3]) == [pb.TAKEN, pb.OVER_SHARE, pb.OVER_SHARE]
+            assert await phone.submit(sealed[1:2]) == [pb.OVER_SHARE]
+            assert (await refused(world.analyst().flush())).sentence == (
+                "fewer than 5 reports wait for the route 'weekly' at north, and a batch has as many at least"
+            )
+            assert await fleet.submit(sealed[3:9]) == [pb.TAKEN] * 4 + [pb.OVER_SHARE] * 2
+            await world.restart("north")
+            assert await world.caller("fleet").submit(sealed[9:10]) == [pb.OVER_SHARE]
+            await world.analyst().flush()
+            (found,) = await world.opened(route, 1)
+            (first, _) = found.statements
+            assert (first.forwarded, first.over_share, first.senders, first.largest) == (5, 6, 2, 4)
+            # A new batch, a new share; what was over the share was not taken, so it is no replay.
+            assert await world.caller("phone").submit(sealed[1:3]) == [pb.TAKEN, pb.OVER_SHARE]
+
+    asyncio.run(test())
+
+
+def test_many_at_once_are_taken_once(tmp_path: Path) -> None:
+    """The same reports on several streams at the same time, and a sender that goes away."""
+
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            route = route_for(["north"])
+            sealed = await world.sealed(route, range(300))
+            fleet = [world.caller("fleet") for _ in range(4)]
+            call = fleet[0].stub.Submit(iter([pb.SealedReports(route="weekly", reports=[bytes(r) for r in sealed])]))
+            await asyncio.sleep(0.02)
+            call.cancel()
+            every = await asyncio.gather(*(each.submit(sealed, step=7) for each in fleet))
+            taken = np.array(every) == pb.TAKEN
+            assert taken.sum(axis=0).max() == 1
+            assert set(np.array(every).ravel().tolist()) <= {pb.TAKEN, pb.REPLAYED}
+            await world.analyst().flush()
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == list(range(300))
+
+    asyncio.run(test())
+
+
+def test_a_batch_has_a_maximum(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            route = route_for(["north"], maximum=10)
+            sealed = await world.sealed(route, range(20))
+            fleet = world.caller("fleet")
+            await fleet.submit(sealed[:8])
+            refusal = await refused(fleet.submit(sealed[8:12]))
+            assert (refusal.status, refusal.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "E103")
+            assert await fleet.submit(sealed[8:10]) == [pb.TAKEN] * 2
+            assert (
+                "as a batch may have (10); send these after it has left"
+                in (await refused(fleet.submit(sealed[10:]))).sentence
+            )
+            await world.analyst().flush()
+            assert await fleet.submit(sealed[10:]) == [pb.TAKEN] * 10
+
+    asyncio.run(test())
+
+
+def test_who_asks_after_each_report_does_not_see_it_come(tmp_path: Path) -> None:
+    """Only the first shuffler knows when; the route's creator, who may send some itself, is told when to flush."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(minimum=400)
+            sealed = await world.sealed(route, range(330))
+            fleet, analyst = world.caller("fleet"), world.analyst()
+            stands, refusals, sent = list[tuple[int, pb.ShuffleRoute]](), set[str](), 0
+            for step in (*[1] * 12, 85, *[1] * 6, 27, 60, *[1] * 4, 120, *[1] * 8):
+                await fleet.submit(sealed[sent : (sent := sent + step)])
+                stands.append((sent, await analyst.describe()))
+                refusals.add((await refused(analyst.flush())).sentence)
+            assert len(refusals) == 1
+            for _, each in stands:
+                assert each.waiting == 0
+                each.ClearField("key")  # signed anew each time
+            assert len({each.SerializeToString() for _, each in stands}) == 1
+
+    asyncio.run(test())
+
+
+def test_batches_leave_at_their_time_when_they_have_enough(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(every=1)
+            sealed = await world.sealed(route, range(11))
+            fleet, analyst = world.caller("fleet"), world.analyst()
+            await fleet.submit(sealed[:4])
+            await asyncio.sleep(1.2)
+            stands = await analyst.describe()
+            assert (store_of(world).waiting(1).senders.total(), stands.next_batch) == (4, 1)
+            await fleet.submit(sealed[4:])
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == list(range(11))
+            stands = await world.caller("phone").describe()
+            assert (stands.waiting, stands.next_batch) == (0, 2)
+
+    asyncio.run(test())
+
+
+def test_a_later_shuffler_withholds_what_is_too_little_and_says_so(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for()
+            keys = await world.create(route)
+            fleet = world.caller("fleet")
+            await fleet.submit(await world.sealed(route, range(4)))
+            await fleet.submit(wrap(np.zeros((3, 8), np.uint8), route, [keys[0], keys[0]]))
+            await world.analyst().flush()
+            (found,) = await world.opened(route, 1)
+            assert len(found.reports) == 0
+            second = found.statements[1]
+            assert (second.received, second.unreadable, second.withheld, second.forwarded) == (7, 3, 4, 0)
+
+    asyncio.run(test())
+
+
+def test_one_shuffler_alone_and_three_of_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north", "south", "east"]) as world:
+            for name, shufflers in (("one", ["east"]), ("three", ["south", "east", "north"])):
+                route = route_for(shufflers, name=name)
+                sealed = await world.sealed(route, range(10))
+                await world.caller("fleet", node=shufflers[0]).submit(sealed, name)
+                await world.analyst(shufflers[0]).flush(name)
+                (found,) = await world.opened(route, 1)
+                assert sorted(numbers(found.reports)) == list(range(10))
+                assert [each.shuffler for each in found.statements] == shufflers
+
+    asyncio.run(test())
+
+
+def test_collected_batches_are_forgotten(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            route = route_for(["north"])
+            sealed = await world.sealed(route, range(20))
+            analyst, fleet = world.analyst(), world.caller("fleet")
+            for start in (0, 10):
+                await fleet.submit(sealed[start : start + 10])
+                await analyst.flush()
+            two = await analyst.collect()
+            again = await analyst.collect()
+            assert [head.batch for head, _ in two] == [1, 2]
+            assert all(np.array_equal(a, b) for (_, a), (_, b) in zip(two, again, strict=True))
+            assert [head.batch for head, _ in await analyst.collect(after=1)] == [2]
+            assert [head.batch for head, _ in await analyst.collect()] == [2]
+            assert await analyst.collect(after=99) == []
+            assert (await analyst.describe()).unsent == 0
+
+    asyncio.run(test())
+
+
+def test_a_retired_route_takes_nothing_and_has_no_keys(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            route = route_for(["north"])
+            sealed = await world.sealed(route, range(30))
+            analyst, fleet = world.analyst(), world.caller("fleet")
+            await fleet.submit(sealed[:10])
+            stands = await analyst.retire()
+            assert (stands.retired, stands.unsent, stands.HasField("key")) == (True, 1, False)
+            (receipt,) = [
+                each async for each in fleet.stub.Submit(iter([pb.SealedReports(route="weekly", reports=[b"x"])]))
+            ]
+            assert (receipt.fate, receipt.taken) == (pb.NOT_TAKEN, 0)
+            assert receipt.message == "the route 'weekly' is retired; no report of it is taken any more"
+            await world.restart("north")
+            assert (await world.analyst().retire()).retired
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == list(range(10))
+            (stored,) = world.nodes["north"]._shuffler._on.store.routes()
+            assert (stored.key, stored.tag_key) == (b"", b"")
+
+    asyncio.run(test())
+
+
+def test_a_party_may_collect_and_report(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(collector="party/north", senders=("party/south",), minimum=2)
+            sealed = await world.sealed(route, range(9))
+            assert await world.caller("south", "party").submit(sealed[:1]) == [pb.TAKEN]
+            (receipt,) = await called(world.caller("phone"), "Submit")
+            assert receipt.fate == pb.NOT_TAKEN
+            assert await world.caller("fleet").submit(sealed[1:]) == [pb.TAKEN] * 8
+            await world.analyst().flush()
+            north = world.caller("north", "party", "south")
+            while True:
+                if batches := await north.collect():
+                    break
+                await asyncio.sleep(0.05)
+            ((head, reports),) = batches
+            collecting = Collecting(route, COLLECTOR_KEY, world.authority.issue("reader", "client").trust)
+            assert sorted(numbers(collecting.open(1, reports, head.statements).reports)) == list(range(9))
+            assert "party/north to collect" in (await refused(called(world.analyst("south"), "Collect"))).sentence
+
+    asyncio.run(test())
+
+
+# -- who may do what ---------------------------------------------------------------------------------------------------
+REQUESTS: dict[str, Any] = {
+    "Create": pb.CreateRouteRequest(),
+    "Describe": pb.DescribeRouteRequest(route="weekly"),
+    "Flush": pb.FlushRequest(route="weekly"),
+    "Retire": pb.RetireRouteRequest(route="weekly"),
+    "Collect": pb.CollectRequest(route="weekly"),
+    "Submit": pb.SealedReports(route="weekly"),
+    "Forward": pb.BatchPart(),
+}
+
+
+async def called(caller: Caller, method: str) -> Any:
+    request = REQUESTS[method]
+    call = getattr(caller.stub, method)(iter([request]) if method in ("Submit", "Forward") else request)
+    return [part async for part in call] if hasattr(call, "__aiter__") else await call
+
+
+def test_every_method_has_its_roles(tmp_path: Path) -> None:
+    assert set(METHODS["comine.v1.Shuffler"]) == set(pb.DESCRIPTOR.services_by_name["Shuffler"].methods_by_name)
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            await world.create(route_for())
+            callers = {"client": world.caller("phone"), "party": world.caller("south", "party"), "coordinator": None}
+            callers["coordinator"] = world.caller("other", "coordinator")
+            for method, (allowed, _) in METHODS["comine.v1.Shuffler"].items():
+                for role, caller in callers.items():
+                    assert caller is not None
+                    if role not in allowed:
+                        assert (await refused(called(caller, method))).code == "E201"
+            other, south = callers["coordinator"], callers["party"]
+            assert other is not None
+            assert south is not None
+            for method in ("Flush", "Retire"):
+                assert "created by analyst, who alone" in (await refused(called(other, method))).sentence
+            for caller in (other, south):
+                assert (await refused(called(caller, "Collect"))).sentence == (
+                    "the route 'weekly' is for coordinator/analyst to collect"
+                )
+            assert (await refused(world.analyst().collect())).sentence == "the route 'weekly' is collected at south"
+            assert "a batch of a route that north does not have" in (await refused(called(south, "Forward"))).sentence
+            assert (await refused(called(other, "Submit"))).sentence == (
+                "north answers this to parties and clients only, and other is a coordinator"
+            )
+            (receipt,) = await called(world.caller("phone", node="south"), "Submit")
+            assert receipt.message == "reports for the route 'weekly' go to north, not to south"
+            (receipt,) = await called(south, "Submit")
+            assert receipt.message == "'party/south' may not report to the route 'weekly'"
+            assert "begin at north" in (await refused(world.analyst("south").flush())).sentence
+            assert "no route 'none'" in (await refused(world.caller("phone").describe("none"))).sentence
+
+    asyncio.run(test())
+
+
+def test_a_node_without_the_table_says_that_the_shuffler_is_off(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"], policy=None) as world:
+            off = "the shuffler of north is off; its operator turns it on by a [shuffler] table in party.toml"
+            for method in ("Create", "Describe", "Flush", "Retire", "Collect"):
+                assert (await refused(called(world.analyst(), method))).sentence == off
+            assert (await refused(called(world.caller("phone"), "Submit"))).sentence == off
+            assert not (tmp_path / "state" / "north" / "shuffler.db").exists()
+
+    asyncio.run(test())
+
+
+def test_creation_is_idempotent_and_checked(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            analyst, route = world.analyst(), route_for(["north"])
+            created = await analyst.create(route)
+            assert (await analyst.create(route)).key.key == created.key.key
+            assert (tmp_path / "state" / "north" / "shuffler.db").stat().st_mode & 0o777 == 0o600
+            for wrong, words in (
+                (route_for(["north"], size=9), "another route 'weekly' already"),
+                (route_for(["south"]), "north is no shuffler of the route"),
+                (route_for(["north", "west"], name="x"), "does not know the shuffler 'west'"),
+            ):
+                assert words in (await refused(analyst.create(wrong))).sentence
+            other = world.caller("other", "coordinator")
+            assert "another route" in (await refused(other.create(route))).sentence
+            log = (tmp_path / "state" / "north" / "audit.log").read_text()
+            assert log.count('"route-created"') == 1  # or what it tells of the route would begin anew
+            await world.restart("north")
+            assert (await world.analyst().create(route)).key.key == created.key.key
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("policy", "route", "sentence"),
+    [
+        ({"create": ["boss"]}, {}, "lets boss create routes, and not 'analyst' (rule create)"),
+        ({"min_batch": 6}, {}, "asks for batches of at least 6 (rule min_batch), and the route's are 5"),
+        (
+            {"max_batch": 9},
+            {"maximum": 10},
+            "holds 9 reports of a batch at most (rule max_batch), and the route's have up to 10",
+        ),
+        (
+            {"gateways": ["party/north"]},
+            {},
+            "believes party/north to speak for many clients, and not 'client/fleet' (rule gateways)",
+        ),
+        ({"max_size": 7}, {}, "allows reports of 7 bytes (rule max_size), and the route's have 8"),
+        ({"max_routes": 3}, {}, "allows 3 open routes at once (rule max_routes); retire one first"),
+    ],
+)
+def test_a_policy_refuses_and_names_its_rule(policy: dict[str, Any], route: dict[str, Any], sentence: str) -> None:
+    section = ShufflerSection.model_validate({"min_batch": 2, "gateways": ["client/fleet"], **policy})
+    with pytest.raises(PolicyDenied) as caught:
+        check_route(section, route_for(**route), "analyst", "north", running=3)
+    assert caught.value.message == f"the policy of north {sentence}"
+    allowing = ShufflerSection.model_validate({"min_batch": 2, "gateways": ["client/fleet"]})
+    check_route(allowing, route_for(**route), "analyst", "north", running=3)
+
+
+def test_a_wrong_table_is_told(tmp_path: Path) -> None:
+    from tests.party.files import party_toml
+
+    file = tmp_path / "north.toml"
+    file.write_text(party_toml("north") + "[shuffler]\nmin_batch = 1\n")
+    with pytest.raises(ConfigurationError, match="min_batch"):
+        PartyConfig.load(file)
+
+
+# -- hostile shufflers -------------------------------------------------------------------------------------------------
+async def batch_from_north(world: World, route: Route, n: int = 6) -> tuple[pb.BatchHead, Any]:
+    """A batch as an honest first shuffler makes it, which has not reached the second one."""
+    world.nodes["north"]._shuffler._on._forwarder.begin = lambda pool: None  # type: ignore[method-assign]
+    sealed = await world.sealed(route, range(n))
+    await world.caller("fleet").submit(sealed)
+    await world.analyst().flush(route.name)
+    store = world.nodes["north"]._shuffler._on.store
+    head = store.head(1, 1)
+    assert head is not None
+    return head, np.frombuffer(store.part(1, 1, 0) or b"", np.uint8).reshape(n, -1)
+
+
+def restated(world: World, head: pb.BatchHead, reports: Any, **changes: Any) -> pb.BatchHead:
+    """The head of a batch that the first shuffler has changed, with a statement that fits what it sends."""
+    from ldp.shuffling.batch import digest
+
+    said = BatchStatement.FromString(head.statements[0].statement)
+    said.received = said.forwarded = len(reports)
+    said.output = digest(reports)
+    for name, value in changes.items():
+        setattr(said, name, value)
+    signed = sign_statement(said, world.authority.issue("north"))
+    return pb.BatchHead(route=head.route, batch=said.batch, reports=len(reports), statements=[signed])
+
+
+def test_the_second_shuffler_believes_nothing_of_the_first(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(maximum=100)
+            head, reports = await batch_from_north(world, route)
+            north = world.caller("north", "party", "south")
+            data = reports.tobytes()
+            east = world.caller("east", "party", "south")
+            whole = pb.BatchPart(head=head, reports=data, last=True)
+            assert "east is not before south" in (await refused(east.forward(whole))).sentence
+            cases: list[tuple[tuple[pb.BatchPart, ...], str]] = [
+                ((pb.BatchPart(head=head, reports=data[:-1], last=True),), "cut, or longer"),
+                ((pb.BatchPart(head=head, reports=data + b"x", last=True),), "cut, or longer"),
+                ((pb.BatchPart(head=head, reports=data),), "is cut"),
+                ((pb.BatchPart(head=head, reports=data[::-1], last=True),), "not of the reports that came with it"),
+                (
+                    (pb.BatchPart(head=pb.BatchHead(route=head.route, batch=1, reports=6), reports=data, last=True),),
+                    "without all",
+                ),
+                ((pb.BatchPart(head=pb.BatchHead(route=head.route, batch=1, reports=101)),), "at most 100"),
+                (
+                    (pb.BatchPart(head=restated(world, head, reports, batch=2), reports=data, last=True),),
+                    "batch 1 is next",
+                ),
+            ]
+            for parts, words in cases:
+                refusal = await refused(north.forward(*parts))
+                assert (refusal.status, words in refusal.sentence) == (grpc.StatusCode.INVALID_ARGUMENT, True), words
+                assert refusal.party in ("north", "east")
+            few = reports[:4]
+            small = pb.BatchPart(head=restated(world, head, few), reports=few.tobytes(), last=True)
+            assert "fewer reports than 5" in (await refused(north.forward(small))).sentence
+            # Reports that it copies to follow them are dropped, and their number is told.
+            twice = np.concatenate([reports, reports[:3]])
+            copied = pb.BatchPart(head=restated(world, head, twice), reports=twice.tobytes(), last=True)
+            assert [each.batch for each in await north.forward(copied)] == [1]
+            (found,) = await world.opened(route, 1)
+            assert sorted(numbers(found.reports)) == list(range(6))
+            assert (found.statements[1].replayed, found.statements[1].forwarded) == (3, 6)
+            # The same again is answered as before, and forwarded once; another batch under its number is refused.
+            assert [each.batch for each in await north.forward(copied)] == [1]
+            assert "again with other reports" in (await refused(north.forward(whole))).sentence
+            # A report of an earlier batch is known in a later one.
+            later = pb.BatchPart(head=restated(world, head, reports, batch=2), reports=data, last=True)
+            assert [each.batch for each in await north.forward(later)] == [2]
+            assert len(await world.batches(route, 2)) == 2
+            _, second = await world.opened(route, 2)
+            assert (second.statements[1].replayed, len(second.reports)) == (6, 0)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("reports", [[bytes(1 << 20)] * 5, [b""] * 100_000], ids=["long", "many"])
+def test_messages_have_a_limit(tmp_path: Path, reports: list[bytes]) -> None:
+    async def test() -> None:
+        async with running(tmp_path, ["north"]) as world:
+            await world.create(route_for(["north"]))
+            call = world.caller("phone").stub.Submit(iter([pb.SealedReports(route="weekly", reports=reports)]))
+
+            async def answers() -> list[Any]:
+                return [each async for each in call]
+
+            refusal = await refused(answers())
+            assert (refusal.code, "at most 4 MiB" in refusal.sentence) == ("E403", True)
+
+    asyncio.run(test())
+
+
+def test_nothing_tells_when_or_by_whom_a_report_was_sent(tmp_path: Path) -> None:
+    """Beside the audit of calls, what leaves and what stays after a batch holds no sender and no arrival time."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(gateways=())
+            sealed = await world.sealed(route, range(6))
+            for i in range(6):
+                await world.caller(f"device-{i}-of-somebody").submit(sealed[i : i + 1])
+            await world.analyst().flush()
+            await world.batches(route, 1)
+
+    asyncio.run(test())
+    for name in ("north", "south"):
+        files = [path for path in (tmp_path / "state" / name).iterdir() if path.name.startswith("shuffler")]
+        assert files
+        for path in files:
+            assert b"of-somebody" not in path.read_bytes(), path

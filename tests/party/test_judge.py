@@ -1,0 +1,88 @@
+"""A job is judged by the kind of the dataset that it asks for, before anybody approves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.loading import job_of
+from jobs.spec.job import JobSpec
+from link.errors import ConfigurationError, PolicyDenied
+from party.config import PartyConfig
+from party.policy.judge import Judge
+from party.services.anonymization.releases import Releases
+from party.state.ledger import Ledger
+from party.state.store import Store
+from tests.party.files import PARTIES, party_toml
+
+
+def spec(partition: str) -> JobSpec:
+    job = {"name": "weekly", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"}
+    contents = {"job": {**job, "partition": partition}, "itemsets": {"min_support": 2}}
+    return job_of(contents, "job.toml", Path())
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "other"), [("transactions", "horizontal", "vertical"), ("table", "vertical", "horizontal")]
+)
+def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, other: str) -> None:
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north").replace('"transactions"', f'"{kind}"').replace('"basket"', '"csv"'))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
+        assert judge.decide(spec(fits), "analyst") == "auto"
+        for ask in (judge.decide, judge.verdicts):
+            with pytest.raises(ConfigurationError) as error:
+                ask(spec(other), "analyst")
+            assert f"the dataset 'baskets' of north has kind = \"{kind}\"" in error.value.message
+            assert f'partition = "{other}" needs kind = ' in error.value.message
+    finally:
+        store.close(), ledger.close(), releases.close()
+
+
+def private(model: str) -> JobSpec:
+    contents = spec("horizontal").model_dump(mode="json", by_alias=True)
+    contents["privacy"] = {"model": model, "epsilon": "1", "delta": "1e-6"}
+    return job_of(contents, "job.toml", Path())
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_no_rule_tells_anything_exact_of_the_rows_to_a_job_whose_noise_is_bounded(
+    tmp_path: Path, bounded: bool
+) -> None:
+    """A refusal would tell whether rows have changed since the last job: of one record, with certainty.
+
+    Where nothing bounds the noise it protects nothing, and rules on rows hold for the job as for any other.
+    """
+    path = tmp_path / "north.toml"
+    totals = "[dataset.privacy]\nepsilon = 1\ndelta = 1e-5\n" if bounded else ""
+    path.write_text(party_toml("north", dataset=totals).replace("[policy]", "[policy]\nmin_new_rows = 5"))
+    exact, noisy = spec("horizontal"), private("distributed")
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
+        assert [judge.looks_at_rows(job) for job in (exact, noisy)] == [True, not bounded]
+        later = [{each.rule for each in judge.verdicts(job, "analyst") if each.later} for job in (exact, noisy)]
+        assert later == [{"min_new_rows"}, set() if bounded else {"min_new_rows"}]
+    finally:
+        store.close(), ledger.close(), releases.close()
+
+
+def test_rows_in_which_rules_are_hidden_have_no_privacy_model(tmp_path: Path) -> None:
+    """What hides a rule changes many rows where one is added, which the noise is not made for."""
+    path = tmp_path / "north.toml"
+    hiding = '[dataset.hiding]\nrules = ["bread -> milk"]\nmin_support = 2\n'
+    path.write_text(party_toml("north", dataset=hiding))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
+        assert judge.decide(spec("horizontal"), "analyst") == "auto"
+        with pytest.raises(PolicyDenied, match=r"hides rules in 'baskets' .*\(rule hiding\), which no epsilon covers"):
+            judge.decide(private("distributed"), "analyst")
+    finally:
+        store.close(), ledger.close(), releases.close()

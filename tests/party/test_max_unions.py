@@ -1,0 +1,251 @@
+"""Unions of the same rows are counted: the noise on what two parties have in common averages out over them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from anonymize.hierarchies.files import rows_of
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.union.disclosure import deviation, leakage
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes
+from jobs.kinds.charge import charge
+from jobs.kinds.release.parameters import joint_anonymisation
+from jobs.loading import job_of
+from jobs.spec.job import JobSpec
+from jobs.statement import statement
+from jobs.union_limit import blurred_merges
+from link.errors import PolicyDenied
+from mining.joint.anonymisation import disclosure, search
+from party.config import PartyConfig
+from party.policy.judge import Judge
+from party.services.anonymization.releases import Releases
+from party.state.ledger import Entry, Ledger
+from party.state.store import Store
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import job as release
+from tests.mining.joint.anonymisation.anonymisation_world import AGES, TOWNS, joint, people
+from tests.mining.joint.anonymisation.anonymisation_world import PARTIES as EVERYBODY
+from tests.party.files import PARTIES, party_toml
+from tests.party.nodes import running, weekly
+
+TWICE = '[[dataset]]\nname = "twin"\nkind = "transactions"\nsource = "north.dat"\nformat = "basket"\n'
+CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
+
+
+def job(*parties: str, dataset: str = "baskets", **itemsets: object) -> JobSpec:
+    named = {"name": "weekly", "task": "itemsets", "parties": list(parties or PARTIES), "dataset": dataset}
+    return job_of({"job": named, "itemsets": {"min_support": 20, **itemsets}}, "job.toml", Path())
+
+
+def noisy() -> JobSpec:
+    contents = job().model_dump(mode="json", by_alias=True)
+    contents["privacy"] = {"model": "distributed", "epsilon": "1", "delta": "1e-6"}
+    return job_of(contents, "job.toml", Path())
+
+
+def columns(*parties: str) -> JobSpec:
+    named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "baskets", "partition": "vertical"}
+    return job_of({"job": named, "align": {"mode": "cardinality"}}, "job.toml", Path())
+
+
+@contextmanager
+def node(folder: Path, policy: str = "") -> Iterator[tuple[Judge, Ledger]]:
+    path = folder / "north.toml"
+    path.write_text(party_toml("north", policy=policy).replace("[policy]", f"{TWICE}[policy]"))
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(contextlib.closing(Store.open(folder / "node.db")))
+        ledger = stack.enter_context(contextlib.closing(Ledger.open(folder / "node.db")))
+        releases = stack.enter_context(contextlib.closing(Releases.open(folder / "releases.db", "north")))
+        yield Judge(PartyConfig.load(path), PARTIES, store, ledger, releases), ledger
+
+
+def start(ledger: Ledger, spec: JobSpec, number: int, attempt: int = 1) -> bytes:
+    """As `charging.charge_start` does."""
+    job_id, named = number.to_bytes(32, "big"), spec.job
+    ledger.record(Entry(job_id, attempt, 5.0, named.dataset, named.name, "analyst", charge(spec), blurred_merges(spec)))
+    return job_id
+
+
+@pytest.mark.parametrize(("policy", "most"), [("", 16), ("max_unions = 3\n", 3)])
+def test_so_many_unions_may_start_also_where_the_policy_says_nothing(tmp_path: Path, policy: str, most: int) -> None:
+    for number in range(most):
+        with node(tmp_path, policy) as (judge, ledger):  # a restart each time
+            judge.decide(job(), "analyst")
+            start(ledger, job(), number)
+            for spec in (job("north", "south"), job(**CATALOGUE), noisy()):  # none of which counts
+                start(ledger, spec, 1000 + 3 * number + len(spec.job.parties))
+    with node(tmp_path, policy) as (judge, _):
+        with pytest.raises(PolicyDenied, match=rf"allows {most} unions or .*\(rule max_unions\)") as refused:
+            judge.decide(job(), "analyst")
+        assert refused.value.code == "E300"
+        with pytest.raises(PolicyDenied, match=r"the rows of 'twin' in all \(rule max_unions\)"):
+            judge.decide(job(dataset="twin"), "analyst")  # another name for the same rows
+        for spec in (job("north", "south"), job(**CATALOGUE), noisy()):
+            judge.decide(spec, "analyst")
+            assert "max_unions" not in {verdict.rule for verdict in judge.verdicts(spec, "analyst")}
+
+
+def test_a_job_counts_with_each_attempt_and_is_not_judged_by_the_one_that_begins(tmp_path: Path) -> None:
+    with node(tmp_path, "max_unions = 2\n") as (judge, ledger):
+        first = start(ledger, job(), 1)
+        start(ledger, job(), 1)  # told twice
+        assert ledger.unions(["baskets"]) == 1
+        judge.decide(job(), "analyst", job_id=first, attempt=2)
+        start(ledger, job(), 1, attempt=2)
+        judge.decide(job(), "analyst", job_id=first, attempt=2)
+        with pytest.raises(PolicyDenied, match="max_unions"):
+            judge.decide(job(), "analyst", job_id=first, attempt=3)  # which draws other fakes
+        with pytest.raises(PolicyDenied, match="max_unions"):
+            judge.decide(job(), "analyst")
+
+
+def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path, policy="max_unions = 1\n") as nodes:
+            jobs = [await nodes.agree(weekly()) for _ in range(2)]
+            host = nodes.nodes["north"].host
+            judge, begun = host._room.consent.judge, []
+            real = judge.decide
+
+            def slow(*given: Any, **named: Any) -> Any:
+                begun.append(real(*given, **named))
+                time.sleep(0.2)  # long enough for the other to be judged, too, were it not made to wait
+                return begun[-1]
+
+            monkeypatch.setattr(judge, "decide", slow)
+            north = nodes.clients["north"]
+            ends = await asyncio.gather(*(north.start(*job) for job in jobs), return_exceptions=True)
+            (end,) = [end for end in ends if end is not None]
+            assert isinstance(end, grpc.aio.AioRpcError)
+            assert "rule max_unions" in str(end.details())
+            assert len(begun) == 1
+            for job_id, _ in jobs:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await north.cancel(job_id)
+
+    asyncio.run(main())
+
+
+def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
+    with node(tmp_path) as (_, ledger):
+        start(ledger, job(), 1)
+        ledger._connection.execute("DELETE FROM charges")
+        assert ledger.unions(["baskets"]) == 1
+        assert ledger.unions(["visits"]) == 0
+        assert ledger.unions(["visits", "baskets"]) == 1
+
+
+def test_alignments_of_three_have_common_fakes_too() -> None:
+    assert blurred_merges(columns("north", "south", "east")) == 1
+    assert blurred_merges(columns("north", "south")) == 0
+    assert blurred_merges(job(**CATALOGUE, thin=True)) == 1
+    assert blurred_merges(noisy()) == 0
+
+
+@pytest.mark.parametrize("universe", ["hidden", "hidden-all"])
+def test_two_unions_of_the_same_items_in_one_job_count_twice(tmp_path: Path, universe: str) -> None:
+    """All items that are placed may be frequent, so that the merger sees two noisy numbers of the same."""
+    assert blurred_merges(job(universe=universe)) == 2
+    assert blurred_merges(job("north", "south", universe=universe)) == 0
+    with node(tmp_path, "max_unions = 3\n") as (judge, ledger):
+        judge.decide(job(universe=universe), "analyst")
+        first = start(ledger, job(universe=universe), 1)
+        judge.decide(job(universe=universe), "analyst", job_id=first)
+        assert ledger.unions(["baskets"]) == 2
+        with pytest.raises(PolicyDenied, match=r"this job's would be 4: .*averages out"):
+            judge.decide(job(universe=universe), "analyst")
+        judge.decide(job(), "analyst")
+
+
+def alike(levels: int) -> list[list[str]]:
+    """A hierarchy of which so many levels have the same classes under other names."""
+    return [[sex, *(f"{sex}{level}" for level in range(levels)), "*"] for sex in ("f", "m")]
+
+
+@pytest.fixture
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of more than four possible classes are large."""
+    monkeypatch.setattr(search, "FEW_CELLS", 4)
+    for module in (search, disclosure):
+        monkeypatch.setattr(module, "MOST_CELLS", 4)
+
+
+def release_of(levels: int, parties: int) -> JobSpec:
+    trees = {"age": list(map(list, rows_of(AGES))), "town": list(map(list, rows_of(TOWNS))), "sex": alike(levels)}
+    return release(EVERYBODY[:parties], keys="union", hierarchies=trees, max_suppression="0.1")
+
+
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.slow
+def test_one_release_may_take_many_unions_of_the_same_classes() -> None:
+    """Its merger sees as many noisy numbers of them, so all are counted before it begins."""
+    spec = release_of(4, 3)
+    found = joint(people(60, 3), np.arange(60) % 3, EVERYBODY[:3], joint_anonymisation(spec))["north"]
+    assert 1 < found.statistics["unions"] <= blurred_merges(spec)
+
+
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("parties", [2, 3, 5])
+def test_levels_that_change_nothing_make_a_release_count_more(parties: int) -> None:
+    for levels in range(0, 9, 2):
+        spec = release_of(levels, parties)
+        assert blurred_merges(spec) == (9 * (levels + 1) + 7 if parties > 2 else 0)
+        told = " ".join(statement(spec).prose())
+        assert ("over all such unions, of which there may be" in told) == (parties > 2)
+
+
+def test_a_release_that_takes_no_union_of_classes_does_not_count() -> None:
+    assert blurred_merges(release(PARTIES)) == 0
+    assert blurred_merges(release(PARTIES, keys="union")) == 0  # no node has so many classes
+
+
+def test_jobs_of_other_parties_and_coordinators_count_together(tmp_path: Path) -> None:
+    """What a merger knows of two parties is the same whoever else takes part, and whoever asks."""
+    with node(tmp_path, "max_unions = 4\n") as (judge, ledger):
+        for number, others in enumerate((("south", "east"), ("south", "west"), ("east", "west"), ("west", "south"))):
+            judge.decide(job("north", "south", "east"), f"analyst {number}")
+            start(ledger, job("north", *others), number)
+        for parties in (("north", "south", "east"), ("east", "north", "south")):
+            with pytest.raises(PolicyDenied, match="max_unions"):
+                judge.decide(job(*parties), "somebody else")
+
+
+def test_unions_that_were_not_counted_are_counted_once_and_never_fewer(tmp_path: Path) -> None:
+    with node(tmp_path) as (_, ledger):
+        start(ledger, job(), 1)
+        assert not ledger.has_all_unions
+        ledger.recount_unions({"baskets": 3, "visits": 2, "others": 0})
+        assert ledger.has_all_unions
+        ledger.recount_unions({"baskets": 1})
+        assert [ledger.unions([name]) for name in ("baskets", "visits", "others")] == [3, 2, 0]
+
+
+def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -> None:
+    with node(tmp_path) as (judge, ledger):
+        for number in range(15):
+            start(ledger, job(), number)
+        (said,) = [verdict.allows for verdict in judge.verdicts(job(), "analyst") if verdict.rule == "max_unions"]
+        assert said == "16 on the same rows in all, and this would be number 16: the merger's mean is off by 0.7"
+    (line,) = [line.what for line in leakage(PARTIES, "north") if "every two other parties" in line.what]
+    assert "a standard deviation of 2.8; over n jobs on the same rows the mean of these is off by 2.8/√n only" in line
+
+
+def test_the_deviation_is_that_of_the_fakes() -> None:
+    """Of 4,000 draws it is within 15 %, eight deviations of its own (kurtosis 6), but with probability below 2^-40."""
+    source, fakes = Randomness.from_seed(3), common_fakes(EPSILON_COMMON)
+    drawn = [fakes.sample(source) for _ in range(4000)]
+    assert np.std(drawn) == pytest.approx(deviation(1), rel=0.15)
+    assert deviation(9) == pytest.approx(deviation(1) / 3)
+    assert deviation(1) == pytest.approx(sqrt(2 * np.exp(-0.5)) / (1 - np.exp(-0.5)))
