@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jobs.kinds.columns.engine import engine_reason, helper_of
 from jobs.kinds.columns.parameters import mines, vertical_mining
+from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.plan.plan import EngineFigures
 from jobs.spec.job import JobSpec
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_engine
 from mining.joint.vertical.sizes import ENGINES
-
-if TYPE_CHECKING:
-    from jobs.kinds.columns.plan import VerticalFigures
 
 _NOTABLY: Final = 0.8  # of the seconds of the engine that is taken: less is worth a word
 
@@ -36,7 +34,7 @@ class EngineVariant:
     allowed: bool
 
 
-Compared = Mapping[ChosenEngine, tuple[EngineVariant, "VerticalFigures"]]
+Compared = Mapping[ChosenEngine, tuple[EngineVariant, VerticalFigures]]
 
 
 def engine_variants(spec: JobSpec) -> dict[ChosenEngine, EngineVariant]:

@@ -1,0 +1,129 @@
+"""The figures of one way to do a job over columns: what is sent, how long it takes, and the memory that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crypto.params import STANDARD_128
+from crypto.protocols.alignment.costs import (
+    AlignmentSizes,
+    alignment_work,
+    cardinality_traffic,
+    intersection_traffic,
+    row_union_traffic,
+)
+from crypto.protocols.sums.costs import agreement_traffic
+from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
+from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.columns.parameters import mines, vertical_mining
+from jobs.kinds.columns.plan_sizes import ExpectedColumns
+from jobs.plan.answer import Answer
+from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
+from jobs.spec.job import JobSpec
+from link.traffic import Traffic, greeting, receipts
+from mining.joint.align import LABELS
+from mining.joint.vertical.parameters import VerticalMining, chosen_engine
+from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
+from mining.joint.vertical.sizes import EngineSpeed, working_bytes
+
+
+@dataclass(frozen=True)
+class VerticalFigures:
+    """The figures of one way to do a vertical job.
+
+    Attributes:
+        found: What is expected of it.
+        traffic: Of the whole session.
+        seconds: Of the slowest party.
+        memory_bytes: By party.
+    """
+
+    found: ExpectedColumns
+    traffic: Traffic
+    seconds: float
+    memory_bytes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
+        """From what the parties tell; arguments as for `estimate`, the answers in the order of the job."""
+        found = ExpectedColumns.of(spec, answers)
+        certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
+        speeds = {name: answer.speed for name, answer in answers.items()}
+        traffic = Traffic(tuple(answers))
+        greeting(traffic, STANDARD_128.suite, certificates)
+        seconds = SETTLE_S + _alignment_s(spec, found.sizes, speeds)
+        if mines(spec):
+            task = vertical_mining(spec)
+            mining_traffic(traffic, "/task", task, found.sizes)
+            seconds += _mining_s(task, found.sizes, speeds)
+        else:
+            agreement_traffic(traffic, "/task/keys")
+            _alignment_traffic(traffic, spec, found.sizes)
+        receipts(traffic, STANDARD_128.suite, certificates)
+        bandwidth = spec.plan.bytes_per_s
+        seconds += traffic.rounds * latency_s
+        seconds += max(moving_s(traffic, name, speed, bandwidth) for name, speed in speeds.items())
+        memory = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
+        return cls(found, traffic, seconds, memory)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of all parties together."""
+        return sum(map(self.traffic.bytes_sent, self.traffic.parties))
+
+
+def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:
+    """Enters the alignment of a job that does not mine."""
+    task, lane = row_alignment(spec), "/task/rows"
+    label = LABELS[task.mode]
+    if task.mode == "union":
+        row_union_traffic(traffic, lane, sizes.rows, merger=task.merger, bound=task.bound, label=label)
+        return
+    lists = AlignmentSizes.of(sizes.rows, sizes.common, task.bound)
+    enter = intersection_traffic if task.mode == "intersection" else cardinality_traffic
+    enter(traffic, lane, lists, merger=task.merger, label=label)
+
+
+def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
+    """Every party works all the time."""
+    merger, bound = spec.job.parties[0], spec.alignment.bound
+    if spec.alignment.mode != "union":
+        lists = AlignmentSizes.of(sizes.rows, sizes.common, bound)
+        work = alignment_work(lists, tuple(sizes.rows), merger)
+        return max(number * speeds[name].multiply_s for name, number in work.items())
+    pseudonyms_s = max(
+        each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
+        for name, each in prf_work(PrfSizes.of(sizes.rows, bound), sizes.rows).items()
+    )
+    return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
+
+
+def row_union(spec: JobSpec, sizes: RunSizes) -> UnionSizes:
+    """The union of the rows' pseudonyms, which an alignment by union carries out."""
+    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, fill="union")
+
+
+def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
+    """Agreements, products and comparisons, where the parties share the work of products."""
+    speed = EngineSpeed.by_transfer(max(each.transfer_s for each in speeds.values()))
+    parties, density = tuple(speeds), task.expectation.density
+    products_s = products_seconds(sizes, task, speed, density)
+    compared_s = sum(comparison_s(number, width, task.compute, speeds) for number, width in comparisons(sizes, task))
+    peers = 1 if chosen_engine(task) == "replicated" else len(parties) - 1
+    agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())
+    return agreed_s + products_s / len(parties) + compared_s
+
+
+def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
+    """Lists of points, bitmaps of items and of one level's conjunctions, and what the engine works on."""
+    points = sum(sizes.rows.values()) * STANDARD_128.point_bytes
+    found = NODE_BYTES + POINT_COPIES * points
+    if not mines(spec):
+        return found
+    batches = [itemsets for level in sizes.levels for itemsets in level.batches]
+    conjunctions = max((len({each[party] for each in one if party in each}) for one in batches), default=0)
+    bitmaps = (sizes.items[party].number + conjunctions) * sizes.positions // 8
+    moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
+    return found + bitmaps + working_bytes(chosen_engine(vertical_mining(spec)), moved)
