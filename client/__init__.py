@@ -2,7 +2,7 @@
 
 from client.budget import Budget
 from client.connection import Connection
-from client.outcome import Delivery, Outcome, Standing, Status
+from client.outcome import Delivery, LedgerState, Outcome, Status
 from client.reporter import CollectionKey, FrequencyClient
 
-__all__ = ["Budget", "CollectionKey", "Connection", "Delivery", "FrequencyClient", "Outcome", "Standing", "Status"]
+__all__ = ["Budget", "CollectionKey", "Connection", "Delivery", "FrequencyClient", "LedgerState", "Outcome", "Status"]

@@ -55,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LedgerState:
     """What the ledger of a collection says, beside the device's own budget.
 
     Attributes:

@@ -14,7 +14,7 @@ from client.description import Description, Round, outruns
 from client.drawing import Drawn, Turn, drawn, slid
 from client.joining import first_steps
 from client.labels import domain_of, fetched
-from client.outcome import Delivery, Outcome, Standing, Status, reason
+from client.outcome import Delivery, LedgerState, Outcome, Status, reason
 from client.pseudonym import pseudonym
 from client.store import ClientStore, Kept, Part, Waiting
 from crypto.primitives.randomness import Randomness
@@ -271,7 +271,7 @@ class FrequencyClient:
             raise PolicyDenied(_UNHEARD if by_clock is None else refusal)
         return made
 
-    def standing(self, collection: CollectionKey) -> Standing | None:
+    def ledger_state(self, collection: CollectionKey) -> LedgerState | None:
         """What the ledger of a collection says at the round that is open; None where it has no ledger of its own.
 
         Raises:
@@ -294,7 +294,7 @@ class FrequencyClient:
                 ledger = WindowLedger(*found.ledger) if kept is None else WindowLedger.from_bytes(kept)
             else:
                 return None
-            return Standing(asked.step, ledger.spent(asked.step), ledger.epsilon, ledger.w)
+            return LedgerState(asked.step, ledger.spent(asked.step), ledger.epsilon, ledger.w)
 
     def _known(self, collection: CollectionKey) -> Description:
         kept = self._store.kept(*collection)

@@ -32,8 +32,8 @@ from party.data.sources import Sources
 from party.identity import check_identity
 from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
+from party.jobs.context import JobContext
 from party.jobs.estimate import Estimates
-from party.jobs.room import Room
 from party.jobs.service import ControlService
 from party.jobs.session_host import SessionHost
 from party.jobs.tables import ReleasedTables
@@ -45,9 +45,9 @@ from party.node.logs import LibraryLines, Log, open_node_log
 from party.node.memory import return_freed_arrays
 from party.node.node_health import NodeHealth
 from party.node.probe import Probe
-from party.policy.case import noise_protects
 from party.policy.consent import Consent
 from party.policy.judge import Judge
+from party.policy.policy_input import noise_protects
 from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.services.frequency.service import SERVICE as FREQUENCY_SERVICE
@@ -148,7 +148,7 @@ class Node:
         undo.callback(self._releases.close)
         judge = Judge(config, members, self._store, self._ledger, self._releases)
         self.host = SessionHost(
-            Room(
+            JobContext(
                 identity=identity,
                 consent=Consent(judge, identity, self._store, self._audit),
                 store=self._store,

@@ -24,9 +24,9 @@ from jobs.anonymization.folder import REPORT, holds_earlier
 from jobs.anonymization.hierarchy_spec import FileEntry
 from jobs.anonymization.inputs import from_file
 from jobs.anonymization.spec import AnonymizeSection, parameters
+from jobs.results.destination import beside, writing
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.target import beside, writing
 from link.errors import ConfigurationError, LimitExceeded, MalformedMessage
 from link.files.json_text import read_json
 from link.pki.identity import Identity

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from jobs.documents.hiding import HidingDocument
 from jobs.documents.written_json import write_json
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.target import MANIFEST
 from link.errors import InputDataError
 from link.files.printable import why_not_read
 from link.files.spreadsheet import write_rows

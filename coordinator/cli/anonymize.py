@@ -56,7 +56,7 @@ def run(
 ) -> None:
     """Anonymise a table, here or at a node: the rows, a certificate that others can check, and a report."""
     from jobs.anonymization.folder import holds_earlier
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
     from link.errors import UsageError
 
     if node is None and dataset is not None:
@@ -295,7 +295,7 @@ def explore(
     from jobs.anonymization.exploring import document, holds_earlier, write_folder
     from jobs.anonymization.exploring import explore as run_all
     from jobs.anonymization.inputs import load
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
     from link.errors import UsageError
 
     given = (("k", k), ("l", diversity), ("t", closeness), ("max_suppression", max_suppression))

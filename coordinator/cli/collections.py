@@ -145,7 +145,7 @@ def estimate(
         request.candidates = labels_of(lines(candidates))
     if out is not None:
         from coordinator.frequency.files import holds_reading
-        from jobs.results.target import check_result_folder
+        from jobs.results.destination import check_result_folder
 
         check_result_folder(out, holds_reading)
     known, identity = _member(federation)
@@ -276,9 +276,9 @@ def export(
     from coordinator.frequency.export import export_into
     from coordinator.frequency.files import holds_export
     from coordinator.frequency.service import collection_of
+    from jobs.results.destination import MANIFEST
     from jobs.results.folder import write_whole
     from jobs.results.manifest import seal
-    from jobs.results.target import MANIFEST
 
     known, identity = _member(federation)
     files: list[str] = []

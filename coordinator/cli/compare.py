@@ -70,7 +70,7 @@ def compare(
     from coordinator.jobs.comparison import compare as run_all
     from coordinator.jobs.comparison_folder import document, holds_earlier, write_folder
     from jobs.loading import load_envelope
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
     from link.errors import UsageError
 
     source = context.get_parameter_source("federation")

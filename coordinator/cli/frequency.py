@@ -68,7 +68,7 @@ def simulate(
     from coordinator.frequency.simulation import Request, numbers
     from coordinator.frequency.simulation import simulate as run
     from coordinator.frequency.values import load_collection
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
 
     settings = numbers(parameters or [])
     request = Request(tuple(mechanism), epsilon, runs, seed, post_processing, confidence, top, settings)

@@ -42,7 +42,7 @@ def hide_rules(
     from coordinator.anonymisation.rule_hiding import holds_earlier, read_rules, write_folder
     from coordinator.cli.terminal.console import note, write_json, write_table
     from jobs.documents.hiding import hiding_document
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
     from link.errors import UsageError
     from mining.data.loading import load_transactions
     from mining.hiding.hide import checked_method, hide

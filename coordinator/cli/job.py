@@ -54,7 +54,7 @@ def run(
     from coordinator.jobs.store import Store
     from coordinator.member import load_federation
     from jobs.loading import load_job
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = load_job(job_toml)
@@ -93,7 +93,7 @@ def submit(
     from coordinator.jobs.store import Store
     from coordinator.member import load_federation
     from jobs.loading import load_job
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
 
     expires_s = duration(expires, "--expires")
     spec = load_job(job_toml)

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from coordinator.jobs.store import JobFolder, Record
-    from jobs.documents.job_status import JobDocument, PartyStanding
+    from jobs.documents.job_status import JobDocument, PartyStatus
     from jobs.federation import Federation
     from jobs.results.result import Result
 
@@ -169,7 +169,7 @@ def result(
     """Show the result of a job that has succeeded, or write it into a folder."""
     from coordinator.cli.terminal.console import note
     from coordinator.cli.terminal.present import present
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
 
     if out is not None:
         check_result_folder(out)
@@ -297,7 +297,7 @@ def _show(document: JobDocument) -> None:
     write_table(["party", "state", "step", "sent, received", "approved by", "waits for"], rows)
 
 
-def _traffic(standing: PartyStanding) -> str:
+def _traffic(standing: PartyStatus) -> str:
     """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
     from coordinator.cli.terminal.live import size
 

@@ -23,7 +23,7 @@ def resume(
     from coordinator.jobs.runner import resume_job
     from coordinator.jobs.store import Store
     from coordinator.member import load_federation
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
 
     known, _, identity = load_federation(federation)
     folder = Store.of(known).find(job)

@@ -13,7 +13,7 @@ from coordinator.cli.reports import Authority, Certificate, Key, Node
 
 if TYPE_CHECKING:
     from coordinator.shuffle.collect import Counted
-    from coordinator.shuffle.routes import Standing
+    from coordinator.shuffle.routes import RouteStatus
     from jobs.collections.route import RouteSection
     from jobs.collections.spec import CollectionSpec
     from link.pki.identity import Identity
@@ -275,7 +275,7 @@ def _readable(identity: Identity, address: str, party: str, name: str) -> Collec
     return asyncio.run(asked())
 
 
-def _show(standing: Standing, as_json: bool) -> None:
+def _show(standing: RouteStatus, as_json: bool) -> None:
     from coordinator.cli.terminal.console import write_json, write_table
 
     contents = standing.as_data()

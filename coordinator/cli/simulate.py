@@ -44,7 +44,7 @@ def simulate(
     from coordinator.jobs.simulate import check_parties, load_data, simulate_job
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
-    from jobs.results.target import check_result_folder
+    from jobs.results.destination import check_result_folder
     from link.errors import UsageError
 
     if data_format == "sql":

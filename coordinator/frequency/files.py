@@ -10,9 +10,9 @@ from typing import IO, Final
 from coordinator.frequency.page import report
 from coordinator.frequency.reading import Reading, as_data
 from jobs.documents.written_json import write_json
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.target import MANIFEST
 from link.errors import LimitExceeded, MalformedMessage
 from link.files import spreadsheet
 from link.pki.identity import Identity

@@ -10,7 +10,7 @@ from client.budget import Budget
 from client.connection import Connection
 from client.fleet import Fleet, FleetDelivery
 from client.gateway import GatewaySecret
-from client.outcome import Delivery, Outcome, Standing
+from client.outcome import Delivery, LedgerState, Outcome
 from client.reporter import FrequencyClient
 from coordinator.frequency.service import address_of, check_open
 from jobs.collections.spec import CollectionSpec
@@ -145,7 +145,7 @@ def submit_as_gateway(
 
 def submit_as_device(
     connection: Connection, name: str, folder: Path, value: str
-) -> tuple[Outcome, Delivery, Standing | None]:
+) -> tuple[Outcome, Delivery, LedgerState | None]:
     """Reports one value, and delivers all that the device's outbox holds for the node.
 
     Args:
@@ -166,8 +166,8 @@ def submit_as_device(
     with FrequencyClient.open(folder) as device:
         key = device.follow(connection, name)
         outcome = device.report(key, typed([value], spec)[0])
-        standing = device.standing(key)
-        return outcome, device.deliver(connection), standing
+        ledger_state = device.ledger_state(key)
+        return outcome, device.deliver(connection), ledger_state
 
 
 def check_unchanged(changed: int) -> None:
@@ -186,17 +186,17 @@ def check_unchanged(changed: int) -> None:
         )
 
 
-def ledger_sentence(standing: Standing) -> str:
+def ledger_sentence(ledger_state: LedgerState) -> str:
     """What a collection's ledger says, for a person."""
     return (
-        f"its reports to the collection have spent {float(standing.spent):g} of {float(standing.epsilon):g} within "
-        f"{standing.steps:,} windows"
+        f"its reports to the collection have spent {float(ledger_state.spent):g} of "
+        f"{float(ledger_state.epsilon):g} within {ledger_state.steps:,} windows"
     )
 
 
-def ledger_as_data(standing: Standing) -> dict[str, Any]:
+def ledger_as_data(ledger_state: LedgerState) -> dict[str, Any]:
     """The same for programs."""
-    return {"spent": float(standing.spent), "epsilon": float(standing.epsilon), "windows": standing.steps}
+    return {"spent": float(ledger_state.spent), "epsilon": float(ledger_state.epsilon), "windows": ledger_state.steps}
 
 
 def check_taken(node: str, refused: int, of: int, sentences: Sequence[str]) -> None:

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from coordinator.jobs.comparison import Comparison, Measured
 from jobs.documents.written_json import write_json
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from jobs.results.tables import csv_chunks
-from jobs.results.target import MANIFEST
 from link.version import software_version
 
 if TYPE_CHECKING:

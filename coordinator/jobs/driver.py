@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.dealing import JobDealer
-from coordinator.jobs.last_words import last_words
+from coordinator.jobs.last_events import last_events
 from coordinator.jobs.lifecycle import (
     Act,
     Attend,
@@ -32,10 +32,7 @@ from coordinator.jobs.lifecycle import (
     State,
     step,
 )
-from coordinator.jobs.meeting import meet
-from coordinator.jobs.progress import Watcher, unwatched
-from coordinator.jobs.store import JobFolder, Record
-from coordinator.jobs.talks import (
+from coordinator.jobs.party_calls import (
     AWAITS,
     AWAY,
     agrees_still,
@@ -47,6 +44,9 @@ from coordinator.jobs.talks import (
     lost_dealer,
     reaching,
 )
+from coordinator.jobs.preflight import preflight
+from coordinator.jobs.progress import Watcher, unwatched
+from coordinator.jobs.store import JobFolder, Record
 from coordinator.jobs.turns import turns
 from crypto.primitives.randomness import Randomness
 from jobs.kinds.registry import kind_of, tells_coordinator
@@ -188,7 +188,7 @@ class Driver:
             case CancelAll(reason):
                 await self._end_tasks()
                 self.untold = await self._cancel(reason)
-                self._record.last = await last_words(self._record.id, self._clients.values(), self.untold)
+                self._record.last = await last_events(self._record.id, self._clients.values(), self.untold)
 
     def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Runs an effect beside the loop; what ends it early ends the job."""
@@ -260,7 +260,7 @@ class Driver:
         await each(asked, one)
 
     async def _meet(self, clients: Mapping[str, PartyClient], *, patient: bool) -> None:
-        await meet(clients, self._identity, self._record.spec.job.deadline_s, self._away if patient else None)
+        await preflight(clients, self._identity, self._record.spec.job.deadline_s, self._away if patient else None)
         self._met = time.monotonic()
 
     async def _attend(self, client: PartyClient) -> None:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from coordinator.jobs.client import ANSWER_S, PartyClient
-from coordinator.jobs.talks import each, introduce
+from coordinator.jobs.party_calls import each, introduce
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import sizes_of, told_as

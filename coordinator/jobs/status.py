@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator.jobs.client import PartyClient
-from coordinator.jobs.last_words import NAMES
+from coordinator.jobs.last_events import NAMES
 from coordinator.jobs.lifecycle import Job, Stand, State
 from coordinator.jobs.runner import ended
 from coordinator.jobs.store import JobFolder, Record, Store
-from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, PartyStanding
+from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, PartyStatus
 from link.errors import ComineError
 from link.files.printable import one_line
 from link.pki.identity import Identity
@@ -112,11 +112,11 @@ def as_data(document: JobDocument | JobList) -> dict[str, Any]:
     return document.model_dump(mode="json", by_alias=True)
 
 
-def _party(record: Record, party: str, answer: JobEvent | ComineError | None) -> PartyStanding:
+def _party(record: Record, party: str, answer: JobEvent | ComineError | None) -> PartyStatus:
     event = answer if isinstance(answer, JobEvent) else JobEvent()
     standing = _said(event) if isinstance(answer, JobEvent) else _known(record, party)
     approval = Approval.FromString(record.approvals[party].approval) if party in record.approvals else None
-    return PartyStanding(
+    return PartyStatus(
         state=standing.state,
         asked=isinstance(answer, JobEvent),
         approved_by=None if approval is None else one_line(approval.by),

@@ -48,7 +48,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},64}}")
 
 
-class LastWord(NamedTuple):
+class LastEvent(NamedTuple):
     """The last that a party said of a job.
 
     Attributes:
@@ -87,7 +87,7 @@ class Record:
     job: Job
     approvals: dict[str, SignedApproval] = field(default_factory=dict)
     released: dict[str, ResultHeader] = field(default_factory=dict)
-    last: dict[str, LastWord] = field(default_factory=dict)
+    last: dict[str, LastEvent] = field(default_factory=dict)
     out: Path | None = None
     out_problem: str = ""
     plan: dict[str, Any] | None = None
@@ -388,7 +388,7 @@ def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
         job=job,
         approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in told.approvals.items()},
         released={name: ResultHeader.FromString(b64decode(text)) for name, text in told.released.items()},
-        last={name: LastWord(*word) for name, word in told.last.items()},
+        last={name: LastEvent(*word) for name, word in told.last.items()},
         out=None if told.out is None else Path(told.out),
         out_problem=told.out_problem,
     )

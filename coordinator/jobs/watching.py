@@ -12,9 +12,9 @@ from typing import Final
 from coordinator.jobs.background import take_up
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.driver import Tell, silent
+from coordinator.jobs.party_calls import AWAITS, AWAY
 from coordinator.jobs.progress import Watcher
 from coordinator.jobs.store import JobFolder, Record
-from coordinator.jobs.talks import AWAITS, AWAY
 from link.errors import ComineError, DeadlineExceeded, InternalError
 from link.files.printable import one_line
 from link.pki.identity import Identity

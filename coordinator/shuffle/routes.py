@@ -137,7 +137,7 @@ def nodes_of(identity: Identity, addresses: Mapping[str, str], parties: Sequence
 
 
 @dataclass(frozen=True)
-class Standing:
+class RouteStatus:
     """A route at all its shufflers.
 
     Attributes:
@@ -189,7 +189,7 @@ class Standing:
         }
 
 
-def standing(identity: Identity, addresses: Mapping[str, str], name: str) -> Standing:
+def standing(identity: Identity, addresses: Mapping[str, str], name: str) -> RouteStatus:
     """A route by its name, from whichever party of the federation knows it, and as all its shufflers have it.
 
     Raises:
@@ -206,7 +206,7 @@ def standing(identity: Identity, addresses: Mapping[str, str], name: str) -> Sta
                 "route at all its shufflers",
                 party=node.party,
             )
-    return Standing(route, tuple(stands))
+    return RouteStatus(route, tuple(stands))
 
 
 def _found(identity: Identity, addresses: Mapping[str, str], name: str) -> Route:
@@ -345,7 +345,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 # -- what the creator does -----------------------------------------------------------------------------------------
-def create_route(identity: Identity, addresses: Mapping[str, str], route: Route) -> Standing:
+def create_route(identity: Identity, addresses: Mapping[str, str], route: Route) -> RouteStatus:
     """Creates a route at all its shufflers, and checks their keys.
 
     Raises:
@@ -353,12 +353,12 @@ def create_route(identity: Identity, addresses: Mapping[str, str], route: Route)
         ConfigurationError: One has another route of that name.
     """
     with nodes_of(identity, addresses, route.shufflers) as nodes:
-        made = Standing(route, tuple(node.create(route) for node in nodes))
+        made = RouteStatus(route, tuple(node.create(route) for node in nodes))
     made.keys(identity)
     return made
 
 
-def flush_route(identity: Identity, addresses: Mapping[str, str], name: str) -> Standing:
+def flush_route(identity: Identity, addresses: Mapping[str, str], name: str) -> RouteStatus:
     """Lets the batch of the first shuffler leave now.
 
     Raises:
@@ -369,7 +369,7 @@ def flush_route(identity: Identity, addresses: Mapping[str, str], name: str) -> 
         return replace(found, shufflers=(first.flush(name), *found.shufflers[1:]))
 
 
-def retire_route(identity: Identity, addresses: Mapping[str, str], name: str) -> Standing:
+def retire_route(identity: Identity, addresses: Mapping[str, str], name: str) -> RouteStatus:
     """Retires a route at the first shuffler, then at each further one, once the one before has no batch left.
 
     Raises:
@@ -382,7 +382,7 @@ def retire_route(identity: Identity, addresses: Mapping[str, str], name: str) ->
             if hop:
                 _await_arrival(nodes[hop - 1], name)
             node.retire(name)
-        return Standing(route, tuple(node.describe(name) for node in nodes))
+        return RouteStatus(route, tuple(node.describe(name) for node in nodes))
 
 
 def _await_arrival(node: ShufflerNode, name: str) -> None:

@@ -15,7 +15,7 @@ from client.description import Description, Round
 from client.fleet_memo import keeps_answers
 from client.labels import domain_of, fetched
 from coordinator.frequency.service import check_open
-from coordinator.shuffle.routes import ShufflerNode, Standing, write_durably
+from coordinator.shuffle.routes import RouteStatus, ShufflerNode, write_durably
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.sealed import Rows
 from jobs.collections.spec import MEMOISED, CollectionSpec
@@ -127,7 +127,7 @@ class ShuffledConnection(Connection):
         party: str,
         address: str,
         collection: str,
-        standing: Standing,
+        standing: RouteStatus,
         first: ShufflerNode,
         kept: Path | None = None,
     ) -> None:

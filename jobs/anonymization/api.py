@@ -13,7 +13,7 @@ from anonymize.release import Release
 from jobs.anonymization.folder import holds_earlier, write_folder
 from jobs.anonymization.inputs import Inputs, load
 from jobs.anonymization.running import run
-from jobs.results.target import check_result_folder
+from jobs.results.destination import check_result_folder
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ from jobs.anonymization.frontier_document import FrontierDocument, Point, Refusa
 from jobs.anonymization.inputs import Inputs, requirements_of
 from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from jobs.results.tables import csv_chunks
-from jobs.results.target import MANIFEST
 from jobs.spec.toml import validate
 from link.errors import ConfigurationError
 from link.version import software_version

@@ -11,9 +11,9 @@ from anonymize.release import Release
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.spec import parameters
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.target import MANIFEST
 
 REPORT: Final = "report.html"
 FILES: Final = frozenset({RELEASE_CSV, RELEASE_PARQUET, CERTIFICATE, REPORT, MOMENTS, LABELS, MANIFEST})

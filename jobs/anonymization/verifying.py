@@ -10,8 +10,8 @@ from typing import Final
 from anonymize.verification.findings import Finding, Verification
 from anonymize.verifier import verify as verify_release
 from jobs.audit.finding import printable
+from jobs.results.destination import MANIFEST
 from jobs.results.manifest import check
-from jobs.results.target import MANIFEST
 
 _EXPECTED: Final = f"as {MANIFEST} lists it"
 

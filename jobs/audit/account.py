@@ -16,9 +16,9 @@ from jobs.audit.signed_result import SignedResult
 from jobs.documents.result import ResultDocument, document
 from jobs.kinds.models.document import MODEL_FILE
 from jobs.kinds.registry import kind_of
+from jobs.results.destination import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
 from jobs.results.result import Result
 from jobs.results.tables import csv_chunks
-from jobs.results.target import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
 from jobs.spec.job import JobSpec
 from link.version import software_version
 

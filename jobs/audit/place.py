@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.results.target import MANIFEST
+from jobs.results.destination import MANIFEST
 from jobs.spec.toml import read_toml
 from link.errors import ConfigurationError, UsageError
 from link.pki.trust import Trust

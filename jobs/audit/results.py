@@ -24,9 +24,9 @@ from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.documents.result import Consents, ResultDocument, SignedRelease
 from jobs.loading import job_from_canonical
+from jobs.results.destination import MANIFEST
 from jobs.results.manifest import Signer
 from jobs.results.release import rows_of, verify
-from jobs.results.target import MANIFEST
 from jobs.spec.job import JobSpec
 from link.errors import ComineError, ConfigurationError
 from link.files.json_text import read_json

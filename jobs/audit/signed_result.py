@@ -17,7 +17,7 @@ from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, read_model
 from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.registry import kind_of
-from jobs.results.target import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
+from jobs.results.destination import ESTIMATES_FILE, JOINT_RELEASE, RELEASE_PARQUET
 from jobs.spec.job import JobSpec
 from link.files.json_text import read_json
 from mining.joint.estimated import unpack_estimates

@@ -36,7 +36,7 @@ class JobError(_Part):
     party: str | None = Field(description="Where it arose; null at the coordinator.")
 
 
-class PartyStanding(_Part):
+class PartyStatus(_Part):
     """How far one party is."""
 
     state: str = Field(description="As the party says now; where nobody asked it, as the coordinator last knew.")
@@ -69,7 +69,7 @@ class JobDocument(_Part):
     error: JobError | None
     out: str | None = Field(description="Folder into which the driver writes the result.")
     out_problem: str = Field(description="Why it could not write it; empty where all is well.")
-    parties: dict[str, PartyStanding]
+    parties: dict[str, PartyStatus]
 
 
 class JobLine(_Part):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_finding import sections, sizes
 from jobs.report.tables import page_data
-from jobs.results.target import ESTIMATES_FILE
+from jobs.results.destination import ESTIMATES_FILE
 from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.documents.written_json import write_json
+from jobs.results.destination import ALIGNMENT, PARTIES, beside, check_destination, writing
 from jobs.results.manifest import seal
 from jobs.results.tables import csv_chunks
-from jobs.results.target import ALIGNMENT, PARTIES, beside, check_target, writing
 
 if TYPE_CHECKING:
     from jobs.results.result import Result
@@ -57,7 +57,7 @@ def write_whole(out: Path, fill: Callable[[Path], None], holds_earlier: Callable
     target = out.resolve()
     draft = beside(target, "new")
     try:
-        writing(target, lambda: check_target(target, out, holds_earlier))
+        writing(target, lambda: check_destination(target, out, holds_earlier))
         writing(target, lambda: fill(draft))
         writing(target, lambda: _replace(draft, target))
     finally:

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jobs.results.target import MANIFEST
+from jobs.results.destination import MANIFEST
 from link.errors import ComineError
 from link.pki.identity import Identity, Role, verify
 from link.pki.trust import Trust

@@ -12,7 +12,7 @@ from mining.joint.parameters import HorizontalMining
 
 
 def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
-    """The labels under which `hidden_items` opens something, those of the ballot aside."""
+    """The labels under which `hidden_items` opens something, those of the tally aside."""
     everyone, most = frozenset(parties), len(parties) * SETS.rounded(task.bound or MAX_BLOCKS)
     which = "all items" if task.universe == "hidden-all" else "the items that are locally frequent at some party"
     what = f"pseudonyms of {which}, among random ones"

@@ -20,7 +20,7 @@ class HiddenSizes:
 
     Attributes:
         pseudonyms: Of the lists of all items.
-        positions: Of the union of pseudonyms; the ballot decides on its elements.
+        positions: Of the union of pseudonyms; the tally decides on its elements.
         names: Of the union of frequent items; None where nothing is frequent.
     """
 
@@ -54,7 +54,7 @@ class HiddenSizes:
 
 
 def hidden_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: HiddenSizes) -> None:
-    """Enters what `hidden_items` sends beside the ballot, which decides on `sizes.positions.elements` candidates.
+    """Enters what `hidden_items` sends beside the tally, which decides on `sizes.positions.elements` candidates.
 
     Args:
         traffic: Where the frames are entered.

@@ -10,7 +10,7 @@ Steps:
     D  names        a set union of the names of the items at frequent positions, said by those who hold them
     E  supports     of these, where the job discloses them: now in the order of the names
 
-Rounds: those of `joint_prf`, of two set unions, of a ballot and of a sum.
+Rounds: those of `joint_prf`, of two set unions, of a tally and of a sum.
 Output: the frequent items and, to the learners, their supports.
 Adversary and collusion: those of the protocols it consists of.
 Leakage: `hidden_disclosure`. A position is of no use to a party that does not hold its item, since nobody can compute
@@ -28,7 +28,7 @@ from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from mining.data.transactions import Transactions
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
 
@@ -39,11 +39,11 @@ ITEMS: Final = "items"  # also the label of step D
 SUPPORTS: Final = "level-1/supports"
 
 
-async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, ...], Counts | None]:
+async def hidden_items(tally: HorizontalTally, data: Transactions) -> tuple[tuple[str, ...], Counts | None]:
     """Finds the frequent items.
 
     Args:
-        ballot: The parties' means to decide.
+        tally: The parties' means to decide.
         data: This party's transactions.
 
     Returns:
@@ -54,23 +54,23 @@ async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, .
             too long; nobody learns whose.
         ProtocolViolation: The names that came out are not those of the frequent positions.
     """
-    session, task = ballot.session, ballot.task
+    session, task = tally.session, tally.task
     counts = data.item_counts()
     held = np.flatnonzero(counts)
     names = [data.items[item] for item in held]
     found = await pseudonyms(  # A
         session.lane(PSEUDONYMS),
-        ballot.secrets,
+        tally.secrets,
         [name.encode() for name in names],
         bound=task.bound,
         colluders=withstood(len(session.parties)),
     )
     own = [row.tobytes() for row in found]
 
-    least = 1 if task.universe == "hidden-all" else ballot.threshold
+    least = 1 if task.universe == "hidden-all" else tally.threshold
     positions = await set_union(  # B
         session.lane(POSITIONS),
-        ballot.secrets,
+        tally.secrets,
         [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
         merger=task.merger,
         max_element_bytes=PSEUDONYM_BYTES,
@@ -80,12 +80,12 @@ async def hidden_items(ballot: Ballot, data: Transactions) -> tuple[tuple[str, .
     )
     behind = dict(zip(own, counts[held].tolist(), strict=True))
     counted = np.array([behind.get(position, 0) for position in positions], np.int64)
-    frequent, _ = await ballot.decide(VOTE, counted, supports=False)  # C
+    frequent, _ = await tally.decide(VOTE, counted, supports=False)  # C
 
     chosen = {positions[place] for place in np.flatnonzero(frequent)}
     mine = [name for name, pseudonym in zip(names, own, strict=True) if pseudonym in chosen]
-    items = await _names(ballot, mine, len(chosen)) if chosen else ()  # D
-    return items, await ballot.supports(SUPPORTS, counts_of(data, items))  # E
+    items = await _names(tally, mine, len(chosen)) if chosen else ()  # D
+    return items, await tally.supports(SUPPORTS, counts_of(data, items))  # E
 
 
 def withstood(parties: int) -> int:
@@ -93,15 +93,15 @@ def withstood(parties: int) -> int:
     return max(1, parties - 2)
 
 
-async def _names(ballot: Ballot, mine: list[str], number: int) -> tuple[str, ...]:
+async def _names(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
     """The names of all frequent items. As many are frequent as all know, so this bounds every party's set."""
-    session = ballot.session
+    session = tally.session
     union = await set_union(
         session.lane(ITEMS),
-        ballot.secrets,
+        tally.secrets,
         encoded(mine),
-        merger=ballot.task.merger,
-        max_element_bytes=ballot.task.max_item_bytes,
+        merger=tally.task.merger,
+        max_element_bytes=tally.task.max_item_bytes,
         bound=number,
         label=ITEMS,
         fill="merged",

@@ -21,7 +21,7 @@ from link.session import Session
 from mining.counting import count_itemsets
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.level_wise import Level, level_wise
 from mining.joint.one_shot import one_shot
 from mining.joint.parameters import HorizontalMining, JointItemsets
@@ -67,30 +67,30 @@ async def _mine(
     two_party: TwoParty | None,
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    ballot = await Ballot.convene(session, secrets, two_party, task, data.n_rows, least_count)
-    items = await frequent_items(ballot, data)
-    strategy = choose(task, items.data.n_items, len(session.parties), ballot.min_count)
+    tally = await HorizontalTally.open(session, secrets, two_party, task, data.n_rows, least_count)
+    items = await frequent_items(tally, data)
+    strategy = choose(task, items.data.n_items, len(session.parties), tally.min_count)
     longer: list[Level] | None = None
     if strategy == "one-shot" and task.allows(2):
-        longer = await one_shot(ballot, items)
+        longer = await one_shot(tally, items)
     if longer is None:
         strategy = "level-wise"
-        longer = await level_wise(ballot, items)
-    itemsets = _assemble(items, longer, ballot)
+        longer = await level_wise(tally, items)
+    itemsets = _assemble(items, longer, tally)
     rules = None
     if task.rules is not None:
         itemsets = itemsets.canonical()
         counts = await session.compute(count_itemsets, items.data, [sets for sets, _ in itemsets.levels])
-        rules = await decide_rules(ballot, itemsets, counts, task.rules)
+        rules = await decide_rules(tally, itemsets, counts, task.rules)
     if session.me not in task.learners:
-        return JointItemsets(ballot.n_rows, None, strategy)
-    return JointItemsets(ballot.n_rows, itemsets, strategy, rules)
+        return JointItemsets(tally.n_rows, None, strategy)
+    return JointItemsets(tally.n_rows, itemsets, strategy, rules)
 
 
-def _assemble(items: FrequentItems, longer: list[Level], ballot: Ballot) -> Itemsets:
+def _assemble(items: FrequentItems, longer: list[Level], tally: HorizontalTally) -> Itemsets:
     """All frequent itemsets, with their supports where this party learns them."""
     singles = np.arange(items.data.n_items, dtype=np.int32)[:, None]
     levels = [(singles, items.supports), *longer]
     counted = all(counts is not None for _, counts in levels)
     filled = [(sets, np.zeros(len(sets), np.int64) if counts is None else counts) for sets, counts in levels]
-    return Itemsets(items.data.items, [level for level in filled if len(level[0])], ballot.n_rows, counted)
+    return Itemsets(items.data.items, [level for level in filled if len(level[0])], tally.n_rows, counted)

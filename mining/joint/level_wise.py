@@ -1,7 +1,7 @@
 """Level-wise joint mining: the candidates of level k + 1 come from the public frequent itemsets of level k.
 
 Un-thinned, each level is one batch of sums; candidates follow from the output of the level before, so levels above the
-first disclose nothing but what the ballot opens of them. Where sums stay shared, the supports of what is frequent are
+first disclose nothing but what the tally opens of them. Where sums stay shared, the supports of what is frequent are
 opened for all levels at once, at the end: no candidate depends on them, and a level takes a round less. Thinned
 (Kantarcioglu & Clifton 2004, section 3), each level first takes a union of the candidates that are locally frequent
 somewhere: fewer sums, more disclosed.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError, MalformedMessage, tellable
 from mining.candidates import join, most_candidates
 from mining.counting import SupportCounter
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.tally import Counts, Mask
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
@@ -30,14 +30,14 @@ SUPPORTS: Final = "supports"  # name of the lane
 INDEX_BYTES = 4  # of a candidate's position in the public sequence of its level
 
 
-async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
+async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level]:
     """All frequent itemsets of two and more items, with their supports at a learner.
 
     Raises:
         ConfigurationError: A level has more candidates than `most_candidates` allows.
     """
-    session, task = ballot.session, ballot.task
-    counter, most = SupportCounter(items.data), items.most_together(ballot)
+    session, task = tally.session, tally.task
+    counter, most = SupportCounter(items.data), items.most_together(tally)
     levels: list[Level] = []
     unopened: list[Counts] = []  # by level, this party's counts of what is frequent
     length = 2
@@ -50,7 +50,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
         else:
             limit = most_candidates((sets for sets, _ in levels), length, task.max_candidates)
             counts = await session.compute(_count_next, counter, levels[-1][0], length, limit)
-        frequent, supports = await _decide(ballot, f"level-{length}", counts, most)
+        frequent, supports = await _decide(tally, f"level-{length}", counts, most)
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
             break
@@ -59,7 +59,7 @@ async def level_wise(ballot: Ballot, items: FrequentItems) -> list[Level]:
             unopened.append(counts[frequent])
         length += 1
     if unopened:
-        sums = await ballot.supports(SUPPORTS, np.concatenate(unopened), most)
+        sums = await tally.supports(SUPPORTS, np.concatenate(unopened), most)
         if sums is not None:
             parts = np.split(sums, np.cumsum([len(counts) for counts in unopened])[:-1])
             levels = [(sets, part) for (sets, _), part in zip(levels, parts, strict=True)]
@@ -73,16 +73,16 @@ def _count_next(counter: SupportCounter, frequent: Sets, length: int, limit: int
         raise _too_many(length, limit) from None
 
 
-async def _decide(ballot: Ballot, name: str, counts: Counts, most: int | None) -> tuple[Mask, Counts | None]:
+async def _decide(tally: HorizontalTally, name: str, counts: Counts, most: int | None) -> tuple[Mask, Counts | None]:
     """Which candidates are frequent, and their supports where all sums are opened."""
-    opened = not ballot.task.is_shared
-    if not ballot.thins or not len(counts):  # no candidates, as all parties know: there is nothing to thin
-        return await ballot.decide(name, counts, supports=opened, most=most)
-    here = np.flatnonzero(counts >= ballot.threshold)
+    opened = not tally.task.is_shared
+    if not tally.thins or not len(counts):  # no candidates, as all parties know: there is nothing to thin
+        return await tally.decide(name, counts, supports=opened, most=most)
+    here = np.flatnonzero(counts >= tally.threshold)
     elements = [int(position).to_bytes(INDEX_BYTES, "big") for position in here]
-    union = await ballot.union(f"{name}/thin", elements, "candidates", INDEX_BYTES)
+    union = await tally.union(f"{name}/thin", elements, "candidates", INDEX_BYTES)
     positions = _positions(union, len(counts))
-    among, supports = await ballot.decide(name, counts[positions], supports=opened, most=most)
+    among, supports = await tally.decide(name, counts[positions], supports=opened, most=most)
     frequent = np.zeros(len(counts), bool)
     frequent[positions] = among
     return frequent, supports

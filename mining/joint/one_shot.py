@@ -15,7 +15,7 @@ from link.errors import MalformedMessage
 from mining.counting import count_itemsets
 from mining.data.transactions import Transactions
 from mining.filters import downward_closure, maximal_sets
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.level_wise import Level
 from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated, most_mined
 from mining.joint.tally import Counts
@@ -27,21 +27,21 @@ from mining.miner import frequent_itemsets
 _WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
 
 
-async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
+async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] | None:
     """All frequent itemsets of two and more items; None where some party's enumeration is unbounded.
 
     That some party's is, and nothing else, is opened to all: the level-wise strategy follows.
     """
-    session, task, data = ballot.session, ballot.task, items.data
+    session, task, data = tally.session, tally.task, items.data
     session.progress("local mining", 0, 1)
-    local = await session.compute(_locally_frequent, ballot, data)
+    local = await session.compute(_locally_frequent, tally, data)
     session.progress("local mining", 1, 1)
-    if not await ballot.all_agree("bounded", local is not None):
+    if not await tally.all_agree("bounded", local is not None):
         return None
     elements = _encode(local or [], data.n_items)
     width = index_width(data.n_items)
     longest = min(MAX_ONE_SHOT_LENGTH, task.max_length or MAX_ONE_SHOT_LENGTH)
-    union = await ballot.union("itemsets", elements, "itemsets", longest * width)
+    union = await tally.union("itemsets", elements, "itemsets", longest * width)
     found = _decode(union, data.n_items, longest)
     try:
         closure = await session.compute(downward_closure, found, most_enumerated(task))
@@ -50,7 +50,7 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     levels = [sets for sets in closure if sets.shape[1] > 1]
     counts = await session.compute(count_itemsets, data, levels)
     flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
-    frequent, supports = await ballot.decide("one-shot", flat, most=items.most_together(ballot))
+    frequent, supports = await tally.decide("one-shot", flat, most=items.most_together(tally))
     masks = np.split(frequent, np.cumsum([len(sets) for sets in levels])[:-1]) if levels else []
     kept = [sets[mask] for sets, mask in zip(levels, masks, strict=True) if mask.any()]
     sums: Sequence[Counts | None] = [None] * len(kept)
@@ -59,13 +59,13 @@ async def one_shot(ballot: Ballot, items: FrequentItems) -> list[Level] | None:
     return list(zip(kept, sums, strict=True))
 
 
-def _locally_frequent(ballot: Ballot, data: Transactions) -> list[Sets] | None:
+def _locally_frequent(tally: HorizontalTally, data: Transactions) -> list[Sets] | None:
     """What this party puts into the union, by length from 2 up; None where there is too much of it."""
-    task = ballot.task
+    task = tally.task
     try:
         found = frequent_itemsets(
             data,
-            ballot.threshold,
+            tally.threshold,
             max_length=task.max_length or MAX_ONE_SHOT_LENGTH + 1,
             limit=most_mined(task),
             max_candidates=MAX_ENUMERATED,

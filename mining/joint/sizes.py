@@ -83,7 +83,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What a hidden universe takes beside the ballot."""
+    """What a hidden universe takes beside the tally."""
 
     sizes: HiddenSizes
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mining.data.transactions import Transactions
-from mining.joint.ballot import Ballot
 from mining.joint.hidden_universe import hidden_items
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
 
@@ -25,18 +25,18 @@ class FrequentItems:
     data: Transactions
     supports: Counts | None
 
-    def most_together(self, ballot: Ballot) -> int | None:
+    def most_together(self, tally: HorizontalTally) -> int | None:
         """What no support of two and more items is above: that of the second most frequent item.
 
         Returns:
             None where not every party learns supports.
         """
-        if self.supports is None or not ballot.task.all_learn(ballot.session.parties):
+        if self.supports is None or not tally.task.all_learn(tally.session.parties):
             return None
         return int(np.sort(self.supports)[-2:][0]) if len(self.supports) else None
 
 
-async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
+async def frequent_items(tally: HorizontalTally, data: Transactions) -> FrequentItems:
     """Agrees on a universe of items and decides which are frequent.
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
@@ -45,21 +45,21 @@ async def frequent_items(ballot: Ballot, data: Transactions) -> FrequentItems:
     somebody has such an item.
     `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
-    if ballot.task.hides_names:
-        items, supports = await hidden_items(ballot, data)
-        return FrequentItems(await ballot.session.compute(data.onto, items), supports)
-    universe = await _universe(ballot, data)
-    frequent, supports = await ballot.decide("level-1", counts_of(data, universe))
+    if tally.task.hides_names:
+        items, supports = await hidden_items(tally, data)
+        return FrequentItems(await tally.session.compute(data.onto, items), supports)
+    universe = await _universe(tally, data)
+    frequent, supports = await tally.decide("level-1", counts_of(data, universe))
     kept = tuple(item for item, keep in zip(universe, frequent, strict=True) if keep)
-    return FrequentItems(await ballot.session.compute(data.onto, kept), supports)
+    return FrequentItems(await tally.session.compute(data.onto, kept), supports)
 
 
-async def _universe(ballot: Ballot, data: Transactions) -> tuple[str, ...]:
-    task = ballot.task
+async def _universe(tally: HorizontalTally, data: Transactions) -> tuple[str, ...]:
+    task = tally.task
     if task.universe == "catalogue":
         if task.catalogue is None:
             raise AssertionError("a catalogue is read before the job is proposed")
         return task.catalogue
-    least = 1 if task.universe == "all-items" else ballot.threshold
+    least = 1 if task.universe == "all-items" else tally.threshold
     names = encoded(data.items[i] for i in np.flatnonzero(data.item_counts() >= least))
-    return decoded(await ballot.union("items", names, "items", task.max_item_bytes))
+    return decoded(await tally.union("items", names, "items", task.max_item_bytes))

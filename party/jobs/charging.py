@@ -7,17 +7,17 @@ from jobs.audit.service_events import JointReleaseBegan
 from jobs.kinds.charge import charge
 from jobs.kinds.registry import opens
 from jobs.union_limit import blurred_merges
+from party.jobs.context import JobContext
 from party.jobs.job import Job
-from party.jobs.room import Room
 from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 
 
-def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
+def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> None:
     """Charges a start; it is on disk when this returns, before anything of the job can leave.
 
     Args:
-        room: What the node's jobs share.
+        context: What the node's jobs share.
         job: What starts.
         attempt: Counts its starts, from 1.
         now: Unix seconds.
@@ -28,10 +28,10 @@ def charge_start(room: Room, job: Job, attempt: int, now: float) -> None:
     """
     named = job.spec.job
     cost, merges = charge(job.spec), blurred_merges(job.spec)
-    room.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
+    context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
-        most = room.consent.judge.policy_of(job.spec).max_releases
-        room.releases.begin(named.dataset, job.id, job.coordinator, most)
+        most = context.consent.judge.policy_of(job.spec).max_releases
+        context.releases.begin(named.dataset, job.id, job.coordinator, most)
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:

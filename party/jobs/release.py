@@ -17,8 +17,8 @@ from jobs.results.release import release_of, sign
 from jobs.results.result import Receipt, Result
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
+from party.jobs.context import JobContext
 from party.jobs.job import Job
-from party.jobs.room import Room
 from protos.v1.control_pb2 import Release, ResultHeader
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Released:
     table: bytes
 
 
-async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
+async def release(context: JobContext, job: Job, run: PartyRun) -> ResultHeader:
     """Writes the result where this party is a recipient, keeps what the coordinator may fetch, and records both.
 
     An alignment of this party's rows is its own, whoever the recipients are.
@@ -50,16 +50,16 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
     Raises:
         ResourceError: Something cannot be written; the node's log has the reason.
     """
-    me, spec, found = room.identity.name, job.spec, run.outcome.finding
-    table = b"" if found is None else await _aside(room, found.pack)
+    me, spec, found = context.identity.name, job.spec, run.outcome.finding
+    table = b"" if found is None else await _aside(context, found.pack)
     signed = digest(table) if table else b""
-    header = _signed(room, job, run, signed)
+    header = _signed(context, job, run, signed)
     events: list[Event] = []
     alignment = run.outcome.alignment
     if alignment is not None:
-        with _hushed(room, job):
-            await _aside(room, lambda: room.alignments.write(job.id, alignment))
-        room.log.info("alignment written", caller=job.coordinator, job=job.id.hex())
+        with _reason_stays_here(context, job):
+            await _aside(context, lambda: context.alignments.write(job.id, alignment))
+        context.log.info("alignment written", caller=job.coordinator, job=job.id.hex())
     learns = found is not None or kind_of(spec).finds is None
     if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
@@ -71,37 +71,37 @@ async def release(room: Room, job: Job, run: PartyRun) -> ResultHeader:
             run.outcome.strategy,
             {me: run.costs},
             {me: receipt},
-            None if found is None else await _aside(room, found.canonical),
+            None if found is None else await _aside(context, found.canonical),
             positions=run.outcome.positions,
-            signer=room.identity,
+            signer=context.identity,
         )
-        with _hushed(room, job):
-            await _aside(room, lambda: write_result_folder(room.results / job.id.hex(), result))
-        room.log.info("result written", caller=job.coordinator, job=job.id.hex())
-        events.append(ReleasedEvent.of(header, to=me, key=room.audit_key))
+        with _reason_stays_here(context, job):
+            await _aside(context, lambda: write_result_folder(context.results / job.id.hex(), result))
+        context.log.info("result written", caller=job.coordinator, job=job.id.hex())
+        events.append(ReleasedEvent.of(header, to=me, key=context.audit_key))
     if not spec.to_coordinator and signed:
-        header = _signed(room, job, run, b"")
+        header = _signed(context, job, run, b"")
     elif table:
-        with _hushed(room, job):
-            await _aside(room, lambda: room.tables.write(job.id, table))
-        room.tables.forget_later(job.id)
-    events.append(ReleasedEvent.of(header, to="coordinator", key=room.audit_key))
-    await room.audit.record(*events, Ended(job=job.id, state="succeeded"))
+        with _reason_stays_here(context, job):
+            await _aside(context, lambda: context.tables.write(job.id, table))
+        context.tables.forget_later(job.id)
+    events.append(ReleasedEvent.of(header, to="coordinator", key=context.audit_key))
+    await context.audit.record(*events, Ended(job=job.id, state="succeeded"))
     return header
 
 
-async def fetched(room: Room, job: Job, signed: bytes) -> Released:
+async def fetched(context: JobContext, job: Job, signed: bytes) -> Released:
     """What the coordinator may fetch of a job that succeeded.
 
     Args:
-        room: What the node's jobs share.
+        context: What the node's jobs share.
         job: The job.
         signed: The serialised `ResultHeader`.
 
     Raises:
         UnexpectedMessage: It is there no more.
     """
-    me = room.identity.name
+    me = context.identity.name
     if not signed:
         raise UnexpectedMessage(
             f"{me} has lost what it signed about this job, with its job database; run the job again", party=me
@@ -109,7 +109,7 @@ async def fetched(room: Room, job: Job, signed: bytes) -> Released:
     header = ResultHeader.FromString(signed)
     if not (job.spec.to_coordinator and Release.FromString(header.release).result_digest):
         return Released(header, b"")
-    table = await asyncio.to_thread(room.tables.read, job.id)
+    table = await asyncio.to_thread(context.tables.read, job.id)
     if table is None:
         raise UnexpectedMessage(
             f"{me} kept the result of this job for an hour, which has passed; run the job again", party=me
@@ -117,23 +117,25 @@ async def fetched(room: Room, job: Job, signed: bytes) -> Released:
     return Released(header, table)
 
 
-def _signed(room: Room, job: Job, run: PartyRun, result_digest: bytes) -> ResultHeader:
-    return sign(release_of(run, job_id=job.id, party=room.identity.name, result_digest=result_digest), room.identity)
+def _signed(context: JobContext, job: Job, run: PartyRun, result_digest: bytes) -> ResultHeader:
+    return sign(
+        release_of(run, job_id=job.id, party=context.identity.name, result_digest=result_digest), context.identity
+    )
 
 
 @contextlib.contextmanager
-def _hushed(room: Room, job: Job) -> Iterator[None]:
+def _reason_stays_here(context: JobContext, job: Job) -> Iterator[None]:
     """Why a result cannot be written stays in this node's log."""
     try:
         yield
     except ComineError as error:
-        me = room.identity.name
-        room.log.error("result not written", caller=job.coordinator, job=job.id.hex(), error=error)
+        me = context.identity.name
+        context.log.error("result not written", caller=job.coordinator, job=job.id.hex(), error=error)
         unwritten = ResourceError(f"{me} cannot write its result; the log of {me} has the reason", party=me)
         raise tellable(unwritten) from error
 
 
-async def _aside(room: Room, function: Callable[[], T]) -> T:
+async def _aside(context: JobContext, function: Callable[[], T]) -> T:
     """Runs heavy local work off the event loop."""
-    (result,) = await room.executor.map(lambda _: function(), [None])
+    (result,) = await context.executor.map(lambda _: function(), [None])
     return result

@@ -23,16 +23,16 @@ from link.errors import (
     from_code,
 )
 from party.jobs.charging import charge_start, charged
+from party.jobs.context import JobContext
 from party.jobs.dealing import CoordinatorDealings
-from party.jobs.ending import WORDS, end_record, ended, present, public
-from party.jobs.endings import End, Endings
+from party.jobs.end_writer import EndWriter, JobEnd
+from party.jobs.execution import take_part
+from party.jobs.failure import WORDS, end_record, ended, present, public
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs, call_at
-from party.jobs.part import take_part
 from party.jobs.progress import check_goes_on, forget_stale
 from party.jobs.release import Released, fetched, release
-from party.jobs.room import Room
 from party.jobs.turns import Turns
 from party.node.uninterrupted import uninterrupted
 from party.policy.consent import spec_of
@@ -65,20 +65,20 @@ class SessionHost:
     A job that has ended stays until its end is on the disk. The store is used off the event loop.
 
     Args:
-        room: What they share.
+        context: What they share.
         now: Unix seconds.
     """
 
-    def __init__(self, room: Room, *, now: Callable[[], float] = time.time) -> None:
-        self._room, self._now = room, now
-        self._me = room.identity.name
+    def __init__(self, context: JobContext, *, now: Callable[[], float] = time.time) -> None:
+        self._context, self._now = context, now
+        self._me = context.identity.name
         self._jobs = OpenJobs(self._me, now)
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._endings = Endings(room)
-        self._turns = Turns(room.max_running, self._me)
+        self._endings = EndWriter(context)
+        self._turns = Turns(context.max_running, self._me)
         self._closing = False
 
     @property
@@ -93,18 +93,18 @@ class SessionHost:
 
     async def recover(self) -> None:
         """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
-        store = self._room.store
+        store = self._context.store
         for record in store.within((RUNNING, RELEASING)):
             error = PeerError(
                 f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
             )
             await end_record(
-                self._room,
+                self._context,
                 self._now(),
                 record,
                 FAILED,
                 error,
-                *charged(self._room.ledger, record.job_id, record.attempt),
+                *charged(self._context.ledger, record.job_id, record.attempt),
             )
         await self._forget_stale()
         if (stale := store.next_stale()) is not None:
@@ -113,13 +113,13 @@ class SessionHost:
             try:
                 spec = spec_of(record)
             except ComineError as error:
-                await end_record(self._room, self._now(), record, CANCELLED, error)
+                await end_record(self._context, self._now(), record, CANCELLED, error)
                 continue
             if record.expiry <= self._now():
-                await end_record(self._room, self._now(), record, EXPIRED, self._expired())
+                await end_record(self._context, self._now(), record, EXPIRED, self._expired())
             else:
                 self._admit(record, spec)
-        self._room.tables.recover()
+        self._context.tables.recover()
 
     async def propose(self, signed: SignedProposal, coordinator: str) -> tuple[Job, SignedApproval | None]:
         """The job of a proposal, and this party's approval where it needs no person.
@@ -131,12 +131,14 @@ class SessionHost:
         """
         job, spec, record = await uninterrupted(self._receive(signed, coordinator))
         event = "proposal accepted" if record.approval else "proposal awaits approval"
-        self._room.log.info(event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset)
+        self._context.log.info(
+            event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset
+        )
         return job, SignedApproval.FromString(record.approval) if record.approval else None
 
     async def _receive(self, signed: SignedProposal, coordinator: str) -> tuple[Job, JobSpec, Record]:
         async with self._jobs.place_for(coordinator, signed.ByteSize()):
-            record, spec = await self._room.consent.receive(signed, coordinator)
+            record, spec = await self._context.consent.receive(signed, coordinator)
             return self._admit(record, spec), spec, record
 
     async def find(self, job_id: bytes, coordinator: str, *, judged: bool = False) -> Job:
@@ -158,7 +160,7 @@ class SessionHost:
         return self._jobs.of(job)  # it may have been admitted meanwhile
 
     def _known(self, job_id: bytes, coordinator: str) -> Job | None:
-        record = self._room.store.get(job_id)
+        record = self._context.store.get(job_id)
         if record is None or record.coordinator != coordinator:
             return None
         return Job(record.job_id, spec_of(record), record.coordinator, present(record))
@@ -173,7 +175,7 @@ class SessionHost:
         Raises:
             ComineError: The job has ended, or ends meanwhile; or too many wait.
         """
-        record = await asyncio.to_thread(self._room.store.get, job.id)
+        record = await asyncio.to_thread(self._context.store.get, job.id)
         if record is None or record.expiry <= self._now():
             raise self._expired()
         if record.state not in (APPROVED, FAILED, CANCELLED):
@@ -208,10 +210,10 @@ class SessionHost:
         await uninterrupted(self._start(job, attempt, approvals, seed))
 
     async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
-        async with job.moving, self._room.starting:
+        async with job.moving, self._context.starting:
             record, again = await self._startable(job, attempt)
             if self._closing or not self._turns.claim(job.id, job.coordinator):
-                most = f"runs {self._room.max_running} jobs, the most that its max_running allows"
+                most = f"runs {self._context.max_running} jobs, the most that its max_running allows"
                 why = "is stopping" if self._closing else most
                 raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
             try:
@@ -237,7 +239,7 @@ class SessionHost:
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
             )
-        if (record := await asyncio.to_thread(self._room.store.get, job.id)) is None or record.expiry <= self._now():
+        if (record := await asyncio.to_thread(self._context.store.get, job.id)) is None or record.expiry <= self._now():
             self._keep(self._expire(job))
             raise self._expired()
         if attempt > 1:
@@ -246,13 +248,13 @@ class SessionHost:
 
     async def _begin(self, job: Job, record: Record, attempt: int, seed: bytes, *, again: bool) -> None:
         """Charges a start and writes it down."""
-        room, now = self._room, self._now()
-        judge = room.consent.judge
-        room.audit.check(Started, job.coordinator)
+        context, now = self._context, self._now()
+        judge = context.consent.judge
+        context.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
         if kind_of(job.spec).is_dealt(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
-        await asyncio.to_thread(charge_start, room, job, attempt, now)
+        await asyncio.to_thread(charge_start, context, job, attempt, now)
         before, job.attempt = job.attempt, attempt
         changes: dict[str, Any] = {"started": now, "attempt": attempt}
         if again:  # counted by the policy when it was started first
@@ -265,7 +267,9 @@ class SessionHost:
             raise
         if again:
             self._keep_open(job, record.expiry)
-        room.log.info("job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator, attempt=attempt)
+        context.log.info(
+            "job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator, attempt=attempt
+        )
 
     async def result(self, job: Job) -> Released:
         """What the coordinator may fetch of a job that succeeded.
@@ -274,12 +278,12 @@ class SessionHost:
             UnexpectedMessage: The job has not succeeded, or its hour has passed.
         """
         end = self._endings.of(job.id)
-        record = await asyncio.to_thread(self._room.store.get, job.id)
+        record = await asyncio.to_thread(self._context.store.get, job.id)
         succeeded = end.state == SUCCEEDED if end is not None else record is not None and record.state == SUCCEEDED
         if not succeeded or record is None:
             raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
         signed: bytes = record.release if end is None else end.changes["release"]
-        return await fetched(self._room, job, signed)
+        return await fetched(self._context, job, signed)
 
     async def cancel(self, job: Job, reason: str) -> None:
         """Ends a job and tells its peers; does nothing where it has ended."""
@@ -332,25 +336,28 @@ class SessionHost:
         while awaiting := [job for job in self._jobs if job.state == AWAITING_APPROVAL]:
             await asyncio.sleep(POLL_S)
             try:
-                if await asyncio.to_thread(self._room.store.changed):
+                if await asyncio.to_thread(self._context.store.changed):
                     for job in awaiting:
                         await self._notice(job)
             except ComineError as error:
-                self._room.log.error("jobs unreadable", error=error)
+                self._context.log.error("jobs unreadable", error=error)
 
     async def _notice(self, job: Job) -> None:
         """Takes note of a decision that was made elsewhere."""
-        if job.state != AWAITING_APPROVAL or (record := await asyncio.to_thread(self._room.store.get, job.id)) is None:
+        if (
+            job.state != AWAITING_APPROVAL
+            or (record := await asyncio.to_thread(self._context.store.get, job.id)) is None
+        ):
             return
         if job.state != AWAITING_APPROVAL:
             return  # noticed meanwhile
         if record.state == APPROVED:
             job.move(APPROVED, SignedApproval.FromString(record.approval))
-            self._room.log.info("job approved", caller=job.coordinator, job=job.id.hex())
+            self._context.log.info("job approved", caller=job.coordinator, job=job.id.hex())
         elif record.state == DENIED:
             job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
             self._jobs.leave(job)
-            self._room.log.info("job denied", caller=job.coordinator, job=job.id.hex())
+            self._context.log.info("job denied", caller=job.coordinator, job=job.id.hex())
 
     async def _expire(self, job: Job) -> None:
         await self._forget_stale()
@@ -382,9 +389,9 @@ class SessionHost:
         if self._closing:
             return
         try:
-            await asyncio.to_thread(forget_stale, self._room.store, self._now())
+            await asyncio.to_thread(forget_stale, self._context.store, self._now())
         except ComineError as error:
-            self._room.log.error("jobs unwritable", error=error)
+            self._context.log.error("jobs unwritable", error=error)
 
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(
@@ -396,7 +403,7 @@ class SessionHost:
             parties = job.spec.job.parties
             # A peer may still try to renew the streams of an earlier attempt: they must not end up at this one's.
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
-            transport = JobTransport(self._room.link.open(streams, parties), job.id, self._me, parties)
+            transport = JobTransport(self._context.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
             await self._end(job, FAILED, public(job, error, self._me), error)
             return
@@ -417,7 +424,7 @@ class SessionHost:
         self, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
     ) -> None:
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            run = await take_part(self._room, job, attempt, approvals, transport)
+            run = await take_part(self._context, job, attempt, approvals, transport)
         job.costs = lambda: run.costs
         await self._move(job, RELEASING)
         try:
@@ -428,13 +435,13 @@ class SessionHost:
 
     async def _finish(self, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
-        header = await release(self._room, job, run)
+        header = await release(self._context, job, run)
         await self._settle(job, SUCCEEDED, {"ended": self._now(), "release": header.SerializeToString()}, None)
         job.move(SUCCEEDED)
         if self._endings.of(job.id) is None:
             self._jobs.leave(job)
         self._turns.end(job.id)
-        self._room.log.info(
+        self._context.log.info(
             "job succeeded",
             caller=job.coordinator,
             job=job.id.hex(),
@@ -456,7 +463,7 @@ class SessionHost:
         await uninterrupted(self._moved(job, state, changes))
 
     async def _moved(self, job: Job, state: JobState.ValueType, changes: dict[str, Any]) -> None:
-        if not await asyncio.to_thread(self._room.store.move, job.id, job.state, state, changes):
+        if not await asyncio.to_thread(self._context.store.move, job.id, job.state, state, changes):
             raise UnexpectedMessage(f"this job has been moved on at {self._me} by another process", party=self._me)
         job.move(state)
 
@@ -487,10 +494,10 @@ class SessionHost:
         if self._endings.of(job.id) is None:
             self._jobs.leave(job)
         cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
-        self._room.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
+        self._context.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
 
     async def _settle(
         self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""
     ) -> bool:
         """Writes an end, now or later; False where somebody else has moved the job."""
-        return await self._endings.write(End(job, job.state, state, changes, event, code), self._now())
+        return await self._endings.write(JobEnd(job, job.state, state, changes, event, code), self._now())

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Protocol, get_args
 from pydantic import AfterValidator
 
 from jobs.spec.values import ColumnName
-from party.policy.case import listed
+from party.policy.policy_input import listed
 
 Role = Literal["quasi_identifiers", "sensitive", "insensitive"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)

@@ -13,9 +13,9 @@ from jobs.spec.diff import diff
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, UsageError
-from party.policy.case import Verdict
 from party.policy.consent import proposal_of, spec_of
 from party.policy.judge import Judge
+from party.policy.policy_input import Verdict
 from party.policy.privacy_budget import told, told_of
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState

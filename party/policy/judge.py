@@ -18,8 +18,8 @@ from link.errors import PolicyDenied
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
-from party.policy.case import Case, Earlier, Verdict
 from party.policy.policy import Approval, check_fit, check_new_rows, decide, verdicts
+from party.policy.policy_input import Earlier, PolicyInput, Verdict
 from party.policy.privacy_budget import DatasetBudget, left, totals
 from party.policy.rules import PolicySection
 from party.services.anonymization.releases import NOTHING, Releases
@@ -97,9 +97,9 @@ class Judge:
         Raises:
             ConfigurationError: The job does not fit this node.
         """
-        case = self._case(spec, coordinator, job_id, 1, None)
-        check_fit(case)
-        return verdicts(self.policy_of(spec), case)
+        facts = self._case(spec, coordinator, job_id, 1, None)
+        check_fit(facts)
+        return verdicts(self.policy_of(spec), facts)
 
     def looks_at_rows(self, spec: JobSpec) -> bool:
         """Whether rules on rows hold for a job, and later ones are compared with its rows.
@@ -140,8 +140,8 @@ class Judge:
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
-        case = self._case(spec, "", job_id, 1, None)
-        return {} if case.budget is None else left(case.budget, totals(case.charged, case.budget))
+        facts = self._case(spec, "", job_id, 1, None)
+        return {} if facts.budget is None else left(facts.budget, totals(facts.charged, facts.budget))
 
     def releases(self, spec: JobSpec) -> int:
         """How many releases of the rows of a job's dataset were made before."""
@@ -166,13 +166,13 @@ class Judge:
         latest = sorted(latest, key=_started)[-counted:]
         return first + [job for job in latest if job.job_id != first[0].job_id]
 
-    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> Case:
+    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> PolicyInput:
         dataset, now = self._config.datasets.get(spec.job.dataset), self._now()
         budget = None if dataset is None else dataset.privacy
         since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:
             check_data_kind(spec, dataset.kind, self._config.party.name)
-        return Case(
+        return PolicyInput(
             spec=spec,
             coordinator=coordinator,
             me=self._config.party.name,

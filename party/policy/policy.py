@@ -22,7 +22,7 @@ from jobs.spec.job import JobSpec
 from jobs.spec.values import seconds
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.hybrid.parameters import DEFAULT_K
-from party.policy.case import Case, Earlier, Verdict, listed
+from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
 from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
 from party.policy.privacy_rules import PRIVACY_RULES, budget_verdicts
 from party.policy.release_rules import RELEASE_RULES, may_hold, min_count_of_release, withheld_columns
@@ -38,50 +38,50 @@ _UNBOUNDED: Final = (
 )
 
 
-def decide(policy: PolicySection, case: Case) -> Approval:
+def decide(policy: PolicySection, facts: PolicyInput) -> Approval:
     """How the job is approved here, where it is allowed: at once, or by a person.
 
     Args:
         policy: This party's rules for the job's dataset.
-        case: The job and what it is judged by.
+        facts: The job and what it is facts by.
 
     Raises:
         ConfigurationError: The job does not fit this node: it names no part for it, strangers, or an unknown dataset.
         PolicyDenied: A rule refuses the job; the sentence names the rule and what would be allowed.
     """
-    check_fit(case)
-    for verdict in verdicts(policy, case):
+    check_fit(facts)
+    for verdict in verdicts(policy, facts):
         if verdict.refusal is not None:
-            raise _denied(case.me, verdict.refusal)
-    return "manual" if _approval(policy, case) == "manual" else "auto"
+            raise _denied(facts.me, verdict.refusal)
+    return "manual" if _approval(policy, facts) == "manual" else "auto"
 
 
-def verdicts(policy: PolicySection, case: Case) -> tuple[Verdict, ...]:
+def verdicts(policy: PolicySection, facts: PolicyInput) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    facets = kind_of(case.spec).facets(case.spec)
+    facets = kind_of(facts.spec).facets(facts.spec)
     if not facets <= _RULES_OF.keys() or not facets:
         return (Verdict("tasks", "jobs that its rules can judge", "has no rules for what this job opens (rule tasks)"),)
     asked = frozenset().union(*(_RULES_OF[facet] for facet in facets))
-    judged = (rule(policy, case) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
-    *found, how = (verdict for verdict in judged if verdict is not None)
-    return (*found, *budget_verdicts(case), how)
+    given = (rule(policy, facts) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
+    *found, how = (verdict for verdict in given if verdict is not None)
+    return (*found, *budget_verdicts(facts), how)
 
 
-def check_fit(case: Case) -> None:
+def check_fit(facts: PolicyInput) -> None:
     """Refuses what cannot run at this node, whatever its policy is.
 
     Raises:
         ConfigurationError: The job names no part for it, strangers, or an unknown dataset.
     """
-    spec, me = case.spec, case.me
+    spec, me = facts.spec, facts.me
     if me not in spec.job.parties:
         raise ConfigurationError(f"the job has no part for {me}; propose it to the parties that it names", party=me)
-    strangers = [name for name in spec.job.parties if name not in case.federation]
+    strangers = [name for name in spec.job.parties if name not in facts.federation]
     if strangers:
         raise ConfigurationError(
             f"{me} does not know the party '{strangers[0]}'; add it to the federation file of {me}", party=me
         )
-    if spec.job.dataset not in case.datasets:
+    if spec.job.dataset not in facts.datasets:
         raise ConfigurationError(
             f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
         )
@@ -120,44 +120,44 @@ def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: 
 
 
 # -- the rules --------------------------------------------------------------------------------------------------------
-def _coordinators(policy: PolicySection, case: Case) -> Verdict | None:
+def _coordinators(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.coordinators is None:
         return None
     refusal = None
-    if case.coordinator not in policy.coordinators:
-        refusal = f"takes no jobs of '{case.coordinator}', only of {listed(policy.coordinators)} (rule coordinators)"
+    if facts.coordinator not in policy.coordinators:
+        refusal = f"takes no jobs of '{facts.coordinator}', only of {listed(policy.coordinators)} (rule coordinators)"
     return Verdict("coordinators", ", ".join(policy.coordinators), refusal)
 
 
-def _peers(policy: PolicySection, case: Case) -> Verdict | None:
+def _peers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.peers is None:
         return None
-    others = [name for name in case.spec.job.parties if name not in (case.me, *policy.peers)]
+    others = [name for name in facts.spec.job.parties if name not in (facts.me, *policy.peers)]
     refusal = None
     if others:
         refusal = f"does not allow jobs together with '{others[0]}', only with {listed(policy.peers)} (rule peers)"
     return Verdict("peers", ", ".join(policy.peers), refusal)
 
 
-def _min_parties(policy: PolicySection, case: Case) -> Verdict | None:
+def _min_parties(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     least = policy.min_parties
     if least is None:
         return None
-    few = len(case.spec.job.parties) < least
+    few = len(facts.spec.job.parties) < least
     return Verdict(
         "min_parties", f"at least {least}", f"asks for at least {least} parties (rule min_parties)" if few else None
     )
 
 
-def _tasks(policy: PolicySection, case: Case) -> Verdict:
-    task, refusal = case.spec.job.task, None
+def _tasks(policy: PolicySection, facts: PolicyInput) -> Verdict:
+    task, refusal = facts.spec.job.task, None
     if task not in policy.tasks:
         refusal = f"allows only {listed(policy.tasks)}, not the task '{task}' (rule tasks)"
     return Verdict("tasks", ", ".join(policy.tasks), refusal)
 
 
-def _datasets(policy: PolicySection, case: Case) -> Verdict | None:
-    dataset = case.spec.job.dataset
+def _datasets(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    dataset = facts.spec.job.dataset
     if policy.datasets is None:
         return None
     refusal = None
@@ -166,21 +166,21 @@ def _datasets(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("datasets", ", ".join(policy.datasets), refusal)
 
 
-def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
-    least, asked = policy.min_support, case.spec.itemsets.min_support_
+def _min_support(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    least, asked = policy.min_support, facts.spec.itemsets.min_support_
     if least is None:
         return None
-    allows, refusal = f"at least {least}", _opens_below(policy, case, "min_support")
+    allows, refusal = f"at least {least}", _opens_below(policy, facts, "min_support")
     if refusal is not None:
         return Verdict("min_support", allows, refusal)
     if asked is None:
-        if not case.noise_protects:
+        if not facts.noise_protects:
             refusal = f"asks for min_support of at least {least}, and the job has none (rule min_support){_UNBOUNDED}"
         return Verdict("min_support", f"{allows}{_TOP}", refusal)
     if isinstance(asked, int):
         if policy.min_count is not None:
             return Verdict("min_support", f"{allows}, or a count that min_count allows")
-        if not case.noise_protects:
+        if not facts.noise_protects:
             refusal = (
                 f"asks for min_support as a fraction of at least {least}, and the job has a count (rule min_support)"
             )
@@ -190,21 +190,21 @@ def _min_support(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("min_support", allows, refusal)
 
 
-def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
+def _min_count(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     least = policy.min_count
     if least is None:
         return None
-    facets = kind_of(case.spec).facets(case.spec)
+    facets = kind_of(facts.spec).facets(facts.spec)
     if "model" in facets:
-        return _min_count_of_model(least, case)
+        return _min_count_of_model(least, facts)
     if "release" in facets:
-        return min_count_of_release(least, case)
-    asked = case.spec.itemsets.min_support_
-    allows, refusal = f"at least {least} transactions", _opens_below(policy, case, "min_count") if least > 1 else None
+        return min_count_of_release(least, facts)
+    asked = facts.spec.itemsets.min_support_
+    allows, refusal = f"at least {least} transactions", _opens_below(policy, facts, "min_count") if least > 1 else None
     if refusal is not None:
         return Verdict("min_count", allows, refusal)
     if asked is None:
-        if not case.noise_protects:
+        if not facts.noise_protects:
             refusal = f"asks for a count of at least {least} (rule min_count), and the job has none{_UNBOUNDED}"
         return Verdict("min_count", f"{allows}{_TOP}", refusal)
     if isinstance(asked, Decimal):
@@ -216,9 +216,9 @@ def _min_count(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("min_count", allows, refusal)
 
 
-def _opens_below(policy: PolicySection, case: Case, floor: str) -> str | None:
+def _opens_below(policy: PolicySection, facts: PolicyInput, floor: str) -> str | None:
     """Who sets a floor means it for all that a job opens, unless the rule `disclose` allows `candidates`."""
-    given = case.spec.itemsets
+    given = facts.spec.itemsets
     if "candidates" in (policy.disclose or ()):
         return None
     if given.disclose == "candidates":
@@ -230,9 +230,9 @@ def _opens_below(policy: PolicySection, case: Case, floor: str) -> str | None:
     return f"has a floor (rule {floor}), and {what}"
 
 
-def _min_count_of_model(least: int, case: Case) -> Verdict:
+def _min_count_of_model(least: int, facts: PolicyInput) -> Verdict:
     """A tree can keep to nodes of many rows; other models are made of counts of any size."""
-    task, tree, refusal = case.spec.job.task, case.spec.decision_tree, None
+    task, tree, refusal = facts.spec.job.task, facts.spec.decision_tree, None
     floor = f"at least {least} (rule min_count)"
     if tree is None and least > 1:
         refusal = (
@@ -245,17 +245,17 @@ def _min_count_of_model(least: int, case: Case) -> Verdict:
     return Verdict("min_count", allows, refusal)
 
 
-def _max_length(policy: PolicySection, case: Case) -> Verdict | None:
-    asked = case.spec.itemsets.max_length
+def _max_length(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    asked = facts.spec.itemsets.max_length
     return _at_most("max_length", policy.max_length, asked, "none" if asked is None else str(asked))
 
 
-def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
+def _withhold(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if not policy.withhold:
         return None
-    if "itemsets" not in kind_of(case.spec).facets(case.spec):
-        return withheld_columns(policy, case)
-    given, refusal = case.spec.itemsets, None
+    if "itemsets" not in kind_of(facts.spec).facets(facts.spec):
+        return withheld_columns(policy, facts)
+    given, refusal = facts.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
     cut = [column for column in sorted({*given.cuts, *given.quantiles}) if may_hold(policy.withhold, column)]
     if cut:
@@ -269,8 +269,8 @@ def _withhold(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("withhold", f"jobs that exclude {listed(policy.withhold)}", refusal)
 
 
-def _max_candidates(policy: PolicySection, case: Case) -> Verdict | None:
-    asked = _candidates(case.spec)
+def _max_candidates(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    asked = _candidates(facts.spec)
     return _at_most("max_candidates", policy.max_candidates, asked, str(asked))
 
 
@@ -281,8 +281,8 @@ def _candidates(spec: JobSpec) -> int:
     return max(len(spec.itemsets.catalogue or ()), 2 * (spec.itemsets.top_k or DEFAULT_K))
 
 
-def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
-    asked, refusal = case.spec.itemsets.disclose, None
+def _disclose(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    asked, refusal = facts.spec.itemsets.disclose, None
     if policy.disclose is None:
         return None
     if asked not in policy.disclose:
@@ -290,12 +290,12 @@ def _disclose(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("disclose", ", ".join(policy.disclose), refusal)
 
 
-def _compute(policy: PolicySection, case: Case) -> Verdict | None:
+def _compute(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.compute is None:
         return None
-    if not kind_of(case.spec).shares(case.spec):
+    if not kind_of(facts.spec).shares(facts.spec):
         return None
-    others, refusal = [name for name in case.spec.compute if name not in policy.compute], None
+    others, refusal = [name for name in facts.spec.compute if name not in policy.compute], None
     if others:
         refusal = (
             f"does not trust '{others[0]}' to be a computing party, only {listed(policy.compute)} (rule compute); "
@@ -304,8 +304,8 @@ def _compute(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("compute", ", ".join(policy.compute), refusal)
 
 
-def _engines(policy: PolicySection, case: Case) -> Verdict | None:
-    asked, refusal = kind_of(case.spec).engine(case.spec), None
+def _engines(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    asked, refusal = kind_of(facts.spec).engine(facts.spec), None
     if policy.engines is None or asked is None:
         return None
     if asked not in policy.engines:
@@ -313,109 +313,109 @@ def _engines(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("engines", ", ".join(policy.engines), refusal)
 
 
-def _helpers(policy: PolicySection, case: Case) -> Verdict | None:
-    helper, refusal = kind_of(case.spec).helper(case.spec), None
-    if policy.helpers is None or not case.spec.is_vertical:
+def _helpers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    helper, refusal = kind_of(facts.spec).helper(facts.spec), None
+    if policy.helpers is None or not facts.spec.is_vertical:
         return None
-    if helper is not None and helper not in (case.me, *policy.helpers):
+    if helper is not None and helper not in (facts.me, *policy.helpers):
         trusted = f"only {listed(policy.helpers)}" if policy.helpers else "nobody"
         refusal = f"lets {trusted} help the computing parties, and in this job '{helper}' does (rule helpers)"
     return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
 
 
-def _max_deadline(policy: PolicySection, case: Case) -> Verdict | None:
+def _max_deadline(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_deadline is None:
         return None
-    long = case.spec.job.deadline_s > seconds(policy.max_deadline)
+    long = facts.spec.job.deadline_s > seconds(policy.max_deadline)
     refusal = (
         f"asks for a deadline of at most {policy.max_deadline} (rule max_deadline), and the job has "
-        f"{case.spec.job.deadline}"
+        f"{facts.spec.job.deadline}"
     )
     return Verdict("max_deadline", f"at most {policy.max_deadline}", refusal if long else None)
 
 
-def _max_union_bound(policy: PolicySection, case: Case) -> Verdict | None:
-    given = kind_of(case.spec).unions(case.spec)
-    if not (case.spec.is_vertical or given.taken):
+def _max_union_bound(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    given = kind_of(facts.spec).unions(facts.spec)
+    if not (facts.spec.is_vertical or given.taken):
         return None
     return _at_most("max_union_bound", policy.max_union_bound, given.bound, str(given.bound or "none"), given.key)
 
 
-def _max_unions(policy: PolicySection, case: Case) -> Verdict | None:
+def _max_unions(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
-    given = kind_of(case.spec).unions(case.spec)
+    given = kind_of(facts.spec).unions(facts.spec)
     if not (more := given.merges):
         return None
-    most, before, refusal = policy.max_unions, case.unions, None
+    most, before, refusal = policy.max_unions, facts.unions, None
     off = f"{union_disclosure.deviation(before + more):.2g}"
     made = f"this would be number {before + 1}" if more == 1 else f"these would be up to number {before + more}"
     allows = f"{most} on the same rows in all, and {made}: the merger's mean is off by {off}"
     if before + more > most:
         refusal = (
-            f"allows {most} unions or alignments of three or more parties on the rows of '{case.spec.job.dataset}' in "
+            f"allows {most} unions or alignments of three or more parties on the rows of '{facts.spec.job.dataset}' in "
             f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
             f"common averages out; take {given.instead}, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
 
 
-def _max_expiry(policy: PolicySection, case: Case) -> Verdict | None:
-    if case.expiry is None:
+def _max_expiry(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    if facts.expiry is None:
         return None
-    late = case.expiry - case.now > seconds(policy.max_expiry) + CLOCK_SLACK_S
+    late = facts.expiry - facts.now > seconds(policy.max_expiry) + CLOCK_SLACK_S
     refusal = f"takes proposals that expire within {policy.max_expiry} (rule max_expiry); check the clocks"
     return Verdict("max_expiry", f"within {policy.max_expiry}", refusal if late else None)
 
 
-def _party_sets(policy: PolicySection, case: Case) -> Verdict | None:
+def _party_sets(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.party_sets is None:
         return None
-    if not case.earlier:
+    if not facts.earlier:
         return Verdict("party_sets", "any parties, since no job was started on the dataset yet")
-    first, refusal = case.earlier[0].parties, None
-    if set(first) != set(case.spec.job.parties):
+    first, refusal = facts.earlier[0].parties, None
+    if set(first) != set(facts.spec.job.parties):
         refusal = (
-            f"asks for the parties {', '.join(sorted(first))} in every job on '{case.spec.job.dataset}', as in the "
+            f"asks for the parties {', '.join(sorted(first))} in every job on '{facts.spec.job.dataset}', as in the "
             'first one (rule party_sets = "fixed")'
         )
     return Verdict("party_sets", ", ".join(sorted(first)), refusal)
 
 
-def _max_jobs(policy: PolicySection, case: Case) -> Verdict | None:
+def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_jobs is None:
         return None
     period = policy.max_jobs_period or DEFAULT_PERIOD
-    recent = [job.started for job in case.earlier if job.started > case.now - seconds(period)]
+    recent = [job.started for job in facts.earlier if job.started > facts.now - seconds(period)]
     refusal = None
     if len(recent) >= policy.max_jobs:
         free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
         refusal = (
-            f"allows {policy.max_jobs} jobs within {period} on '{case.spec.job.dataset}' (rule max_jobs); the next may "
-            f"start after {free:%Y-%m-%d %H:%M} UTC"
+            f"allows {policy.max_jobs} jobs within {period} on '{facts.spec.job.dataset}' (rule max_jobs); the next "
+            f"may start after {free:%Y-%m-%d %H:%M} UTC"
         )
     return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
 
 
-def _min_new_rows(policy: PolicySection, case: Case) -> Verdict | None:
-    if policy.min_new_rows is None or case.noise_protects:
+def _min_new_rows(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    if policy.min_new_rows is None or facts.noise_protects:
         return None
     allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
     return Verdict("min_new_rows", allows, later=True)
 
 
-def _approve(policy: PolicySection, case: Case) -> Verdict:
-    decision = _approval(policy, case)
+def _approve(policy: PolicySection, facts: PolicyInput) -> Verdict:
+    decision = _approval(policy, facts)
     words = {"auto": "approved at once", "manual": "a person decides", "refuse": "refused"}
     refusal = None
     if decision == "refuse":
         refusal = (
-            f"takes no jobs of '{case.coordinator}' for the task '{case.spec.job.task}' on '{case.spec.job.dataset}' "
-            "with these parties (rule approval)"
+            f"takes no jobs of '{facts.coordinator}' for the task '{facts.spec.job.task}' on "
+            f"'{facts.spec.job.dataset}' with these parties (rule approval)"
         )
     return Verdict("approve", words[decision], refusal)
 
 
-_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+_RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]] = (
     _coordinators,
     _peers,
     _min_parties,
@@ -454,7 +454,7 @@ _ITEMSETS: Final = frozenset(
         _helpers,
     }
 )
-_RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, Case], Verdict | None]]]] = {
+_RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, PolicyInput], Verdict | None]]]] = {
     "itemsets": _ITEMSETS,
     "model": frozenset({_min_count, _withhold, _compute, _engines}),
     "release": frozenset({*RELEASE_RULES, _min_count, _withhold, _compute}),
@@ -464,18 +464,18 @@ _RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, Case], Verdic
 _PARTICULAR: Final = frozenset().union(*_RULES_OF.values())
 
 
-def _approval(policy: PolicySection, case: Case) -> Literal["auto", "manual", "refuse"]:
-    fitting = (rule.decide for rule in policy.approval if _fits(rule, case))
+def _approval(policy: PolicySection, facts: PolicyInput) -> Literal["auto", "manual", "refuse"]:
+    fitting = (rule.decide for rule in policy.approval if _fits(rule, facts))
     return next(fitting, policy.approve)
 
 
-def _fits(rule: ApprovalRule, case: Case) -> bool:
-    job = case.spec.job
+def _fits(rule: ApprovalRule, facts: PolicyInput) -> bool:
+    job = facts.spec.job
     return (
-        (rule.coordinators is None or case.coordinator in rule.coordinators)
+        (rule.coordinators is None or facts.coordinator in rule.coordinators)
         and (rule.tasks is None or job.task in rule.tasks)
         and (rule.datasets is None or job.dataset in rule.datasets)
-        and (rule.parties is None or set(job.parties) <= {case.me, *rule.parties})
+        and (rule.parties is None or set(job.parties) <= {facts.me, *rule.parties})
     )
 
 

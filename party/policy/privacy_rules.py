@@ -12,50 +12,50 @@ from typing import Final
 
 from jobs.kinds.charge import charge
 from jobs.spec.job import JobSpec
-from party.policy.case import Case, Verdict, listed
+from party.policy.policy_input import PolicyInput, Verdict, listed
 from party.policy.privacy_budget import NAMES, left, short, totals
 from party.policy.rules import PolicySection
 
 
-def budget_verdicts(case: Case) -> list[Verdict]:
+def budget_verdicts(facts: PolicyInput) -> list[Verdict]:
     """What the totals of `[dataset.privacy]` say to a job, one verdict for each that is written, and what hides rules.
 
     Which items are taken out of a row to hide a rule hangs on all rows, so one record more may change many others: no
     noise of the models is made for that.
     """
-    budget, cost = case.budget, charge(case.spec)
-    if case.hides and cost.epsilon is not None:
-        return [_hiding(case)]
-    found = [verdict for verdict in (_delta_of_rows(case),) if verdict is not None]
+    budget, cost = facts.budget, charge(facts.spec)
+    if facts.hides and cost.epsilon is not None:
+        return [_hiding(facts)]
+    found = [verdict for verdict in (_delta_of_rows(facts),) if verdict is not None]
     if budget is None:
         return found
     if cost.epsilon is None:
-        return [_exact(case)] if budget.exact == "refuse" else []
-    spent, after = totals(case.charged, budget), totals([*case.charged, cost], budget)
-    if budget.epsilon is not None and _protects_from_no_party(case.spec):
+        return [_exact(facts)] if budget.exact == "refuse" else []
+    spent, after = totals(facts.charged, budget), totals([*facts.charged, cost], budget)
+    if budget.epsilon is not None and _protects_from_no_party(facts.spec):
         found.append(_colluding())
     for key, rest in left(budget, spent).items():
         most, refusal = getattr(budget, key), None
         if getattr(after, key) > most:
             refusal = (
-                f"allows {NAMES[key]} {short(most)} {_of_all(case)} (rule privacy.{key}); {short(rest)} of it is "
+                f"allows {NAMES[key]} {short(most)} {_of_all(facts)} (rule privacy.{key}); {short(rest)} of it is "
                 f"left, and with the job {short(getattr(after, key))} would be spent"
             )
-        found.append(Verdict(f"privacy.{key}", f"{short(most)} {_of_all(case)}, {short(rest)} left", refusal))
+        found.append(Verdict(f"privacy.{key}", f"{short(most)} {_of_all(facts)}, {short(rest)} left", refusal))
     return found
 
 
-def _exact(case: Case) -> Verdict:
+def _exact(facts: PolicyInput) -> Verdict:
     refusal = (
-        f"lets no job without noise run on '{case.spec.job.dataset}' (rule privacy.exact), and no epsilon bounds what "
+        f"lets no job without noise run on '{facts.spec.job.dataset}' (rule privacy.exact), and no epsilon bounds what "
         "this one tells; give it a [privacy] model"
     )
     return Verdict("privacy.exact", "jobs whose model adds noise", refusal)
 
 
-def _hiding(case: Case) -> Verdict:
+def _hiding(facts: PolicyInput) -> Verdict:
     refusal = (
-        f"hides rules in '{case.spec.job.dataset}' by what all its rows hold together (rule hiding), which no epsilon "
+        f"hides rules in '{facts.spec.job.dataset}' by what all its rows hold together (rule hiding), which no epsilon "
         "covers; leave [privacy] out, or ask for a dataset without [dataset.hiding]"
     )
     return Verdict("hiding", "jobs without a privacy model", refusal)
@@ -74,29 +74,29 @@ def _colluding() -> Verdict:
     return Verdict("privacy.epsilon", "noise that protects from each party too", refusal)
 
 
-def _delta_of_rows(case: Case) -> Verdict | None:
+def _delta_of_rows(facts: PolicyInput) -> Verdict | None:
     """δ above one in the number of rows would let a job tell such a row outright; of rows, what the owner publishes."""
-    delta, rows = charge(case.spec).delta, case.published_rows
+    delta, rows = charge(facts.spec).delta, facts.published_rows
     if not rows or delta is None:
         return None
     refusal = None
     if delta * rows > 1:
         refusal = (
-            f"allows a delta of at most one in the {rows:,} rows that it publishes of '{case.spec.job.dataset}' (rule "
+            f"allows a delta of at most one in the {rows:,} rows that it publishes of '{facts.spec.job.dataset}' (rule "
             f"publish.rows), and the job has {short(delta)}"
         )
     return Verdict("publish.rows", f"a delta of at most 1/{rows:,}", refusal)
 
 
-def _of_all(case: Case) -> str:
-    assert case.budget is not None
-    within = "" if case.budget.period is None else f" within {case.budget.period}"
-    return f"for all jobs on '{case.spec.job.dataset}'{within}"
+def _of_all(facts: PolicyInput) -> str:
+    assert facts.budget is not None
+    within = "" if facts.budget.period is None else f" within {facts.budget.period}"
+    return f"for all jobs on '{facts.spec.job.dataset}'{within}"
 
 
 # -- each job by itself -----------------------------------------------------------------------------------------------
-def _models(policy: PolicySection, case: Case) -> Verdict | None:
-    model, refusal = case.spec.privacy.model, None
+def _models(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    model, refusal = facts.spec.privacy.model, None
     if policy.models is None:
         return None
     if model not in policy.models:
@@ -104,16 +104,16 @@ def _models(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("models", ", ".join(policy.models), refusal)
 
 
-def _max_epsilon(policy: PolicySection, case: Case) -> Verdict | None:
-    return _at_most("max_epsilon", policy.max_epsilon, charge(case.spec).epsilon)
+def _max_epsilon(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    return _at_most("max_epsilon", policy.max_epsilon, charge(facts.spec).epsilon)
 
 
-def _max_delta(policy: PolicySection, case: Case) -> Verdict | None:
-    return _at_most("max_delta", policy.max_delta, charge(case.spec).delta)
+def _max_delta(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    return _at_most("max_delta", policy.max_delta, charge(facts.spec).delta)
 
 
-def _max_local_epsilon(policy: PolicySection, case: Case) -> Verdict | None:
-    return _at_most("max_local_epsilon", policy.max_local_epsilon, charge(case.spec).local_epsilon)
+def _max_local_epsilon(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    return _at_most("max_local_epsilon", policy.max_local_epsilon, charge(facts.spec).local_epsilon)
 
 
 def _at_most(rule: str, most: Decimal | None, asked: Decimal | None) -> Verdict | None:
@@ -127,16 +127,16 @@ def _at_most(rule: str, most: Decimal | None, asked: Decimal | None) -> Verdict 
     return Verdict(rule, f"at most {short(most)}", refusal)
 
 
-def _analysts(policy: PolicySection, case: Case) -> Verdict | None:
-    if policy.analysts is None or not case.spec.privacy.perturbs:
+def _analysts(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    if policy.analysts is None or not facts.spec.privacy.perturbs:
         return None
-    return _trusted("analysts", policy.analysts, (case.spec.analyst,), "see reports", "analyst")
+    return _trusted("analysts", policy.analysts, (facts.spec.analyst,), "see reports", "analyst")
 
 
-def _shufflers(policy: PolicySection, case: Case) -> Verdict | None:
-    if policy.shufflers is None or case.spec.privacy.model != "shuffle":
+def _shufflers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    if policy.shufflers is None or facts.spec.privacy.model != "shuffle":
         return None
-    return _trusted("shufflers", policy.shufflers, case.spec.shufflers, "shuffle reports", "shufflers")
+    return _trusted("shufflers", policy.shufflers, facts.spec.shufflers, "shuffle reports", "shufflers")
 
 
 def _trusted(rule: str, allowed: Collection[str], named: Collection[str], to: str, key: str) -> Verdict:
@@ -147,7 +147,7 @@ def _trusted(rule: str, allowed: Collection[str], named: Collection[str], to: st
     return Verdict(rule, ", ".join(allowed), refusal)
 
 
-PRIVACY_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+PRIVACY_RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]] = (
     _models,
     _max_epsilon,
     _max_delta,

@@ -9,15 +9,15 @@ from jobs.kinds.models.tables import MODEL_TABLES
 from jobs.kinds.registry import opens
 from jobs.kinds.release.table import INSIDER_K
 from mining.data.transactions import matching
-from party.policy.case import Case, Verdict, listed
 from party.policy.column_roles import asked_columns, columns_refusal
+from party.policy.policy_input import PolicyInput, Verdict, listed
 from party.policy.rules import PolicySection
 from party.services.anonymization.releases import too_many
 
 
-def min_count_of_release(least: int, case: Case) -> Verdict:
+def min_count_of_release(least: int, facts: PolicyInput) -> Verdict:
     """Of a release the classes are what counts are told of; where origins are shown, each party's part of a class."""
-    section = case.spec.anonymization
+    section = facts.spec.anonymization
     k, refusal = section.model.k or 0, None
     if k < least:
         refusal = f"asks for classes of at least {least} rows (rule min_count), and the job has k = {k}"
@@ -29,9 +29,9 @@ def min_count_of_release(least: int, case: Case) -> Verdict:
     return Verdict("min_count", f"releases with k, or with shown origins k_site, of at least {least}", refusal)
 
 
-def withheld_columns(policy: PolicySection, case: Case) -> Verdict:
+def withheld_columns(policy: PolicySection, facts: PolicyInput) -> Verdict:
     """No release or model takes a column of which an item `column=value` could match, generalised or not."""
-    spec, refusal = case.spec, None
+    spec, refusal = facts.spec, None
     if opens(spec, "release"):
         what, table, names = "releases", "anonymize", [name for _, name in asked_columns(spec.anonymization)]
     else:
@@ -57,17 +57,17 @@ def _could_match(pattern: str, column: str) -> bool:
     return bool(matching([f"{column}="], [pattern[:end] for end in range(1, len(pattern) + 1)]))
 
 
-def _columns(policy: PolicySection, case: Case) -> Verdict:
+def _columns(policy: PolicySection, facts: PolicyInput) -> Verdict:
     """Of jobs over columns of several parties, too, all columns count: the rows are about this party's people."""
     if policy.columns is None:
         return Verdict("columns", "releases of any columns, since none are named")
     allows = "; ".join(f"{name} as {' or '.join(roles)}" for name, roles in policy.columns.items())
-    return Verdict("columns", allows, columns_refusal(policy.columns, case.spec.anonymization))
+    return Verdict("columns", allows, columns_refusal(policy.columns, facts.spec.anonymization))
 
 
-def _keys(policy: PolicySection, case: Case) -> Verdict | None:
+def _keys(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     """The one rule that refuses where nothing is written: what such a job tells is seldom expected of a release."""
-    asked, allows = case.spec.anonymization.keys, policy.keys or "none"
+    asked, allows = facts.spec.anonymization.keys, policy.keys or "none"
     if policy.keys is None and asked == "none":
         return None
     refusal = None
@@ -79,37 +79,37 @@ def _keys(policy: PolicySection, case: Case) -> Verdict | None:
     return Verdict("keys", allows, refusal)
 
 
-def _min_insider_k(policy: PolicySection, case: Case) -> Verdict | None:
+def _min_insider_k(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     """Says nothing where parties hold columns: all of them have all rows."""
     least = policy.min_insider_k
-    if least is None or case.spec.is_vertical:
+    if least is None or facts.spec.is_vertical:
         return None
-    asked, refusal = case.spec.anonymization.insider_k or INSIDER_K, None
+    asked, refusal = facts.spec.anonymization.insider_k or INSIDER_K, None
     if asked < least:
         refusal = f"asks for insider_k of at least {least} (rule min_insider_k), and the job has {asked}"
     return Verdict("min_insider_k", f"at least {least}", refusal)
 
 
-def _max_releases(policy: PolicySection, case: Case) -> Verdict:
+def _max_releases(policy: PolicySection, facts: PolicyInput) -> Verdict:
     """Each release is judged as if it were the only one, and several of the same rows may name what each hides."""
-    most, left = policy.max_releases, case.made.releases
-    refusal = too_many(case.spec.job.dataset, most) if left >= most else None
+    most, left = policy.max_releases, facts.made.releases
+    refusal = too_many(facts.spec.job.dataset, most) if left >= most else None
     allows = f"{most} of the same rows in all, and this would be release {left + 1} of them: releases combine"
     return Verdict("max_releases", allows, refusal)
 
 
-def _max_failed_releases(policy: PolicySection, case: Case) -> Verdict:
-    most, failed = policy.max_failed_releases, case.made.failures
+def _max_failed_releases(policy: PolicySection, facts: PolicyInput) -> Verdict:
+    most, failed = policy.max_failed_releases, facts.made.failures
     refusal = None
     if failed >= most:
         refusal = (
-            f"lets {most} releases of '{case.spec.job.dataset}' come to nothing on its rows (rule "
+            f"lets {most} releases of '{facts.spec.job.dataset}' come to nothing on its rows (rule "
             "max_failed_releases), and as many have"
         )
     return Verdict("max_failed_releases", f"{most} in all, {failed} came to nothing", refusal)
 
 
-RELEASE_RULES: Final[tuple[Callable[[PolicySection, Case], Verdict | None], ...]] = (
+RELEASE_RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]] = (
     _columns,
     _keys,
     _min_insider_k,

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from link.errors import InputDataError, OverLimit
 from party.jobs.job import MOVES
-from party.policy.case import Earlier
+from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
 from party.state.heads import Head
 from party.state.node_database import NodeTables, translated

@@ -9,13 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from jobs.schema import generate
+from jobs.schema import NAMES, generate
 from tests.cli.conftest import Comine, write_job
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", ["job", "collection", "result"])
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_published_schemas_are_fresh(comine: Comine, name: str) -> None:
     ran = comine("schema", name)
     assert ran.out == generate(name)

@@ -69,9 +69,9 @@ def test_a_series_over_windows(tmp_path: Path, coin: dict[str, Any] | None) -> N
             key = device.follow(connection, "homepages")
             outcome = device.report(key, "south")
             charges.append(outcome.charge)
-            standing = device.standing(key)
-            assert standing is not None
-            assert (standing.spent, standing.epsilon) == (sum(charges), 1)
+            ledger_state = device.ledger_state(key)
+            assert ledger_state is not None
+            assert (ledger_state.spent, ledger_state.epsilon) == (sum(charges), 1)
             assert device.deliver(connection).counted == 1
         assert fleet.report(connection, "homepages", HALVES).counted == FLEET
 
@@ -121,9 +121,9 @@ def test_answers_that_wait_their_turn(tmp_path: Path) -> None:
         with FrequencyClient.open(tmp_path / "device", budget=Budget(100), clock=clock) as device:
             key = device.follow(connection, "homepages")
             charges.append(device.report(key, values[number]).charge)
-            standing = device.standing(key)
-            assert standing is not None
-            assert standing.spent <= standing.epsilon == 8
+            ledger_state = device.ledger_state(key)
+            assert ledger_state is not None
+            assert ledger_state.spent <= ledger_state.epsilon == 8
             assert device.deliver(connection).counted == 1
         assert fleet.report(connection, "homepages", np.array([values[number]] * FLEET, dtype=object)).counted == FLEET
 

@@ -19,7 +19,7 @@ from client.fleet import Fleet
 from client.fleet_coins import FleetCoins
 from client.fleet_memo import FleetMemo
 from client.fleet_sliding import FleetSliding
-from client.outcome import Standing, Status
+from client.outcome import LedgerState, Status
 from client.reporter import FrequencyClient
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
@@ -65,7 +65,7 @@ def test_each_window_is_charged_with_its_own_term(tmp_path: Path) -> None:
     node = Node(falling())
     client, connection, spent = device(tmp_path, node), Direct(node), Fraction(0)
     for number, term in enumerate(TERMS):
-        assert client.standing(KEY) == Standing(number, spent, Fraction(1), len(TERMS))
+        assert client.ledger_state(KEY) == LedgerState(number, spent, Fraction(1), len(TERMS))
         outcome = client.report(KEY, "south")
         spent += term
         assert (outcome.status, outcome.charge, client.spent()) == (Status.REPORTED, term, spent)
@@ -167,10 +167,10 @@ def test_new_values_wait_until_the_span_has_budget(tmp_path: Path) -> None:
             client.follow(Direct(node), "homepages")
             charges.append(client.report(KEY, value).charge)
             told.append(reported(client, node))
-            standing = client.standing(KEY)
-        assert standing is not None
-        assert standing.spent <= standing.epsilon == 2
-        assert standing.steps == 5
+            ledger_state = client.ledger_state(KEY)
+        assert ledger_state is not None
+        assert ledger_state.spent <= ledger_state.epsilon == 2
+        assert ledger_state.steps == 5
         node.now += HOUR
     assert "".join(each[0] for each in told) == "nssssee" + "nno"
     assert [charge > 0 for charge in charges] == [value in "0159" for value in "0123456789"]
@@ -194,7 +194,7 @@ def test_a_device_without_any_budget_says_nothing(tmp_path: Path) -> None:
     outcome = client.report(KEY, "south")
     assert outcome.status is Status.REFUSED
     assert "0.1" in outcome.sentence
-    assert client.standing(KEY) == Standing(0, Fraction(0), Fraction(2), 5)
+    assert client.ledger_state(KEY) == LedgerState(0, Fraction(0), Fraction(2), 5)
 
 
 def test_steps_that_outrun_the_clock_are_refused(tmp_path: Path) -> None:

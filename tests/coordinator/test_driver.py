@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coordinator.jobs import driver as driving
-from coordinator.jobs import talks
+from coordinator.jobs import party_calls
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Job, Stand, State
@@ -34,8 +34,8 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talks, "RETRY_S", 0.05)
-    monkeypatch.setattr(talks, "MAX_RETRY_S", 0.1)
+    monkeypatch.setattr(party_calls, "RETRY_S", 0.05)
+    monkeypatch.setattr(party_calls, "MAX_RETRY_S", 0.1)
     monkeypatch.setattr(driving, "_HEED_S", 0.02)
 
 

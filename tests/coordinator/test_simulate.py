@@ -30,14 +30,14 @@ def test_the_pooled_result_with_costs_and_receipts() -> None:
 
 
 def test_a_fault_of_one_party_is_the_one_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = coordinator.simulate.run_party
+    real = coordinator.jobs.simulate.run_party
 
     async def spoiled(spec: object, data: object, transport: object, **others: object) -> PartyRun:
         if others["identity"].name == "south":  # type: ignore[attr-defined]
             raise InputDataError("its rows are spoiled", party="south")
         return await real(spec, data, transport, **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(coordinator.simulate, "run_party", spoiled)
-    monkeypatch.setattr(coordinator.simulate, "GRACE_S", 0.05)
+    monkeypatch.setattr(coordinator.jobs.simulate, "run_party", spoiled)
+    monkeypatch.setattr(coordinator.jobs.simulate, "GRACE_S", 0.05)
     with pytest.raises(InputDataError, match="spoiled"):
         asyncio.run(simulate_job(SPEC, DATA))

@@ -13,7 +13,7 @@ from coordinator.jobs.driver import Driver
 from coordinator.jobs.runner import cancel_job, draft, resume_job, run_job
 from coordinator.jobs.status import describe, job_status
 from coordinator.jobs.store import JobFolder, Store
-from jobs.documents.job_status import JobDocument, PartyStanding
+from jobs.documents.job_status import JobDocument, PartyStatus
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from link.errors import ComineError, InputDataError, JobCancelled, PeerError, PolicyDenied
@@ -52,20 +52,20 @@ def manual(folder: Path, *names: str) -> Callable[[Authority], None]:
     return change
 
 
-async def standing(folder: JobFolder, nodes: Nodes) -> dict[str, PartyStanding]:
+async def standing(folder: JobFolder, nodes: Nodes) -> dict[str, PartyStatus]:
     """What `comine job status` has of each party."""
     document = await job_status(folder, nodes.clients["north"].identity, nodes.addresses)
     return dict(document.parties)
 
 
-async def fails(nodes: Nodes, store: Store, spec: JobSpec, error: type[ComineError]) -> dict[str, PartyStanding]:
+async def fails(nodes: Nodes, store: Store, spec: JobSpec, error: type[ComineError]) -> dict[str, PartyStatus]:
     """How the parties stand after a job that ends by an error."""
     with pytest.raises(error):
         await run_job(spec, nodes.clients["north"].identity, nodes.addresses, store=store)
     return await standing(store.jobs()[0], nodes)
 
 
-def states(parties: dict[str, PartyStanding]) -> dict[str, str]:
+def states(parties: dict[str, PartyStatus]) -> dict[str, str]:
     return {name: party.state for name, party in parties.items()}
 
 
@@ -88,7 +88,7 @@ async def until(store: Store, state: str) -> JobFolder:
 def test_a_job_that_a_person_denies(tmp_path: Path) -> None:
     store = Store(tmp_path / "jobs")
 
-    async def test() -> dict[str, PartyStanding]:
+    async def test() -> dict[str, PartyStatus]:
         async with running(tmp_path, prepare=manual(tmp_path, "north", "east")) as nodes:
             job = asyncio.ensure_future(fails(nodes, store, weekly(), PolicyDenied))
             folder = await until(store, "awaiting-approval")
@@ -108,7 +108,7 @@ def test_a_job_that_a_policy_refuses(tmp_path: Path, capsys: pytest.CaptureFixtu
         file = tmp_path / "north.toml"
         file.write_text(file.read_text() + "min_support = 0.5\n")
 
-    async def test() -> dict[str, PartyStanding]:
+    async def test() -> dict[str, PartyStatus]:
         async with running(tmp_path, prepare=strict) as nodes:
             return await fails(nodes, store, weekly(), PolicyDenied)
 
@@ -124,7 +124,7 @@ def test_a_job_whose_data_a_policy_refuses_and_one_that_succeeds(
 ) -> None:
     store = Store(tmp_path / "jobs")
 
-    async def test() -> dict[str, PartyStanding]:
+    async def test() -> dict[str, PartyStatus]:
         async with running(tmp_path, policy="min_new_rows = 5") as nodes:
             me = nodes.clients["north"].identity
             result = await run_job(weekly(), me, nodes.addresses, store=store)
@@ -162,7 +162,7 @@ def test_a_job_that_is_cancelled_while_it_runs(tmp_path: Path) -> None:
 def test_a_party_that_is_gone_is_not_said_to_have_ended(tmp_path: Path) -> None:
     store = Store(tmp_path / "jobs")
 
-    async def test() -> dict[str, PartyStanding]:
+    async def test() -> dict[str, PartyStatus]:
         async with running(tmp_path, prepare=manual(tmp_path, "north", "east")) as nodes:
             me = nodes.clients["north"].identity
             folder = store.create(draft(weekly(), me, 600))

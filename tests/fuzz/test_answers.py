@@ -27,10 +27,10 @@ from coordinator.anonymisation.releases import ReleasingNode, listing, listing_a
 from coordinator.frequency.reading import collection_as_data
 from coordinator.frequency.service import FrequencyNode
 from coordinator.jobs.client import PartyClient
+from coordinator.jobs.party_calls import ask, follow, introduce
 from coordinator.jobs.planner import plan_job
 from coordinator.jobs.released import assemble
-from coordinator.jobs.talks import ask, follow, introduce
-from coordinator.shuffle.routes import ShufflerNode, Standing
+from coordinator.shuffle.routes import RouteStatus, ShufflerNode
 from jobs import description
 from jobs.results.release import sign
 from ldp.shuffling.route import route_of
@@ -221,7 +221,7 @@ def _route(stack: Stack) -> None:
     try:
         told = node.describe("weekly")
         route = route_of(told.document)
-        Standing(route, (told, told)).as_data()
+        RouteStatus(route, (told, told)).as_data()
         read_key(told.key, route, 0, stack.callers["coordinator"].trust)
     finally:
         node.close()

@@ -69,7 +69,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.anonymisation.releases:listing_as_data",
         "coordinator.anonymisation.releases:rules_of",
         "coordinator.shuffle.submit:ShuffledConnection._sealed",
-        "coordinator.shuffle.routes:Standing.keys",
+        "coordinator.shuffle.routes:RouteStatus.keys",
         "party.services.frequency.export:_round",
         "party.services.frequency.export:collection_json",
         "party.jobs.tables:ReleasedTables.read",

@@ -31,9 +31,9 @@ from jobs.audit.verification import verification
 from jobs.kinds.models.document import MODEL_FILE, pack_model, read_model, unpack_model
 from jobs.kinds.packed_itemsets import unpack
 from jobs.kinds.release.release import Anonymized
+from jobs.results.destination import ESTIMATES_FILE, JOINT_RELEASE
 from jobs.results.folder import write_result_folder
 from jobs.results.manifest import seal
-from jobs.results.target import ESTIMATES_FILE, JOINT_RELEASE
 from ldp.shuffling.route import Route, route_of
 from link.errors import ComineError
 from link.pki.trust import Trust

@@ -265,7 +265,7 @@ def _use_device(folder: Path) -> None:
     with FrequencyClient.open(folder, clock=lambda: service.now) as device:
         _ = (device.budget, device.spent, device.waiting)
         device.report(KEY, LABELS[0])
-        device.standing(KEY)
+        device.ledger_state(KEY)
         device.deliver(_line(service))
 
 

@@ -125,7 +125,7 @@ def test_few_jobs_may_fail_by_rows_in_a_day(tmp_path: Path, monkeypatch: pytest.
         found = await outcome(nodes, asks(100, "keep"), "another")  # whom nobody has reason to doubt
         assert isinstance(found, Result), found
         for node in nodes.nodes.values():
-            judge, real = node.host._room.consent.judge, node.host._room.consent.judge._now
+            judge, real = node.host._context.consent.judge, node.host._context.consent.judge._now
             monkeypatch.setattr(judge, "_now", lambda real=real: real() + 24 * 3600 + 60)
         assert isinstance(await outcome(nodes, asks(101, "keep")), Result)
 
@@ -144,7 +144,7 @@ def test_what_others_do_counts_against_nobody(tmp_path: Path) -> None:
         assert isinstance(refused, ComineError)
         assert (refused.code, refused.party) == ("E300", "south")
         for name in ("north", "east"):
-            judge = nodes.nodes[name].host._room.consent.judge
+            judge = nodes.nodes[name].host._context.consent.judge
             assert judge.decide(asks(99, "keep"), "analyst") == "auto"
 
     with_nodes(tmp_path, test)

@@ -27,7 +27,7 @@ from link.transports.grpc_stream import enclose
 from link.transports.grpc_transport import GrpcTransport
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
-from party.jobs.room import Room
+from party.jobs.context import JobContext
 from party.node.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
@@ -202,18 +202,18 @@ def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives
 ) -> None:
     """Its peers have done their parts and lose nobody; the coordinator waits in case that the node comes back."""
     monkeypatch.setattr(lifecycle, "MARGIN_S", 0.0)
-    released = party.session_host.release
+    released = party.jobs.session_host.release
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
 
-            async def release(room: Room, *args: Any) -> Any:
-                if room.identity.name == "south":
+            async def release(context: JobContext, *args: Any) -> Any:
+                if context.identity.name == "south":
                     await nodes.crash("south")
                     await asyncio.Event().wait()
-                return await released(room, *args)
+                return await released(context, *args)
 
-            monkeypatch.setattr(party.session_host, "release", release)
+            monkeypatch.setattr(party.jobs.session_host, "release", release)
             error = await failed(nodes, weekly(deadline="6s"))
             assert isinstance(error, DeadlineExceeded)
             assert error.exit_code == 60
@@ -225,20 +225,20 @@ def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives
 def test_a_party_that_died_before_it_released_is_named_as_soon_as_its_node_is_there_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    released = party.session_host.release
+    released = party.jobs.session_host.release
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
             dead = asyncio.Event()
 
-            async def release(room: Room, *args: Any) -> Any:
-                if room.identity.name == "south":
+            async def release(context: JobContext, *args: Any) -> Any:
+                if context.identity.name == "south":
                     await nodes.crash("south")
                     dead.set()
                     await asyncio.Event().wait()
-                return await released(room, *args)
+                return await released(context, *args)
 
-            monkeypatch.setattr(party.session_host, "release", release)
+            monkeypatch.setattr(party.jobs.session_host, "release", release)
             ends = asyncio.ensure_future(failed(nodes, weekly()))
             await dead.wait()
             await nodes.restart("south")

@@ -160,7 +160,7 @@ def test_a_certificate_that_ends_ends_every_stream_of_answers(
             if why == "was revoked":
                 _revoke(authority, tmp_path, caller)
             else:
-                two_days_later.setattr(link.identity, "dt", _Later)
+                two_days_later.setattr(link.pki.identity, "dt", _Later)
             yield "after"
 
         kind = "stream_stream" if method.client_streaming else "unary_stream"

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 import pytest
 
 from coordinator.cli.terminal.live import notes
-from coordinator.jobs import talks
+from coordinator.jobs import party_calls
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Job, State
@@ -38,7 +38,7 @@ SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talks, "MAX_RETRY_S", 0.5)
+    monkeypatch.setattr(party_calls, "MAX_RETRY_S", 0.5)
 
 
 def _breaking(

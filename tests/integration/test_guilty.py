@@ -121,7 +121,7 @@ def test_an_authority_whose_certificate_would_end_before_the_job(
     real = Authority.create
     monkeypatch.setattr(Authority, "create", lambda: real(valid_days=20 / (24 * 60)))
     if coordinator == "careless":
-        monkeypatch.setattr("coordinator.jobs.meeting.check_own_span", lambda *_: None)
+        monkeypatch.setattr("coordinator.jobs.preflight.check_own_span", lambda *_: None)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -235,7 +235,7 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
 def shift(nodes: Nodes, name: str, seconds: float) -> None:
     """Sets the clock by which a node in this process tells the time."""
     node, real = nodes.nodes[name], nodes.nodes[name]._control._now
-    for user in (node._control, node.host, node.host._jobs, node.host._room.consent):
+    for user in (node._control, node.host, node.host._jobs, node.host._context.consent):
         user._now = lambda: real() + seconds  # type: ignore[union-attr]
 
 
@@ -269,7 +269,7 @@ def test_a_clock_that_goes_wrong_while_people_decide_is_named(tmp_path: Path, mo
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            consent = nodes.nodes["south"].host._room.consent
+            consent = nodes.nodes["south"].host._context.consent
             receive = consent.receive
 
             async def received(*arguments: Any) -> Any:

@@ -163,13 +163,13 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
         assert node._ledger.unions(["baskets"]) == 1  # the jobs with noise have none
         for spec, rule in ((weekly(), "max_jobs"), (NORTH_AND_SOUTH, "party_sets")):
             with pytest.raises(PolicyDenied, match=rule):
-                node.host._room.consent.judge.decide(spec, "analyst")
+                node.host._context.consent.judge.decide(spec, "analyst")
         assert {JobState.Name(record.state) for record in node._store.all()} <= {"SUCCEEDED", "RUNNING"}
         asyncio.run(node.stop())
 
 
 async def compared(node: Node, rows: Rows) -> None:
-    room = node.host._room
+    room = node.host._context
     await room.consent.judge.check_data(weekly(), rows, room.sources.rows, b"")
 
 

@@ -25,8 +25,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+import party.jobs.execution
 import party.jobs.open_jobs
-import party.jobs.part
 import party.jobs.session_host
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Event
@@ -359,7 +359,7 @@ def test_several_jobs_run_at_once(tmp_path: Path) -> None:
 
 
 def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party.open_jobs, "MAX_OPEN", 2)
+    monkeypatch.setattr(party.jobs.open_jobs, "MAX_OPEN", 2)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -406,7 +406,7 @@ def test_open_proposals_of_a_coordinator_are_bounded_by_their_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = weekly(itemsets={"catalogue": [f"item{i:04}" for i in range(3000)]})
-    monkeypatch.setattr(party.open_jobs, "MAX_OPEN_BYTES", 3 * len(long.canonical()) + 9000)
+    monkeypatch.setattr(party.jobs.open_jobs, "MAX_OPEN_BYTES", 3 * len(long.canonical()) + 9000)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -490,7 +490,7 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            monkeypatch.setattr(party.part, "run_party", faulty)
+            monkeypatch.setattr(party.jobs.execution, "run_party", faulty)
             _, ends = await nodes.run(weekly())
             for event in ends.values():
                 assert (event.state, event.error_code) == (control.FAILED, "E700")

@@ -94,7 +94,7 @@ def put_databases_on(disk: Disk, node: Node) -> None:
 def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a node write to that disk from now on."""
     put_databases_on(disk, node)
-    audit, tables = node._audit, node.host._room.tables
+    audit, tables = node._audit, node.host._context.tables
     for name in ("_write", "_write_head"):
         method = getattr(audit, name)
 
@@ -103,21 +103,21 @@ def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
             return method(*arguments)
 
         monkeypatch.setattr(audit, name, refusing)
-    write, folder = tables.write, node.host._room.results
+    write, folder = tables.write, node.host._context.results
 
     def write_table(*arguments: Any) -> None:
         disk.write("table", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
         write(*arguments)
 
     monkeypatch.setattr(tables, "write", write_table)
-    write_folder = party.release.write_result_folder
+    write_folder = party.jobs.release.write_result_folder
 
     def write_result(path: Path, result: Any) -> None:
         if path.parent == folder:
             disk.write("result", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
         write_folder(path, result)
 
-    monkeypatch.setattr(party.release, "write_result_folder", write_result)
+    monkeypatch.setattr(party.jobs.release, "write_result_folder", write_result)
 
 
 async def job(nodes: Nodes) -> Result | ComineError:
@@ -161,7 +161,7 @@ def check(nodes: Nodes, folder: Path, found: Result | ComineError, disk: Disk) -
 def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool, dies: bool
 ) -> None:
-    monkeypatch.setattr("party.jobs.endings.RETRY_S", 0.02)
+    monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 0.02)
 
     async def test() -> None:
         disk = Disk()
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
 def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.jobs.endings.RETRY_S", 3600.0)
+    monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 3600.0)
 
     async def test() -> None:
         disk = Disk()

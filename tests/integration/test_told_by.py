@@ -11,7 +11,7 @@ import pytest
 
 from jobs.loading import job_of
 from link.errors import BY_CODE, ComineError, OverLimit, tellable
-from party.jobs.part import take_part as honest
+from party.jobs.execution import take_part as honest
 from tests.party.nodes import DATA, Nodes, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")

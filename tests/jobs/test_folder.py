@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import jobs.results.folder
+from jobs.results.destination import check_result_folder
 from jobs.results.folder import write_result_folder
-from jobs.results.target import check_result_folder
 from jobs.schema import generate
 from link.errors import ConfigurationError, ResourceError
 from tests.jobs.results import made
@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_nothing_and_keeps_the_earlier_result(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(jobs.folder, writer, full)
+    monkeypatch.setattr(jobs.results.folder, writer, full)
     for target in (out, tmp_path / "fresh"):
         with pytest.raises(ResourceError, match="No space left"):
             write_result_folder(target, made(rules=True))

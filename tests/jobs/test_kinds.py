@@ -23,8 +23,8 @@ from jobs.spec.job import JobSpec
 from jobs.spec.privacy import PrivacyModel
 from jobs.statement import statement
 from link.errors import ConfigurationError
-from party.policy.case import Case
 from party.policy.policy import verdicts
+from party.policy.policy_input import PolicyInput
 from party.policy.rules import PolicySection
 from tests.jobs.audit import kinds as examples
 from tests.mining.joint import model_jobs_world
@@ -175,7 +175,7 @@ def test_a_policy_refuses_what_it_has_no_words_for(facets: frozenset[Any], monke
     spec = JOBS["supports"]()[0]
     monkeypatch.setattr(type(kind_of(spec)), "facets", lambda self, spec: facets)
     policy = PolicySection.model_validate({"approve": "auto", "tasks": ["itemsets", "rules"]})
-    case = Case(spec, "analyst", spec.job.parties[0], spec.job.parties, [spec.job.dataset], 0.0)
-    (verdict,) = verdicts(policy, case)
+    facts = PolicyInput(spec, "analyst", spec.job.parties[0], spec.job.parties, [spec.job.dataset], 0.0)
+    (verdict,) = verdicts(policy, facts)
     assert verdict.refusal is not None
     assert "has no rules for what this job opens" in verdict.refusal

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.anonymization.verifying import verify
-from jobs.results.target import MANIFEST
+from jobs.results.destination import MANIFEST
 from tests.jobs.released import release_here
 
 FILES = {"certificate.json", "labels.json", MANIFEST, "release.csv", "release.parquet", "report.html"}

@@ -116,7 +116,7 @@ def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
         async with running(tmp_path, policy="max_unions = 1\n") as nodes:
             jobs = [await nodes.agree(weekly()) for _ in range(2)]
             host = nodes.nodes["north"].host
-            judge, begun = host._room.consent.judge, []
+            judge, begun = host._context.consent.judge, []
             real = judge.decide
 
             def slow(*given: Any, **named: Any) -> Any:

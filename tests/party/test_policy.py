@@ -14,8 +14,8 @@ from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError, PolicyDenied
-from party.policy.case import Case, Earlier
 from party.policy.policy import check_new_rows, decide, verdicts
+from party.policy.policy_input import Earlier, PolicyInput
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.rules import PolicySection
 
@@ -67,7 +67,7 @@ def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any
     return job_of(contents, "job.toml", Path())
 
 
-def case(spec: JobSpec, **changes: Any) -> Case:
+def facts(spec: JobSpec, **changes: Any) -> PolicyInput:
     known: dict[str, Any] = {
         "coordinator": "analyst",
         "me": "north",
@@ -75,11 +75,11 @@ def case(spec: JobSpec, **changes: Any) -> Case:
         "datasets": ("baskets", "visits"),
         "now": NOW,
     }
-    return Case(spec, **known | changes)
+    return PolicyInput(spec, **known | changes)
 
 
 def judge(rules: PolicySection, spec: JobSpec, **changes: Any) -> str:
-    return decide(rules, case(spec, **changes))
+    return decide(rules, facts(spec, **changes))
 
 
 def started(days_ago: float, *parties: str, **changes: Any) -> Earlier:
@@ -93,7 +93,7 @@ def test_rules_about_itemsets_say_nothing_to_a_task_without_them() -> None:
     strict = policy(tasks=["align"], min_support=Decimal("0.5"), min_count=10, max_length=2, withhold=("a*",))
     assert judge(strict, spec) == "auto"
     assert {"min_support", "min_count", "max_length", "withhold"}.isdisjoint(
-        v.rule for v in verdicts(strict, case(spec))
+        v.rule for v in verdicts(strict, facts(spec))
     )
     with pytest.raises(PolicyDenied, match="not the task 'align'"):
         judge(policy(), spec)
@@ -317,7 +317,7 @@ def test_a_refusal_names_the_party_and_the_rule(
         judge(policy(**rules), spec, **changes)
     assert caught.value.party == "north"
     assert "north" in caught.value.message
-    (refusal,) = [v for v in verdicts(policy(**rules), case(spec, **changes)) if v.refusal]
+    (refusal,) = [v for v in verdicts(policy(**rules), facts(spec, **changes)) if v.refusal]
     assert refusal.refusal in caught.value.message
     assert refusal.rule in {*rules, "max_expiry", "approve"}
 
@@ -414,7 +414,7 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
     merged: dict[str, Any] = dict(rules)
     for more, *_ in data.draw(st.lists(st.sampled_from(REFUSED), max_size=4)):
         merged |= more
-    found = verdicts(policy(**merged), case(spec, **changes))
+    found = verdicts(policy(**merged), facts(spec, **changes))
     written = set(merged) - {"approval", "max_jobs_period", "max_expiry"} | {"tasks", "approve"}
     if not spec.is_vertical:
         written -= {"engines", "helpers"}
@@ -528,7 +528,7 @@ def test_new_rows_are_asked_for_unless_bounded_noise_protects(model: str) -> Non
     spec, rules = private(model), policy(min_new_rows=100)
     bounded = DatasetBudget.model_validate({"epsilon": "2", "delta": "1e-5"})
     for table, asked in ((None, True), (bounded, False)):
-        found = case(spec, budget=table)
+        found = facts(spec, budget=table)
         assert ("min_new_rows" in {v.rule for v in verdicts(rules, found)}) == asked
         assert found.noise_protects != asked
 

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from party.examination import examine
-from party.policy.case import Case, Verdict
 from party.policy.policy import decide, verdicts
+from party.policy.policy_input import PolicyInput, Verdict
 from party.policy.rules import PolicySection, Rules
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import RELEASED, job
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES
@@ -33,24 +33,24 @@ def policy(**rules: Any) -> PolicySection:
     )
 
 
-def case(spec: JobSpec) -> Case:
-    return Case(spec, "analyst", "north", PARTIES, ("people",), now=0.0)
+def facts(spec: JobSpec) -> PolicyInput:
+    return PolicyInput(spec, "analyst", "north", PARTIES, ("people",), now=0.0)
 
 
 def verdict(rules: PolicySection, spec: JobSpec, rule: str) -> Verdict:
-    (found,) = (each for each in verdicts(rules, case(spec)) if each.rule == rule)
+    (found,) = (each for each in verdicts(rules, facts(spec)) if each.rule == rule)
     return found
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("spec", [job(), vertical_job(PARTIES[:2])])
 def test_without_a_rule_on_columns_any_may_be_released(spec: JobSpec) -> None:
-    assert decide(policy(columns=None), case(spec)) == "auto"
+    assert decide(policy(columns=None), facts(spec)) == "auto"
     assert verdict(policy(columns=None), spec, "columns") == Verdict(
         "columns", "releases of any columns, since none are named"
     )
-    assert decide(policy(), case(spec)) == "auto"
-    assert decide(policy(columns=None).under(Rules(columns=COLUMNS)), case(spec)) == "auto"
+    assert decide(policy(), facts(spec)) == "auto"
+    assert decide(policy(columns=None).under(Rules(columns=COLUMNS)), facts(spec)) == "auto"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_release_has_the_columns_that_are_allowed_in_their_roles(columns: dict
     for spec in (job(), vertical_job(PARTIES[:2])):
         for approve in ("auto", "manual"):
             with pytest.raises(PolicyDenied) as caught:
-                decide(policy(columns=columns, approve=approve), case(spec))
+                decide(policy(columns=columns, approve=approve), facts(spec))
             assert caught.value.message == sentence
 
 
@@ -85,7 +85,7 @@ def test_all_columns_as_they_are_with_one_that_is_generalised() -> None:
     rest = ["age", "town", "ill", "note"]
     raw = job(quasi_identifiers=["sex"], sensitive=[], insensitive=rest, hierarchies=hierarchies, columns={})
     with pytest.raises(PolicyDenied, match=r"lets 'ill' leave as sensitive only|lets 'age' leave as quasi_identifiers"):
-        decide(policy(min_count=3, min_parties=3), case(raw))
+        decide(policy(min_count=3, min_parties=3), facts(raw))
 
 
 @pytest.mark.parametrize("columns", [{}, {"age": []}, {"age": ["identifiers"]}, {"age": ["sensitive", "sensitive"]}])
@@ -111,16 +111,16 @@ def test_columns_that_are_refused_in_a_policy(columns: dict[str, Any]) -> None:
 def test_no_release_has_a_column_of_which_items_are_withheld(pattern: str, column: str) -> None:
     rules = policy(withhold=["unknown=*", pattern])
     with pytest.raises(PolicyDenied) as caught:
-        decide(rules, case(job()))
+        decide(rules, facts(job()))
     assert f"withholds '{pattern}' (rule withhold), which may be in the column '{column}'" in caught.value.message
     with pytest.raises(PolicyDenied, match="rule withhold"):
-        decide(policy(columns=None, withhold=[pattern]), case(vertical_job(PARTIES[:2])))
+        decide(policy(columns=None, withhold=[pattern]), facts(vertical_job(PARTIES[:2])))
 
 
 @pytest.mark.parametrize("pattern", ["hiv*", "note", "notes=*", "NOTE=*", "?note=*", "[!ntias]*", "occupation=*"])
 def test_patterns_of_other_items_say_nothing(pattern: str) -> None:
     rules = policy(withhold=[pattern])
-    assert decide(rules, case(job())) == "auto"
+    assert decide(rules, facts(job())) == "auto"
     assert verdict(rules, job(), "withhold").refusal is None
 
 
@@ -139,36 +139,36 @@ def test_a_column_with_an_item_that_matches_is_never_released(pattern: str, colu
 # -- how strictly -----------------------------------------------------------------------------------------------------
 def test_k_is_held_against_min_count() -> None:
     with pytest.raises(PolicyDenied, match="the job has k = 3"):
-        decide(policy(min_count=4), case(job()))
-    assert decide(policy(min_count=3), case(job())) == "auto"
+        decide(policy(min_count=4), facts(job()))
+    assert decide(policy(min_count=3), facts(job())) == "auto"
 
 
 def test_where_origins_are_shown_each_partys_part_is_held_against_min_count() -> None:
     shown = job(origin="shown", k_site=2, model={"k": 10})
     with pytest.raises(PolicyDenied, match=r"at least 10 rows of each party .*rule min_count.* k_site = 2"):
-        decide(policy(min_count=10), case(shown))
-    assert decide(policy(min_count=2), case(shown)) == "auto"
-    assert decide(policy(min_count=10), case(job(origin="shown", k_site=10, model={"k": 10}))) == "auto"
-    assert decide(policy(min_count=10), case(job(k_site=2, model={"k": 10}))) == "auto"
+        decide(policy(min_count=10), facts(shown))
+    assert decide(policy(min_count=2), facts(shown)) == "auto"
+    assert decide(policy(min_count=10), facts(job(origin="shown", k_site=10, model={"k": 10}))) == "auto"
+    assert decide(policy(min_count=10), facts(job(k_site=2, model={"k": 10}))) == "auto"
     with pytest.raises(PolicyDenied, match="the job has k = 3"):
-        decide(policy(min_count=4), case(job(origin="shown", k_site=10)))
+        decide(policy(min_count=4), facts(job(origin="shown", k_site=10)))
 
 
 def test_a_floor_of_insider_k() -> None:
     with pytest.raises(PolicyDenied, match=r"insider_k of at least 2 \(rule min_insider_k\), and the job has 1$"):
-        decide(policy(min_insider_k=2), case(job(insider_k=1)))
-    assert decide(policy(min_insider_k=2), case(job(insider_k=2))) == "auto"
-    assert decide(policy(min_insider_k=2), case(job(insider_k=None))) == "auto"
+        decide(policy(min_insider_k=2), facts(job(insider_k=1)))
+    assert decide(policy(min_insider_k=2), facts(job(insider_k=2))) == "auto"
+    assert decide(policy(min_insider_k=2), facts(job(insider_k=None))) == "auto"
     with pytest.raises(PolicyDenied, match=r"the job has 2$"):
-        decide(policy(min_insider_k=3), case(job(insider_k=None)))
+        decide(policy(min_insider_k=3), facts(job(insider_k=None)))
     two = vertical_job(PARTIES[:2])
-    assert decide(policy(min_insider_k=3), case(two)) == "auto"
-    assert "min_insider_k" not in {each.rule for each in verdicts(policy(min_insider_k=3), case(two))}
+    assert decide(policy(min_insider_k=3), facts(two)) == "auto"
+    assert "min_insider_k" not in {each.rule for each in verdicts(policy(min_insider_k=3), facts(two))}
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------
 def test_keys_are_refused_unless_they_are_allowed() -> None:
-    asking = case(job(keys="union"))
+    asking = facts(job(keys="union"))
     for rules in (policy(), policy(keys="none")):
         with pytest.raises(PolicyDenied, match=r'does not allow keys = "union".*\(rule keys\)'):
             decide(rules, asking)
@@ -181,19 +181,19 @@ def test_keys_are_refused_unless_they_are_allowed() -> None:
 def test_a_union_of_keys_has_a_bound() -> None:
     rules = policy(keys="union", max_union_bound=100)
     with pytest.raises(PolicyDenied, match=r"\[union\] bound of at most 100 \(rule max_union_bound\)"):
-        decide(rules, case(job(keys="union")))
-    assert decide(rules, case(job(keys="union", union={"bound": 100}))) == "auto"
-    assert decide(rules, case(job())) == "auto"
+        decide(rules, facts(job(keys="union")))
+    assert decide(rules, facts(job(keys="union", union={"bound": 100}))) == "auto"
+    assert decide(rules, facts(job())) == "auto"
 
 
 def test_rules_on_releases_say_nothing_to_other_jobs() -> None:
     rules = policy(keys="none", min_insider_k=9)
-    other = case(model_job("naive-bayes"))
+    other = facts(model_job("naive-bayes"))
     assert decide(rules, other) == "auto"
     assert not {"keys", "columns", "min_insider_k"} & {each.rule for each in verdicts(rules, other)}
-    told = {each.rule for each in verdicts(policy(keys="none", min_insider_k=1), case(job()))}
+    told = {each.rule for each in verdicts(policy(keys="none", min_insider_k=1), facts(job()))}
     assert {"keys", "columns", "min_insider_k"} <= told
-    assert "keys" not in {each.rule for each in verdicts(policy(), case(job()))}
+    assert "keys" not in {each.rule for each in verdicts(policy(), facts(job()))}
 
 
 # -- before the node starts -------------------------------------------------------------------------------------------

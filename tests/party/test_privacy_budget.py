@@ -18,7 +18,7 @@ from link.errors import PolicyDenied
 from party.policy.policy import verdicts
 from party.policy.privacy_budget import DatasetBudget, Totals, left, short, totals
 from tests.examples import examples
-from tests.party.test_policy import case, job, judge, policy, private
+from tests.party.test_policy import facts, job, judge, policy, private
 
 SIX = Decimal("1e-6")
 decimals = st.decimals("0.001", 9, places=3)
@@ -108,7 +108,7 @@ def test_a_job_that_would_spend_too_much_is_refused(
         judge(policy(), spec, **given)
     assert sentence in caught.value.message
     assert (caught.value.party, caught.value.exit_code) == ("north", 30)
-    (refusal,) = [verdict for verdict in verdicts(policy(), case(spec, **given)) if verdict.refusal]
+    (refusal,) = [verdict for verdict in verdicts(policy(), facts(spec, **given)) if verdict.refusal]
     assert refusal.rule.startswith("privacy.")
 
 

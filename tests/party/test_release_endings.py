@@ -9,7 +9,7 @@ import pytest
 
 from jobs.kinds.release.parameters import joint_anonymisation
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE, openings
-from party.jobs.endings import End, Endings
+from party.jobs.end_writer import EndWriter, JobEnd
 from protos.v1.control_pb2 import JobState
 from tests.mining.joint.anonymisation import anonymisation_jobs_world
 
@@ -30,7 +30,7 @@ def discharged(code: str, *, opened: frozenset[str], in_session: bool = True) ->
     spec = anonymisation_jobs_world.job()
     job: Any = SimpleNamespace(id=bytes(32), spec=spec, in_session=lambda: in_session, opened=lambda: opened)
     room: Any = SimpleNamespace(releases=releases)
-    Endings(room)._discharge(End(job, JobState.RUNNING, JobState.FAILED, {}, None, code))
+    EndWriter(room)._discharge(JobEnd(job, JobState.RUNNING, JobState.FAILED, {}, None, code))
     return releases.said
 
 

@@ -23,8 +23,8 @@ from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.init_files import render_party
 from party.jobs.charging import charge_start
+from party.jobs.context import JobContext
 from party.jobs.job import Job
-from party.jobs.room import Room
 from party.policy.judge import Judge
 from party.services.anonymization.releases import Counted, Releases
 from party.state.ledger import Ledger
@@ -99,7 +99,7 @@ def test_a_second_joint_release_is_refused_whatever_it_is_and_whoever_asks(
 def test_a_start_that_is_not_charged_uses_up_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Party(tmp_path, config(tmp_path))) as party:
         consent = SimpleNamespace(judge=party.judge)
-        room = cast(Room, SimpleNamespace(consent=consent, ledger=party.ledger, releases=party.releases))
+        context = cast(JobContext, SimpleNamespace(consent=consent, ledger=party.ledger, releases=party.releases))
         start = cast(Job, SimpleNamespace(spec=job(), id=b"first", coordinator="analyst"))
 
         def full(_: object) -> None:
@@ -108,9 +108,9 @@ def test_a_start_that_is_not_charged_uses_up_no_release(tmp_path: Path, monkeypa
         with monkeypatch.context() as patch:
             patch.setattr(party.ledger, "record", full)
             with pytest.raises(ResourceError):
-                charge_start(room, start, 1, 1.0)
+                charge_start(context, start, 1, 1.0)
         assert party.releases.counted("people") == Counted()
-        charge_start(room, start, 1, 1.0)
+        charge_start(context, start, 1, 1.0)
         assert party.releases.counted("people") == Counted(releases=1)
         assert len(party.ledger.of_job(b"first")) == 1
 

@@ -17,7 +17,7 @@ PUBLIC = {
     "coordinator/jobs/client.py": "secrets.token_bytes",  # a challenge
     "coordinator/jobs/runner.py": "secrets.token_bytes",  # a job's nonce
     "coordinator/jobs/store.py": "secrets.token_hex",  # names of drafts, as the rest
-    "jobs/results/target.py": "secrets.token_hex",
+    "jobs/results/destination.py": "secrets.token_hex",
     "link/pki/authority.py": "secrets.token_hex",
     "party/init_files.py": "secrets.token_hex",
 }

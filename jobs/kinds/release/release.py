@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jobs.results.target import JOINT_RELEASE
+from jobs.results.destination import JOINT_RELEASE
 from link.files.json_text import read_json
 from mining.joint.anonymisation.parameters import ORIGIN_COLUMN, JointAnonymisation
 

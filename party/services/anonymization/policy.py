@@ -15,8 +15,8 @@ from jobs.anonymization.spec import FULL_DOMAIN, Algorithm, AnonymizeSection, Co
 from jobs.federation import Name
 from jobs.spec.values import ColumnName, Duration, Fraction, Section
 from link.errors import ConfigurationError, PolicyDenied
-from party.policy.case import listed
 from party.policy.column_roles import Roles, columns_refusal, some_once
+from party.policy.policy_input import listed
 from party.services.anonymization.strength import CLAIMS, released, unmet
 
 ModelKey = Literal["l", "t", "p", "alpha", "H", "beta", "delta"]

@@ -13,7 +13,7 @@ from anonymize.auditing.counts import OverlapControl
 from jobs.federation import Name
 from jobs.spec.toml import TomlTable
 from link.errors import ConfigurationError, PolicyDenied
-from party.policy.case import listed
+from party.policy.policy_input import listed
 from party.services.queries.language import CLASS_OF, Function
 
 RECORDS: Final = "*"  # counted by count(*)

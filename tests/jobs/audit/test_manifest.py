@@ -20,9 +20,9 @@ from coordinator.frequency.simulation import Request, simulate
 from coordinator.frequency.values import Collection
 from jobs.audit.place import find
 from jobs.audit.verification import VerificationDocument, verification
+from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_result_folder
 from jobs.results.manifest import seal
-from jobs.results.target import MANIFEST
 from ldp.domain import Domain
 from link.pki.authority import Authority
 from link.pki.identity import Identity, Role

@@ -23,7 +23,7 @@ from jobs.union_limit import blurred_merges
 from link.errors import ComineError
 from mining.data.transactions import Transactions
 from mining.joint import one_shot
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining
 from party.policy.rules import Rules
 from protos.v1.link_pb2 import Frame
@@ -67,8 +67,8 @@ def test_limits_of_names_tell_no_more_than_the_length_class() -> None:
 def mined(number: int, limit: int) -> bool:
     """Whether a party says that its local mining is bounded, with so many locally frequent items."""
     task = HorizontalMining(1, PARTIES, "north", PARTIES[:2], max_candidates=limit, max_length=2)
-    ballot = cast(Ballot, SimpleNamespace(task=task, threshold=1))
-    return one_shot._locally_frequent(ballot, Transactions.from_rows([[name] for name in items(number)])) is not None
+    tally = cast(HorizontalTally, SimpleNamespace(task=task, threshold=1))
+    return one_shot._locally_frequent(tally, Transactions.from_rows([[name] for name in items(number)])) is not None
 
 
 @settings(max_examples=30)

@@ -16,9 +16,9 @@ from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.disclosure import Declared, kinds
 from mining.data.transactions import Transactions
-from mining.joint import ballot
 from mining.joint.disclosure import learned, openings
 from mining.joint.horizontal import mine
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining
 from protos.v1 import common_pb2
 from protos.v1.link_pb2 import Frame, Opening
@@ -181,7 +181,7 @@ def test_a_party_that_disagrees_learns_whether_all_others_agree(
     async def role(session):
         secrets = await agree(session.lane("keys"))
         task = task_for(DATA, Decimal("0.2"), strategy="one-shot")
-        return await ballot.Ballot(session, secrets, None, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
+        return await HorizontalTally(session, secrets, None, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
 
     monkeypatch.setattr(masked_maximum, "secure_sum", sum_of)
     line = Declared("enumeration_bounded", frozenset(agreed), "a bit", 1, "now")

@@ -18,11 +18,11 @@ from link.session import Session
 from link.traffic import Traffic
 from mining.data.transactions import Transactions
 from mining.joint import hidden_universe
-from mining.joint.ballot import Ballot
 from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
 from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal import mine
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.thresholds import local_threshold
 from protos.v1.joint_prf_pb2 import BlindedPoints
@@ -290,8 +290,8 @@ def test_names_that_are_not_those_of_the_frequent_positions_are_refused(
     data = dict(list(rows.items())[:parties])
     names = hidden_universe._names
 
-    async def silent(ballot: Ballot, mine: list[str], number: int) -> tuple[str, ...]:
-        return await names(ballot, [] if ballot.session.me == "y" else mine, number)
+    async def silent(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
+        return await names(tally, [] if tally.session.me == "y" else mine, number)
 
     monkeypatch.setattr(hidden_universe, "_names", silent)
     with pytest.raises(ProtocolViolation, match="not as many as there are frequent items") as caught:

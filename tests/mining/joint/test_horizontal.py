@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
 from mining.data.transactions import Transactions
-from mining.joint import ballot, tally
+from mining.joint import horizontal_tally, tally
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
@@ -176,7 +176,7 @@ def test_sums_that_no_counts_have_are_no_result(
             values = values + values.dtype.type(wrong % (1 << 8 * values.itemsize))
         return await secure_sum(session, secrets, values, **options)
 
-    for module in (ballot, tally):
+    for module in (horizontal_tally, tally):
         monkeypatch.setattr(module, "secure_sum", sum_of)
     with pytest.raises(ProtocolViolation, match="add up to what no counts can"):
         run(data, task_for(data, 2, strategy=strategy))

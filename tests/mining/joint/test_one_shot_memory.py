@@ -15,7 +15,7 @@ from jobs.run import PartyRun
 from link.executor import ThreadExecutor
 from mining.data.transactions import Transactions
 from mining.filters import downward_closure
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.one_shot import _locally_frequent
 from mining.joint.parameters import MAX_ENUMERATED, HorizontalMining, most_enumerated, most_mined
 from mining.limits import EnumerationLimit
@@ -49,10 +49,10 @@ def rows(number: int, items: int, density: float, seed: int = 1) -> Transactions
 )
 def test_local_mining_holds_little(number: int, items: int, density: float, threshold: int) -> None:
     data = rows(number, items, density)
-    ballot = cast(Ballot, SimpleNamespace(task=task(max_candidates=200_000_000), threshold=threshold))
+    tally = cast(HorizontalTally, SimpleNamespace(task=task(max_candidates=200_000_000), threshold=threshold))
     tracemalloc.start()
     try:
-        _locally_frequent(ballot, data)
+        _locally_frequent(tally, data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -22,7 +22,7 @@ from mining.counting import count_itemsets
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.joint import shared_rules
-from mining.joint.ballot import Ballot
+from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, RuleParameters
 from mining.joint.shared_rules import (
     ConfidenceTest,
@@ -78,10 +78,10 @@ def run(
         two_party = TwoParty(session.lane("two-party"), task.compute) if session.me in task.compute else None
         rows = Transactions.from_rows(data[session.me])
         secrets = await agree(session.lane("keys"))
-        ballot = await Ballot.convene(session.lane("task"), secrets, two_party, task, rows.n_rows, 1)
+        tally = await HorizontalTally.open(session.lane("task"), secrets, two_party, task, rows.n_rows, 1)
         counts = count_itemsets(rows.onto(known.items), [sets for sets, _ in known.levels])
         assert task.rules is not None
-        return await decide_rules(ballot, known, counts, task.rules)
+        return await decide_rules(tally, known, counts, task.rules)
 
     line = Declared("rows", frozenset(parties), "rows", 1, "now")
     return run_parties(parties, role, declared=[line, *rules_openings(task, parties)], seed=seed, **world)

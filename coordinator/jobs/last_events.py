@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from coordinator.jobs.client import CANCEL_S, PartyClient
-from coordinator.jobs.store import LastWord
+from coordinator.jobs.store import LastEvent
 from link.errors import ComineError
 from protos.v1.control_pb2 import JobEvent, JobState
 
@@ -16,7 +16,7 @@ NAMES: Final = {number: name.lower().replace("_", "-") for name, number in JobSt
 ENDS: Final = frozenset({"succeeded", "failed", "denied", "cancelled", "expired"})
 
 
-async def last_words(job_id: bytes, clients: Collection[PartyClient], silent: Collection[str]) -> dict[str, LastWord]:
+async def last_events(job_id: bytes, clients: Collection[PartyClient], silent: Collection[str]) -> dict[str, LastEvent]:
     """How each party says that a job has ended there; a party that does not know the job is left out.
 
     Args:
@@ -25,7 +25,7 @@ async def last_words(job_id: bytes, clients: Collection[PartyClient], silent: Co
         silent: Those that do not answer, who are not asked again.
     """
 
-    async def one(client: PartyClient) -> LastWord | None:
+    async def one(client: PartyClient) -> LastEvent | None:
         before = client.last
         if client.party not in silent and (before is None or NAMES[before.state] not in ENDS):
             with suppress(ComineError):
@@ -36,10 +36,10 @@ async def last_words(job_id: bytes, clients: Collection[PartyClient], silent: Co
     return {client.party: word for client, word in zip(clients, words, strict=True) if word is not None}
 
 
-def _word(before: JobEvent | None, last: JobEvent | None) -> LastWord | None:
+def _word(before: JobEvent | None, last: JobEvent | None) -> LastEvent | None:
     """A node keeps no sizes of a job that ended early, so those that it told while the job ran count."""
     if last is None:
         return None
     seen = [event for event in (before, last) if event is not None]
     sent, received = (max(getattr(event, name) for event in seen) for name in ("bytes_sent", "bytes_received"))
-    return LastWord(NAMES[last.state], sent, received)
+    return LastEvent(NAMES[last.state], sent, received)

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from jobs.audit.events import Ended, Event
 from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, outward
+from party.jobs.context import JobContext
 from party.jobs.job import Job
-from party.jobs.room import Room
 from party.state.store import Record
 from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, JobEvent, JobState, Release, ResultHeader
 
@@ -39,12 +39,12 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
 
 
 async def end_record(
-    room: Room, now: float, record: Record, state: JobState.ValueType, told: ComineError, *before: Event
+    context: JobContext, now: float, record: Record, state: JobState.ValueType, told: ComineError, *before: Event
 ) -> None:
     """Ends a job that is not in memory, once `before` is told."""
-    await room.audit.record(*before, Ended.by(record.job_id, WORDS[state], told))
-    room.store.move(record.job_id, record.state, state, ended(now, told, room.identity.name))
-    room.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=told)
+    await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], told))
+    context.store.move(record.job_id, record.state, state, ended(now, told, context.identity.name))
+    context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=told)
 
 
 def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from jobs.audit.events import Ended
 from jobs.kinds.registry import opens
 from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE
+from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.progress import forget, forget_stale
-from party.jobs.room import Room
 from protos.v1.control_pb2 import JobState
 
 RETRY_S: Final = 1.0
@@ -24,7 +24,7 @@ _ROWS_ALLOW_NONE: Final = (ConfigurationError.code, InputDataError.code, OverLim
 
 
 @dataclass(slots=True)
-class End:
+class JobEnd:
     """How a job ended.
 
     Attributes:
@@ -44,23 +44,23 @@ class End:
     error_code: str = ""
 
 
-class Endings:
+class EndWriter:
     """Writes ends. To be used on the event loop only.
 
     Args:
-        room: What the node's jobs share.
+        context: What the node's jobs share.
     """
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._unwritten: dict[bytes, End] = {}
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._unwritten: dict[bytes, JobEnd] = {}
         self._trying: asyncio.Task[None] | None = None
 
-    def of(self, job_id: bytes) -> End | None:
+    def of(self, job_id: bytes) -> JobEnd | None:
         """The end of a job that is not on the disk yet."""
         return self._unwritten.get(job_id)
 
-    async def write(self, end: End, now: float) -> bool:
+    async def write(self, end: JobEnd, now: float) -> bool:
         """Writes an end, now or once that is possible.
 
         Returns:
@@ -69,7 +69,7 @@ class Endings:
         try:
             return await self._write(end, now)
         except ComineError as error:
-            self._room.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
+            self._context.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
             self._unwritten[end.job.id] = end
             if self._trying is None or self._trying.done():
                 self._trying = asyncio.create_task(self._try_again(now))
@@ -81,25 +81,25 @@ class Endings:
             self._trying.cancel()
             await asyncio.gather(self._trying, return_exceptions=True)
 
-    async def _write(self, end: End, now: float) -> bool:
-        room, job_id = self._room, end.job.id
+    async def _write(self, end: JobEnd, now: float) -> bool:
+        context, job_id = self._context, end.job.id
         if end.event is not None:
-            await room.audit.record(end.event)
+            await context.audit.record(end.event)
             end.event = None
         if opens(end.job.spec, "release") and end.error_code:
             await asyncio.to_thread(self._discharge, end)
-        moved = await asyncio.to_thread(room.store.move, job_id, end.before, end.state, end.changes)
+        moved = await asyncio.to_thread(context.store.move, job_id, end.before, end.state, end.changes)
         if moved:
-            await asyncio.to_thread(forget, room.store, job_id, end.error_code)
-            await asyncio.to_thread(forget_stale, room.store, now)
+            await asyncio.to_thread(forget, context.store, job_id, end.error_code)
+            await asyncio.to_thread(forget_stale, context.store, now)
         return moved
 
-    def _discharge(self, end: End) -> None:
+    def _discharge(self, end: JobEnd) -> None:
         """Takes back that a release was made, where none was: the network may break before anything has left.
 
         That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.
         """
-        releases = self._room.releases
+        releases = self._context.releases
         if end.error_code in _ROWS_ALLOW_NONE and not end.job.opened() & OF_A_RELEASE:
             releases.came_to_nothing(end.job.id)
         elif not end.job.in_session():
@@ -114,5 +114,5 @@ class Endings:
                 except ComineError:
                     break
                 del self._unwritten[job_id]
-                self._room.log.info("end written", job=job_id.hex())
+                self._context.log.info("end written", job=job_id.hex())
                 end.job.settled()

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from coordinator.cli.terminal.live import notes, standing
-from coordinator.jobs import talks
+from coordinator.jobs import party_calls
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Away, Job, Signal, Stand, State, step
+from coordinator.jobs.party_calls import begin, follow
 from coordinator.jobs.progress import unwatched
-from coordinator.jobs.talks import begin, follow
 from link.errors import ComineError, ResourceError, UnexpectedMessage
 from link.transports.grpc_errors import ConnectionBroken, NotTheParty
 from protos.v1.control_pb2 import RUNNING, SUCCEEDED, DealRequest, JobEvent
@@ -28,8 +28,8 @@ NOT_ASKED = UnexpectedMessage("south has not asked for what was dealt to it", pa
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talks, "RETRY_S", 0.01)
-    monkeypatch.setattr(talks, "LACKING_S", 0.1)
+    monkeypatch.setattr(party_calls, "RETRY_S", 0.01)
+    monkeypatch.setattr(party_calls, "LACKING_S", 0.1)
 
 
 class South:
@@ -81,7 +81,7 @@ def _agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     async def agrees(*_: object) -> bool:
         return True
 
-    monkeypatch.setattr(talks, "agrees_still", agrees)
+    monkeypatch.setattr(party_calls, "agrees_still", agrees)
 
 
 @pytest.mark.usefixtures("_agrees")

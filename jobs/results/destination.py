@@ -40,11 +40,11 @@ def check_result_folder(out: Path, holds_earlier: Callable[[Path], bool] | None 
         ResourceError: It cannot be created.
     """
     target = out.resolve()
-    writing(target, lambda: check_target(target, out, holds_earlier))
+    writing(target, lambda: check_destination(target, out, holds_earlier))
     writing(target, lambda: _probe(target))
 
 
-def check_target(target: Path, named: Path, holds_earlier: Callable[[Path], bool] | None = None) -> None:
+def check_destination(target: Path, named: Path, holds_earlier: Callable[[Path], bool] | None = None) -> None:
     """Refuses a path at which something stands that is not an earlier result; `named` is what the user calls it.
 
     Raises:

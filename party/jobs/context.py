@@ -22,7 +22,7 @@ from party.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class JobContext:
     """What all jobs of a node share.
 
     Attributes:

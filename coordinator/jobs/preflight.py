@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.jobs.client import PartyClient, check_versions
+from coordinator.jobs.party_calls import each, reaching
 from coordinator.jobs.progress import Absence
-from coordinator.jobs.talks import each, reaching
 from link.clocks import check_clocks
 from link.pki.identity import Identity, check_own_span, check_span
 
 HERE: Final = "the coordinator"
 
 
-async def meet(
+async def preflight(
     clients: Mapping[str, PartyClient],
     identity: Identity,
     lasts_s: float,

@@ -12,20 +12,20 @@ from jobs.data import Data
 from jobs.kinds.kind import Resources
 from jobs.run import PartyRun, run_party
 from party.jobs.charging import charged, release_begun
+from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.progress import check_same_rows, keeper_of
-from party.jobs.room import Room
 from protos.v1.control_pb2 import SignedApproval
 
 
 async def take_part(
-    room: Room, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+    context: JobContext, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
 ) -> PartyRun:
     """Reads the data, checks what only they tell, and runs the session.
 
     Args:
-        room: What the node's jobs share.
+        context: What the node's jobs share.
         job: The job, which is charged.
         attempt: Counts its starts.
         approvals: Of all parties.
@@ -34,21 +34,21 @@ async def take_part(
     Raises:
         ComineError: The job failed here or at a peer.
     """
-    policy = room.consent.judge.policy_of(job.spec)
-    job.began_after = await asyncio.to_thread(room.audit.mark)
+    policy = context.consent.judge.policy_of(job.spec)
+    job.began_after = await asyncio.to_thread(context.audit.mark)
     events = (
         Started.of(job.id, attempt, approvals),
-        *await asyncio.to_thread(charged, room.ledger, job.id, attempt),
-        *await asyncio.to_thread(release_begun, room.releases, job),
-        *_hidden(room, job),
+        *await asyncio.to_thread(charged, context.ledger, job.id, attempt),
+        *await asyncio.to_thread(release_begun, context.releases, job),
+        *_hidden(context, job),
     )
-    started = asyncio.create_task(room.audit.record(*events))
+    started = asyncio.create_task(context.audit.record(*events))
     try:
-        data = await transport.before_session(room.sources.load(job.spec.job.dataset))
+        data = await transport.before_session(context.sources.load(job.spec.job.dataset))
     finally:
         await started
-    await transport.before_session(_check_data(room, job, data, attempt))
-    recorder = SessionRecorder(room.audit, room.audit_key, job.id, attempt, job.spec.job.parties)
+    await transport.before_session(_check_data(context, job, data, attempt))
+    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     return await run_party(
         job.spec,
@@ -56,36 +56,36 @@ async def take_part(
         transport,
         job_id=job.id,
         attempt=attempt,
-        identity=room.identity,
+        identity=context.identity,
         random=Randomness.from_os(),
-        executor=room.executor,
+        executor=context.executor,
         progress=job.progress,
         resources=Resources(
             least_count=policy.min_count or 1,
             dealings=job.dealings,
-            keeper=await asyncio.to_thread(keeper_of, room.store, job.id, job.spec, attempt),
+            keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
         ),
         recorder=recorder,
     )
 
 
-async def _check_data(room: Room, job: Job, data: Data, attempt: int) -> None:
+async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -> None:
     """Applies the rules that need the rows, and notes them for the next job on the dataset.
 
     A job that bounded noise protects is not noted: two jobs without noise would be held against it, and not each other.
     """
-    me, judge, sources = room.identity.name, room.consent.judge, room.sources
+    me, judge, sources = context.identity.name, context.consent.judge, context.sources
     rows = await sources.rows(job.spec.job.dataset, data)
-    if attempt > 1 and (record := await asyncio.to_thread(room.store.get, job.id)) is not None:
+    if attempt > 1 and (record := await asyncio.to_thread(context.store.get, job.id)) is not None:
         check_same_rows(record, rows.digest, me)
-    async with room.noting:
+    async with context.noting:
         await judge.check_data(job.spec, rows, sources.rows, job.id)
         if await asyncio.to_thread(judge.looks_at_rows, job.spec):
-            await asyncio.to_thread(room.store.note_data, job.id, *rows)
+            await asyncio.to_thread(context.store.note_data, job.id, *rows)
 
 
-def _hidden(room: Room, job: Job) -> tuple[RulesHidden, ...]:
+def _hidden(context: JobContext, job: Job) -> tuple[RulesHidden, ...]:
     """What the audit log is told, where the job gets rows in which rules are hidden."""
     name = job.spec.job.dataset
-    rules = room.sources.hidden_rules(name)
+    rules = context.sources.hidden_rules(name)
     return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()

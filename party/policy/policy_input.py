@@ -36,7 +36,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PolicyInput:
     """What is judged.
 
     Attributes:

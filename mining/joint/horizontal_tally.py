@@ -21,7 +21,7 @@ from mining.thresholds import agreed_count, local_threshold, shows_rows, tells_o
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot(Tally):
+class HorizontalTally(Tally):
     """The parties' common means to decide on candidates that they count in rows of their own.
 
     Attributes:
@@ -38,7 +38,7 @@ class Ballot(Tally):
         return thins(self.task, len(self.session.parties), self.min_count)
 
     @classmethod
-    async def convene(
+    async def open(
         cls,
         session: Session,
         secrets: PairwiseSecrets,
@@ -46,7 +46,7 @@ class Ballot(Tally):
         task: HorizontalMining,
         rows: int,
         least_count: int,
-    ) -> Ballot:
+    ) -> HorizontalTally:
         """Opens the number of all transactions and derives the thresholds from it.
 
         Args:
