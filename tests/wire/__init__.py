@@ -1,0 +1,1 @@
+"""What goes over the wire, frozen for each wire version."""
