@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +14,9 @@ from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.utility.loss import average_class_size, average_equivalence_class_size, discernibility
 from anonymize.verification.losses import generalisation_loss
+from jobs.kinds.release.release import Anonymized
 from mining.joint.anonymisation.conditions.models import offered
 from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdentifier
-
-if TYPE_CHECKING:
-    from jobs.kinds.release.release import Anonymized
 
 
 def class_sizes(release: Anonymized, task: JointAnonymisation) -> NDArray[np.int64]:

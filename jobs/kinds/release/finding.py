@@ -9,8 +9,9 @@ from pathlib import Path
 from anonymize.certifying import write_cells
 from anonymize.release import plain
 from jobs.kinds.finding import Finding
+from jobs.kinds.release.certifying import publish
 from jobs.kinds.release.parameters import joint_anonymisation
-from jobs.kinds.release.release import Anonymized, publish
+from jobs.kinds.release.release import Anonymized
 from jobs.report import text
 from jobs.spec.job import JobSpec
 

@@ -27,12 +27,13 @@ from crypto.protocols.transfers.ot_extension import batches
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
 from link.traffic import Traffic, greeting, receipts
-from mining.joint.anonymisation.assembly import ROWS, Form
+from mining.joint.anonymisation.assembly import ROWS
 from mining.joint.anonymisation.conditions.bits import word_of
 from mining.joint.anonymisation.conditions.models import offered
 from mining.joint.anonymisation.oblivious import BATCH
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
+from mining.joint.anonymisation.row_form import Form
 from mining.joint.hybrid.sizes import document_traffic
 from protos.v1.hybrid_pb2 import SealedRows
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows

@@ -33,7 +33,7 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, tellable
 from link.session import Session
 from mining.data.tables import Table
-from mining.joint.anonymisation.assembly import Assembled, assemble, public_bound
+from mining.joint.anonymisation.assembly import assemble, public_bound
 from mining.joint.anonymisation.conditions.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.examination import Examiner
 from mining.joint.anonymisation.mondrian import Boxes, partitioner
@@ -42,6 +42,7 @@ from mining.joint.anonymisation.parameters import Found, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import PublicLattice
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_classes, check_models, places
+from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.rows import CodedRows, Counter, cell_losses
 from mining.joint.anonymisation.search import Search
 from mining.joint.models.totals import total_counts, total_rows

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +28,8 @@ from crypto.primitives.sealed import Rows
 from link.errors import ProtocolViolation
 from mining.joint.anonymisation.conditions.models import Compared, Tested, offered
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
+from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.tally import Mask
-
-if TYPE_CHECKING:
-    from mining.joint.anonymisation.assembly import Assembled
 
 
 def check_classes(

@@ -39,9 +39,9 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.errors import MalformedMessage
 from link.session import Session
-from mining.joint.anonymisation.assembly import Assembled, Form
 from mining.joint.anonymisation.parameters import Found
 from mining.joint.anonymisation.release_check import check_contained, differs
+from mining.joint.anonymisation.row_form import Assembled, Form
 from mining.joint.anonymisation.vertical.columns import HeldColumns, part_of
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.vertical.parameters import in_job_order

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.joint.anonymisation.assembly import Assembled
 from mining.joint.anonymisation.parameters import Found
+from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.vertical.columns import HeldColumns
 
 

@@ -23,9 +23,9 @@ from anonymize.models import BetaLikeness, DeltaDisclosure, Model, TCloseness
 from anonymize.verifier import verify
 from link.errors import InputDataError, ProtocolViolation
 from mining.joint.anonymisation import assembly
-from mining.joint.anonymisation.assembly import Assembled
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from mining.joint.anonymisation.release_check import check_contained, check_models
+from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.vertical import assembly as vertical_assembly
 from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
