@@ -28,7 +28,8 @@ from link.core import Terms
 from link.executor import ThreadExecutor
 from link.session import Session
 from link.transports.memory import Hub
-from mining.joint.vertical.engines import Addends, make_engine
+from mining.joint.vertical.engines import Addends
+from mining.joint.vertical.engines.choice import make_engine
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, Mode, VerticalMining
 from mining.joint.vertical.sizes import ENGINES, EngineCost, engine_costs, pairs_of_items

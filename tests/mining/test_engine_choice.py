@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mining.joint.vertical.choice import allowed_engines, choose_engine
-from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining, chosen_engine
+from mining.joint.vertical.choice import allowed_engines, choose_engine, chosen_engine
+from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
 
 PLAIN = VerticalMining(1, ("a",), ("a", "b"), "a", engine="auto")
 SLOW = 1e4  # bytes per second

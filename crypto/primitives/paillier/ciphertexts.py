@@ -1,8 +1,8 @@
 """Batches of ciphertexts, bound to the key under which they are.
 
 What is computed from ciphertexts is a ciphertext of the right plaintext, but not a *fresh* one: who holds the key, or
-made the operands, can tell from it what was computed. `rerandomise` with a uniform factor before anything is handed
-back.
+made the operands, can tell from it what was computed. Add encryptions of zero from `zeros.UniformZeros` before
+anything is handed back.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 import gmpy2
 from gmpy2 import mpz
 
-from crypto.primitives.paillier.keys import PublicKey, check_same_key
-from crypto.primitives.paillier.zeros import UniformZeros
-from link.randomness import RandomStream
+from crypto.primitives.paillier.public_key import PublicKey, check_same_key
 
 
 class Ciphertexts:
@@ -131,19 +129,6 @@ def encrypt(key: PublicKey, plaintexts: Sequence[int], zeros: Sequence[mpz]) -> 
     if not all(0 <= m < key.n for m in plaintexts):
         raise ValueError("plaintexts lie between 0 and n − 1")
     return Ciphertexts.trusted(key, [with_plaintext(key, z, m) for z, m in zip(zeros, plaintexts, strict=True)])
-
-
-def rerandomise(ciphertexts: Ciphertexts, random: RandomStream) -> Ciphertexts:
-    """Fresh ciphertexts of the same plaintexts: times r^n with r uniform in Z_n^*, which assumes nothing.
-
-    Nothing shorter will do towards the key's owner, who knows p and q and all exponents of its own: what a short
-    exponent leaves of the operands' randomness can be solved for.
-    """
-    fresh = UniformZeros(ciphertexts.key).make(len(ciphertexts), random)
-    n_squared = ciphertexts.key.n_squared
-    return Ciphertexts.trusted(
-        ciphertexts.key, [c * z % n_squared for c, z in zip(ciphertexts.values, fresh, strict=True)]
-    )
 
 
 def with_plaintext(key: PublicKey, ciphertext: mpz, plaintext: int) -> mpz:

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crypto.primitives.paillier.ciphertexts import Ciphertexts
-from crypto.primitives.paillier.keys import PrivateKey, PublicKey
+from crypto.primitives.paillier.keys import PrivateKey
+from crypto.primitives.paillier.public_key import PublicKey
 from link.errors import ConfigurationError
 
 Number = int | float

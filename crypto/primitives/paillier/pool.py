@@ -8,7 +8,7 @@ from typing import Never
 
 from gmpy2 import mpz
 
-from crypto.primitives.paillier.keys import PublicKey
+from crypto.primitives.paillier.public_key import PublicKey
 from crypto.primitives.paillier.workers import Progress, Workers, make_zeros, no_progress
 from crypto.primitives.paillier.zeros import ZeroSource
 from link.errors import InternalError

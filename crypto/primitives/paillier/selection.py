@@ -18,7 +18,7 @@ from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, check_values, values_of
-from crypto.primitives.paillier.keys import PublicKey
+from crypto.primitives.paillier.public_key import PublicKey
 
 Bits = NDArray[np.bool_]
 

@@ -45,8 +45,9 @@ from crypto.primitives.paillier.fixed_base import (
     products_of_powers,
     table_of,
 )
-from crypto.primitives.paillier.keys import PrivateKey, PublicKey
+from crypto.primitives.paillier.keys import PrivateKey
 from crypto.primitives.paillier.primes import generator
+from crypto.primitives.paillier.public_key import PublicKey
 from link.randomness import RandomStream
 
 # Bits of a short exponent by size of the key: four times the security level (112, 128, 152 bits).

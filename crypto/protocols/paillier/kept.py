@@ -37,8 +37,9 @@ from gmpy2 import mpz, powmod
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, check_columns
-from crypto.primitives.paillier.keys import PrivateKey, PublicKey
+from crypto.primitives.paillier.keys import PrivateKey
 from crypto.primitives.paillier.pool import ZeroPool
+from crypto.primitives.paillier.public_key import PublicKey
 from crypto.primitives.paillier.workers import Workers
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.slots import SlotLayout

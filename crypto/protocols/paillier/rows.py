@@ -15,8 +15,9 @@ from gmpy2 import mpz
 
 from crypto.primitives.columns import Columns
 from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, encrypt, values_of, with_plaintext
-from crypto.primitives.paillier.keys import PrivateKey, PublicKey
+from crypto.primitives.paillier.keys import PrivateKey
 from crypto.primitives.paillier.pool import ZeroPool
+from crypto.primitives.paillier.public_key import PublicKey
 from crypto.primitives.paillier.selection import SelectionWanted, check_and_select
 from crypto.primitives.paillier.workers import Workers, in_order
 from crypto.primitives.paillier.zeros import UniformZeros

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.spec.job import JobSpec
-from mining.joint.vertical.choice import choose_engine
-from mining.joint.vertical.parameters import COORDINATOR, chosen_engine, holders_of, is_dealt
+from mining.joint.vertical.choice import choose_engine, chosen_engine, is_dealt
+from mining.joint.vertical.parameters import COORDINATOR, holders_of
 
 
 def engine_reason(spec: JobSpec) -> str:

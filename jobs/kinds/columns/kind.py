@@ -29,7 +29,7 @@ from link.session import Session
 from mining.data.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical import mine as vertical
-from mining.joint.vertical.parameters import chosen_engine
+from mining.joint.vertical.choice import chosen_engine
 
 
 class Columns(Kind):

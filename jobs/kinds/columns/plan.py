@@ -15,7 +15,7 @@ from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan
 from jobs.plan.prices import union_machine_s
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from mining.joint.vertical.parameters import chosen_engine
+from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.run_sizes import Level
 
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."

@@ -11,7 +11,8 @@ from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.plan.plan import EngineFigures
 from jobs.spec.job import JobSpec
-from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, chosen_engine
+from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine
 from mining.joint.vertical.sizes import ENGINES
 
 _NOTABLY: Final = 0.8  # of the seconds of the engine that is taken: less is worth a word

@@ -24,7 +24,8 @@ from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Spee
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic, greeting, receipts
 from mining.joint.align import LABELS
-from mining.joint.vertical.parameters import VerticalMining, chosen_engine
+from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
 from mining.joint.vertical.sizes import EngineSpeed, working_bytes
 

@@ -13,7 +13,7 @@ from crypto.primitives.sealed import Rows
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import CodedRows
 
-_HEAD: Final = np.dtype([("real", "u1"), ("site", "u1"), ("cell", "<u8")])
+HEAD: Final = np.dtype([("real", "u1"), ("site", "u1"), ("cell", "<u8")])  # before the cells of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +51,13 @@ class Form:
     @property
     def size(self) -> int:
         """Bytes of a row."""
-        return _HEAD.itemsize + sum(self.widths)
+        return HEAD.itemsize + sum(self.widths)
 
     def pack(self, rows: CodedRows, cells: NDArray[np.int64], chosen: NDArray[np.int64], site: int) -> Rows:
         """Some rows of this party, ready to be sealed."""
-        head = np.zeros(len(chosen), _HEAD)
+        head = np.zeros(len(chosen), HEAD)
         head["real"], head["site"], head["cell"] = 1, site, cells[chosen]
-        parts = [head.view(np.uint8).reshape(len(chosen), _HEAD.itemsize)]
+        parts = [head.view(np.uint8).reshape(len(chosen), HEAD.itemsize)]
         for each in self.task.carried:
             if each.values is not None:
                 codes = rows.codes[each.name][chosen].astype("<u4")
@@ -78,10 +78,10 @@ class Form:
         Raises:
             ValueError: They are none.
         """
-        head = np.ascontiguousarray(rows[:, : _HEAD.itemsize]).view(_HEAD).reshape(-1)
+        head = np.ascontiguousarray(rows[:, : HEAD.itemsize]).view(HEAD).reshape(-1)
         if (head["real"] != 1).any() or (head["site"] >= (parties if shown else 1)).any():
             raise ValueError("dummies, or rows of nobody")
-        start, carried = _HEAD.itemsize, dict[str, list[str]]()
+        start, carried = HEAD.itemsize, dict[str, list[str]]()
         for each, width in zip(self.task.carried, self.widths, strict=True):
             part = np.ascontiguousarray(rows[:, start : start + width])
             start += width

@@ -15,7 +15,14 @@ from functools import lru_cache
 from math import isqrt
 from typing import Final
 
-from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, Expectation, Mode, VerticalMining
+from mining.joint.vertical.parameters import (
+    COORDINATOR,
+    ChosenEngine,
+    Expectation,
+    Mode,
+    VerticalMining,
+    dealt_by_coordinator,
+)
 from mining.joint.vertical.sizes import ENGINES, EngineCost, engine_costs
 
 LATENCY_S: Final = 0.005  # of a message, on a good network
@@ -68,6 +75,16 @@ def allowed_engines(task: VerticalMining) -> tuple[ChosenEngine, ...]:
 def choose_engine(task: VerticalMining) -> EngineChoice:
     """The choice of `auto` in a job, whatever engine the job names."""
     return _choose(allowed_engines(task), task.helper == COORDINATOR, task.mode, task.expectation)
+
+
+def chosen_engine(task: VerticalMining) -> ChosenEngine:
+    """The engine that a job takes: the one that it names, or for `auto` the quickest that it allows."""
+    return choose_engine(task).engine if task.engine == "auto" else task.engine
+
+
+def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
+    """Whether the coordinator deals randomness to the two parties of a job."""
+    return dealt_by_coordinator(chosen_engine(task), parties)
 
 
 @lru_cache(maxsize=256)

@@ -6,14 +6,8 @@ from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
 from mining.joint import align, progress
 from mining.joint.shared_rules import rules_learned, rules_openings
-from mining.joint.vertical.parameters import (
-    COORDINATOR,
-    VerticalMining,
-    chosen_engine,
-    holders_of,
-    in_job_order,
-    is_dealt,
-)
+from mining.joint.vertical.choice import chosen_engine, is_dealt
+from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, holders_of, in_job_order
 
 _MOST_LEVELS = 64
 _MOST_COLUMNS = 1 << 20

@@ -46,7 +46,8 @@ from mining.joint.shared_rules import decide_rules
 from mining.joint.tally import Counts, Tally, no_sum
 from mining.joint.vertical.aligned import Aligned, Conjunctions, align
 from mining.joint.vertical.batches import set_addends
-from mining.joint.vertical.engines import Addends, Engine, make_engine
+from mining.joint.vertical.engines import Addends, Engine
+from mining.joint.vertical.engines.choice import make_engine
 from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets

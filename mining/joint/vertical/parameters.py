@@ -82,18 +82,9 @@ class VerticalMining:
         return self.max_length is None or length <= self.max_length
 
 
-def chosen_engine(task: VerticalMining) -> ChosenEngine:
-    """The engine that a job takes: the one that it names, or for `auto` the quickest that it allows; see `choice`."""
-    if task.engine != "auto":
-        return task.engine
-    from mining.joint.vertical.choice import choose_engine  # what engines cost is told by modules that need this one
-
-    return choose_engine(task).engine
-
-
-def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
-    """Whether the coordinator deals randomness to the two parties of a job."""
-    return len(parties) == 2 and chosen_engine(task) == "replicated"
+def dealt_by_coordinator(engine: ChosenEngine, parties: Sequence[str]) -> bool:
+    """Whether an engine takes randomness that the coordinator deals: `replicated` between two parties."""
+    return len(parties) == 2 and engine == "replicated"
 
 
 def in_job_order(parties: Sequence[str], compute: tuple[str, str] | None) -> tuple[str, str]:

@@ -16,10 +16,11 @@ from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
 from mining.joint.vertical.batches import BATCH_BYTES
+from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines import Naming
 from mining.joint.vertical.engines.paillier import Encrypted
 from mining.joint.vertical.names import PREFIX_BYTES
-from mining.joint.vertical.parameters import VerticalMining, chosen_engine, holders_of, in_job_order
+from mining.joint.vertical.parameters import VerticalMining, holders_of, in_job_order
 from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, addends_traffic
 from mining.thresholds import minimum_count
 
@@ -131,8 +132,9 @@ def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
 def products_seconds(sizes: RunSizes, task: VerticalMining, speed: EngineSpeed, density: float) -> float:
     """Processor time of all calls of the engine, all parties together; arguments as for `addends_seconds`."""
     parties, rows, encrypted = tuple(sizes.rows), sizes.positions, Encrypted()
+    chosen = chosen_engine(task)
     return sum(
-        addends_seconds(task, parties, rows, call.itemsets, speed, density, call.names, encrypted)
+        addends_seconds(chosen, parties, rows, call.itemsets, speed, density, call.names, encrypted)
         for call in calls(sizes, task)
     )
 
@@ -161,13 +163,20 @@ def mining_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: Run
     agreed, traffic.rounds = traffic.rounds, begun
     _alignment_traffic(traffic, f"{lane}/rows", task, sizes)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    engine, encrypted = {call.lane: call for call in calls(sizes, task)}, Encrypted()
+    by_lane, engine, encrypted = {call.lane: call for call in calls(sizes, task)}, chosen_engine(task), Encrypted()
 
     def products(*lanes: str) -> None:
-        for call in (engine[name] for name in lanes if name in engine):
+        for call in (by_lane[name] for name in lanes if name in by_lane):
             path, named = f"{lane}/{call.lane}", call.names
             addends_traffic(
-                traffic, path, task, rows=sizes.positions, itemsets=call.itemsets, names=named, encrypted=encrypted
+                traffic,
+                path,
+                task,
+                engine,
+                rows=sizes.positions,
+                itemsets=call.itemsets,
+                names=named,
+                encrypted=encrypted,
             )
 
     if task.mode == "union":

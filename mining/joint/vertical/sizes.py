@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, get_args
 
@@ -31,10 +31,9 @@ from mining.joint.vertical.parameters import (
     ChosenEngine,
     Mode,
     VerticalMining,
-    chosen_engine,
+    dealt_by_coordinator,
     holders_of,
     in_job_order,
-    is_dealt,
 )
 
 ENGINES: Final[tuple[ChosenEngine, ...]] = get_args(ChosenEngine)
@@ -120,10 +119,9 @@ def engine_costs(
     itemsets, speed = pairs_of_items(parties, columns, task.mode), speed or EngineSpeed()
     costs = []
     for engine in engines:
-        chosen = replace(task, engine=engine)
         traffic = Traffic(parties)
-        addends_traffic(traffic, "", chosen, rows=rows, itemsets=itemsets)
-        seconds = addends_seconds(chosen, parties, rows, itemsets, speed, density)
+        addends_traffic(traffic, "", task, engine, rows=rows, itemsets=itemsets)
+        seconds = addends_seconds(engine, parties, rows, itemsets, speed, density)
         costs.append(EngineCost(engine, sum(map(traffic.bytes_sent, parties)), traffic.rounds, seconds))
     return costs
 
@@ -156,6 +154,7 @@ def addends_traffic(
     traffic: Traffic,
     lane: str,
     task: VerticalMining,
+    engine: ChosenEngine,
     *,
     rows: int,
     itemsets: Sequence[Itemset],
@@ -163,22 +162,23 @@ def addends_traffic(
     encrypted: paillier.Encrypted | None = None,
     field_bits: int = DEFAULT_FIELD_BITS,
 ) -> None:
-    """Enters `Engine.addends` of the engine that the job takes: all bytes, and at least as many rounds.
+    """Enters `Engine.addends`: all bytes, and at least as many rounds.
 
     Args:
         traffic: Where the frames are entered.
         lane: The path of the lane on which it is called.
         task: The public parameters.
+        engine: Which one.
         rows: As given to the engine.
         itemsets: As given to the engine.
         names: As given to the engine.
         encrypted: Of the calls before this one; it takes note of this one. None: there are none with names.
         field_bits: k of the extensions.
     """
-    parties, engine = traffic.parties, chosen_engine(task)
+    parties = traffic.parties
     if not itemsets or not rows:
         return
-    if is_dealt(task, parties):
+    if dealt_by_coordinator(engine, parties):
         first, second = parties
         pairs = numbers_of(itemsets, (first, second))
         dealt_products_traffic(traffic, lane, (first, second), None, rows=rows, pairs=pairs, field_bits=field_bits)
@@ -216,7 +216,7 @@ def addends_traffic(
 
 
 def addends_seconds(
-    task: VerticalMining,
+    engine: ChosenEngine,
     parties: Sequence[str],
     rows: int,
     itemsets: Sequence[Itemset],
@@ -225,9 +225,9 @@ def addends_seconds(
     names: Naming | None = None,
     encrypted: paillier.Encrypted | None = None,
 ) -> float:
-    """Processor time of `Engine.addends` of the engine that the job takes, all parties together; arguments as above."""
-    engine, total = chosen_engine(task), 0.0
-    if is_dealt(task, parties):
+    """Processor time of `Engine.addends`, all parties together; arguments as above."""
+    total = 0.0
+    if dealt_by_coordinator(engine, parties):
         first, second = parties
         used = [len(set(side)) for side in numbers_of(itemsets, (first, second)).T.tolist()]
         return _MATRIX_FLOPS * 3 * rows * used[0] * used[1] * speed.flop_s  # both holders, and the dealer

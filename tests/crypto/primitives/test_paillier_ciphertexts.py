@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.paillier import selection as selecting
-from crypto.primitives.paillier.ciphertexts import Ciphertexts, encrypt, rerandomise
-from crypto.primitives.paillier.keys import PrivateKey, PublicKey, generate_key
+from crypto.primitives.paillier.ciphertexts import Ciphertexts, encrypt
+from crypto.primitives.paillier.keys import PrivateKey, generate_key
+from crypto.primitives.paillier.public_key import PublicKey
 from crypto.primitives.paillier.selection import SelectionWanted, check_and_select, select_sums
 from crypto.primitives.paillier.zeros import UniformZeros
 from crypto.primitives.randomness import Randomness
@@ -115,7 +116,8 @@ def test_rerandomised_ciphertexts_are_fresh() -> None:
     total = operands.sum()
     guess = operands.sum()  # what somebody gets who knows the operands and guesses rightly
     assert total.values == guess.values
-    fresh = [rerandomise(total, Randomness.from_seed(seed)) for seed in range(3)]
+    zeros = [UniformZeros(key.public).make(1, Randomness.from_seed(seed)) for seed in range(3)]
+    fresh = [total + Ciphertexts(key.public, zero) for zero in zeros]
     assert [decrypted(f) for f in fresh] == [[21]] * 3
     residues = {residue_part(key, c, 21) for f in fresh for c in f}
     assert len(residues | {residue_part(key, guess.values[0], 21)}) == 4

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.paillier.ciphertexts import Ciphertexts
-from crypto.primitives.paillier.keys import SIZES, PrivateKey, PublicKey, generate_key
+from crypto.primitives.paillier.keys import PrivateKey, generate_key
 from crypto.primitives.paillier.primes import FactoredPrime, generator, random_prime
+from crypto.primitives.paillier.public_key import SIZES, PublicKey
 from crypto.primitives.randomness import Randomness
 from tests.examples import slowly
 from tests.paillier_world import TINY, full_key, small_key, tiny_key

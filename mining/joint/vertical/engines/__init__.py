@@ -1,7 +1,6 @@
 """How supports of itemsets that span parties are computed: engines behind one interface."""
 
-from mining.joint.vertical.engines.choice import make_engine
 from mining.joint.vertical.engines.interface import Addends, Engine, Naming
 from mining.joint.vertical.engines.oblivious_transfer import ObliviousTransferEngine
 
-__all__ = ["Addends", "Engine", "Naming", "ObliviousTransferEngine", "make_engine"]
+__all__ = ["Addends", "Engine", "Naming", "ObliviousTransferEngine"]

@@ -9,11 +9,12 @@ from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ConfigurationError
 from link.session import Session
+from mining.joint.vertical.choice import chosen_engine, is_dealt
 from mining.joint.vertical.engines.interface import Engine
 from mining.joint.vertical.engines.oblivious_transfer import ObliviousTransferEngine
 from mining.joint.vertical.engines.paillier import PaillierEngine
 from mining.joint.vertical.engines.replicated import DealtEngine, ReplicatedEngine
-from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, chosen_engine, holders_of, is_dealt
+from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, holders_of
 
 
 def make_engine(

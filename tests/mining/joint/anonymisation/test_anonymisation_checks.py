@@ -22,10 +22,9 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import BetaLikeness, DeltaDisclosure, Model, TCloseness
 from anonymize.verifier import verify
 from link.errors import InputDataError, ProtocolViolation
-from mining.joint.anonymisation import assembly
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from mining.joint.anonymisation.release_check import check_contained, check_models
-from mining.joint.anonymisation.row_form import Assembled
+from mining.joint.anonymisation.row_form import HEAD, Assembled, Form
 from mining.joint.anonymisation.vertical import assembly as vertical_assembly
 from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
@@ -65,7 +64,7 @@ COMPARED: dict[str, Model] = {
 # -- a collector that changes rows -------------------------------------------------------------------------------------
 def _largest(rows: Rows) -> NDArray[np.int64]:
     """The rows of the largest class."""
-    cells = np.ascontiguousarray(rows[:, :10]).view(assembly._HEAD).reshape(-1)["cell"].astype(np.int64)
+    cells = np.ascontiguousarray(rows[:, :10]).view(HEAD).reshape(-1)["cell"].astype(np.int64)
     return np.flatnonzero(cells == np.bincount(cells).argmax())
 
 
@@ -106,9 +105,9 @@ ATTACKS: dict[str, Callable[[Rows], Rows]] = {
 def test_a_collector_that_changes_rows_is_named(attack: str, share: str) -> None:
     """A row more that fits is not noticed where as many are left out."""
     cells, owners, parties = people(60, 1), np.random.default_rng(1).integers(0, 3, 60), PARTIES[:3]
-    original = assembly.Form.sorted
+    original = Form.sorted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly.Form, "sorted", lambda self, rows: original(self, ATTACKS[attack](original(self, rows))))
+        patch.setattr(Form, "sorted", lambda self, rows: original(self, ATTACKS[attack](original(self, rows))))
         with pytest.raises(ProtocolViolation, match="not those of the classes that all parties agreed") as raised:
             joint(cells, owners, parties, task(parties, max_suppression=Decimal(share)))
     assert raised.value.party == "north"
@@ -118,14 +117,14 @@ def test_rows_of_others_that_are_left_out_are_noticed_where_none_may_be() -> Non
     """South and north learn; the rows that get lost are east's."""
     cells, parties = people(60, 1), PARTIES[:3]
     cells["note"] = ["east" if row % 3 == 2 else "" for row in range(60)]
-    original = assembly.Form.sorted
+    original = Form.sorted
 
     def lose(rows: Rows) -> Rows:
         easts = [row for row in _largest(rows).tolist() if b"east" in rows[row].tobytes()]
         return np.delete(rows, easts[:2], 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly.Form, "sorted", lambda self, rows: lose(original(self, rows)))
+        patch.setattr(Form, "sorted", lambda self, rows: lose(original(self, rows)))
         with pytest.raises(ProtocolViolation) as raised:
             joint(cells, np.arange(60) % 3, parties, task(parties, learners=("north", "south")))
     assert raised.value.party == "north"

@@ -20,10 +20,12 @@ from link.session import Session
 from mining.data.tables import Table
 from mining.joint.parameters import Disclose, EngineName, JointItemsets
 from mining.joint.vertical.aligned import Aligned
+from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.disclosure import collusion, learned, openings
-from mining.joint.vertical.engines import make_engine, paillier
+from mining.joint.vertical.engines import paillier
+from mining.joint.vertical.engines.choice import make_engine
 from mining.joint.vertical.mine import mine, pair_up
-from mining.joint.vertical.parameters import Mode, VerticalMining, chosen_engine, holders_of
+from mining.joint.vertical.parameters import Mode, VerticalMining, holders_of
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import shapes_of

@@ -18,9 +18,10 @@ from link.session import Session
 from mining.joint.parameters import JointItemsets, RuleParameters
 from mining.joint.progress import LABEL, MAX_LEVELS, KeptLevel, LevelKeeper
 from mining.joint.vertical.aligned import Aligned
+from mining.joint.vertical.choice import is_dealt
 from mining.joint.vertical.disclosure import openings
 from mining.joint.vertical.mine import mine_aligned
-from mining.joint.vertical.parameters import Mode, VerticalMining, is_dealt
+from mining.joint.vertical.parameters import Mode, VerticalMining
 from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples, slowly
 from tests.mining.joint.vertical.test_vertical import columns_of, tables

@@ -16,9 +16,10 @@ from crypto.protocols.sums.pairwise import agree
 from link.core import FRAME_OVERHEAD_BYTES
 from link.session import Session
 from link.traffic import Traffic
-from mining.joint.vertical.engines import make_engine, paillier
+from mining.joint.vertical.engines import paillier
+from mining.joint.vertical.engines.choice import make_engine
 from mining.joint.vertical.mine import pair_up
-from mining.joint.vertical.parameters import Mode, VerticalMining
+from mining.joint.vertical.parameters import ChosenEngine, Mode, VerticalMining
 from mining.joint.vertical.sizes import (
     ENGINES,
     EngineSpeed,
@@ -44,7 +45,9 @@ def size(frame: Frame) -> int:
     return len(frame.body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
-def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dict[str, int]], columns: int) -> None:
+def compare(
+    engine: ChosenEngine, parties: tuple[str, ...], rows: int, itemsets: list[dict[str, int]], columns: int
+) -> None:
     task, frames = task_of(engine, parties), list[Frame]()
     dealt = dealings_of(parties) if len(parties) == 2 else {}
     bits = {party: np.random.default_rng(number).random((columns, rows)) < 0.3 for number, party in enumerate(parties)}
@@ -72,7 +75,7 @@ def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dic
     ]
     assert sum(addends for addends, _ in out.values()).tolist() == expected
     traffic = Traffic(parties)
-    addends_traffic(traffic, "/work", task, rows=rows, itemsets=itemsets)
+    addends_traffic(traffic, "/work", task, engine, rows=rows, itemsets=itemsets)
     for party in parties:
         assert traffic.bytes_sent(party) == sum(size(frame) for frame in frames if frame.sender == party)
         assert traffic.bytes_received(party) == sum(size(frame) for frame in frames if frame.receiver == party)
@@ -83,7 +86,7 @@ def compare(engine: str, parties: tuple[str, ...], rows: int, itemsets: list[dic
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data(), st.integers(2, 4), st.sampled_from([1, 8, 100, 515]))
 @examples(3, 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_bytes_are_those_of_a_run(engine: str, data: st.DataObject, n_parties: int, rows: int) -> None:
+def test_bytes_are_those_of_a_run(engine: ChosenEngine, data: st.DataObject, n_parties: int, rows: int) -> None:
     parties, columns = tuple("abcd"[:n_parties]), 4
     itemset = st.lists(st.sampled_from(parties), min_size=2, unique=True).flatmap(
         lambda members: st.fixed_dictionaries({party: st.integers(0, columns - 1) for party in sorted(members)})
@@ -127,9 +130,8 @@ def test_a_machine_twice_as_slow_takes_twice_as_long() -> None:
     itemsets = pairs_of_items(parties, dict.fromkeys(parties, 5), "intersection")
     slow = EngineSpeed.by_transfer(2 * usual.transfer_s)
     for engine in ENGINES:
-        task = task_of(engine, parties)
-        assert addends_seconds(task, parties, 1000, itemsets, slow) == pytest.approx(
-            2 * addends_seconds(task, parties, 1000, itemsets, usual)
+        assert addends_seconds(engine, parties, 1000, itemsets, slow) == pytest.approx(
+            2 * addends_seconds(engine, parties, 1000, itemsets, usual)
         )
 
 

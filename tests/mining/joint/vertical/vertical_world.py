@@ -15,10 +15,11 @@ from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from mining.joint.parameters import JointItemsets
 from mining.joint.vertical.aligned import Aligned
+from mining.joint.vertical.choice import is_dealt
 from mining.joint.vertical.disclosure import openings
 from mining.joint.vertical.engines import paillier
 from mining.joint.vertical.mine import mine_aligned
-from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, is_dealt
+from mining.joint.vertical.parameters import COORDINATOR, VerticalMining
 from protos.v1.link_pb2 import Frame
 from tests.paillier_world import full_key, quick_source
 from tests.world import run_parties
