@@ -11,8 +11,9 @@ from coordinator.jobs.store import Record
 from jobs.kinds.finding import Finding
 from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.registry import kind_of
+from jobs.results.record import Receipt
 from jobs.results.release import rows_of, verify
-from jobs.results.result import Receipt, Result
+from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.costs import Costs
 from link.errors import ComineError, MalformedMessage, ProtocolViolation

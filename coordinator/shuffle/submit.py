@@ -18,7 +18,8 @@ from coordinator.frequency.service import check_open
 from coordinator.shuffle.routes import RouteStatus, ShufflerNode, write_durably
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.sealed import Rows
-from jobs.collections.spec import MEMOISED, CollectionSpec
+from jobs.collections.spec import CollectionSpec
+from jobs.collections.tables import MEMOISED
 from ldp.mechanism import Mechanism
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.rows import rows_of

@@ -17,7 +17,7 @@ from jobs.documents.result import ResultDocument, document
 from jobs.kinds.models.document import MODEL_FILE
 from jobs.kinds.registry import kind_of
 from jobs.results.destination import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
-from jobs.results.result import Result
+from jobs.results.record import ResultRecord
 from jobs.results.tables import csv_chunks
 from jobs.spec.job import JobSpec
 from link.version import software_version
@@ -55,9 +55,9 @@ def account_problems(result: ResultDocument, signed: SignedResult) -> Iterator[s
         yield from _tables(signed, again)
 
 
-def _again(result: ResultDocument, signed: SignedResult) -> Result:
+def _again(result: ResultDocument, signed: SignedResult) -> ResultRecord:
     """The result as it must have been before it was written; what is compared elsewhere is taken from `result`."""
-    return Result(
+    return ResultRecord(
         signed.spec,
         bytes.fromhex(result.job_id),
         bytes.fromhex(result.session_id),
@@ -70,7 +70,7 @@ def _again(result: ResultDocument, signed: SignedResult) -> Result:
     )
 
 
-def _proposed(result: ResultDocument, again: Result) -> Iterator[str]:
+def _proposed(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
     """What follows from the proposal alone."""
     told, must = _plain(result), document(_without_result(again))
     for key, name in _OF_PROPOSAL.items():
@@ -86,7 +86,7 @@ def _proposed(result: ResultDocument, again: Result) -> Iterator[str]:
             yield f"it holds '{key}' itself, which no result folder does and nobody has signed"
 
 
-def _sizes(result: ResultDocument, again: Result) -> Iterator[str]:
+def _sizes(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
     """What follows from the signed result."""
     told, must = _plain(result), document(again)
     for key in _OF_RESULT:
@@ -94,7 +94,7 @@ def _sizes(result: ResultDocument, again: Result) -> Iterator[str]:
             yield f"its {key} is {_shown(told[key])}, and {_shown(must[key])} follows from what the parties signed"
 
 
-def _tables(signed: SignedResult, again: Result) -> Iterator[str]:
+def _tables(signed: SignedResult, again: ResultRecord) -> Iterator[str]:
     source = "estimates" if kind_of(signed.spec).estimates else "itemsets"
     for name, table in again.tables.items():
         written = _csv(table)
@@ -147,8 +147,8 @@ def _files(spec: JobSpec, *, signed: bool) -> frozenset[str]:
     return frozenset(names | ({ESTIMATES_FILE} if kind_of(spec).estimates else set()))
 
 
-def _without_result(again: Result) -> Result:
-    return Result(
+def _without_result(again: ResultRecord) -> ResultRecord:
+    return ResultRecord(
         again.spec,
         again.job_id,
         again.session_id,

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
-from jobs.collections.spec import OPEN_DOMAINS, CollectionSection, CollectionSpec
+from jobs.collections.tables import OPEN_DOMAINS, CollectionSection, CollectionTables
 from ldp.budget import check_epsilon, float_below
 from ldp.choice import choose
 from ldp.documents import COLLECTED
@@ -40,7 +40,7 @@ _CALLED: Final = {bool: "true or false", int: "a whole number", Decimal: "a numb
 _GIVEN: Final = frozenset({"self", "domain", "epsilon", "strings", "k"})  # which the specification has elsewhere
 
 
-def mechanism_of_round(spec: CollectionSpec, domain: Domain | None, number: int = 0) -> Mechanism[Any]:
+def mechanism_of_round(spec: CollectionTables, domain: Domain | None, number: int = 0) -> Mechanism[Any]:
     """The mechanism of a round, of the first one where later ones follow from it.
 
     What follows is decided by `search_of` and `stream_of`.
@@ -82,7 +82,7 @@ def mechanism_of_round(spec: CollectionSpec, domain: Domain | None, number: int 
     return _made(section, _kind(section.mechanism), domain, budget)
 
 
-def budgets_of(spec: CollectionSpec) -> tuple[Fraction, ...] | None:
+def budgets_of(spec: CollectionTables) -> tuple[Fraction, ...] | None:
     """ε of a report in each window, where a series gives them; None where all have the same.
 
     Raises:
@@ -105,13 +105,13 @@ def budgets_of(spec: CollectionSpec) -> tuple[Fraction, ...] | None:
         raise ConfigurationError(f"[budget] each window is a query: {error.message}") from None
 
 
-def report_epsilon(spec: CollectionSpec) -> Decimal:
+def report_epsilon(spec: CollectionTables) -> Decimal:
     """The largest ε of a report that the collection may ask for."""
     series = budgets_of(spec)
     return spec.collection.epsilon if series is None else Decimal(float(max(series)))
 
 
-def kept_epsilon(spec: CollectionSpec) -> Decimal:
+def kept_epsilon(spec: CollectionTables) -> Decimal:
     """ε∞, the ε of all reports of one value together, where a client keeps an answer that it repeats; else that of one.
 
     Raises:
@@ -126,7 +126,7 @@ def kept_epsilon(spec: CollectionSpec) -> Decimal:
     return Decimal(given)
 
 
-def search_of(spec: CollectionSpec) -> PrefixExtending:
+def search_of(spec: CollectionTables) -> PrefixExtending:
     """The plan of a search for heavy hitters by prefixes.
 
     Raises:
@@ -138,7 +138,7 @@ def search_of(spec: CollectionSpec) -> PrefixExtending:
     return PrefixExtending(strings_of(spec), float_below(section.epsilon), section.k, **_plain(section))
 
 
-def stream_of(spec: CollectionSpec, domain: Domain) -> StreamMethod:
+def stream_of(spec: CollectionTables, domain: Domain) -> StreamMethod:
     """The method of continual release, before its first step.
 
     Raises:
@@ -150,7 +150,7 @@ def stream_of(spec: CollectionSpec, domain: Domain) -> StreamMethod:
     return stream_method(spec.continual.method, domain, epsilon, spec.continual.w, section.mechanism)
 
 
-def strings_of(spec: CollectionSpec) -> Strings:
+def strings_of(spec: CollectionTables) -> Strings:
     """How values of an open domain are written."""
     section = spec.collection
     if section.text_bytes is not None:
@@ -159,7 +159,7 @@ def strings_of(spec: CollectionSpec) -> Strings:
     return Integers(section.integer_bits)
 
 
-def check_mechanism(spec: CollectionSpec) -> None:
+def check_mechanism(spec: CollectionTables) -> None:
     """Refuses a specification whose mechanism cannot be made, or would need very much.
 
     Raises:

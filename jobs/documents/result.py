@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crypto.params import STANDARD_128
 from jobs.kinds.registry import kind_of
-from jobs.results.result import Result
+from jobs.results.record import ResultRecord
 from link.version import WIRE_VERSION, software_version
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
@@ -161,7 +161,7 @@ class ResultDocument(_Part):
     rules: list[dict[str, Any]] | None = Field(default=None, description="Only on standard output with --json.")
 
 
-def document(result: Result) -> dict[str, Any]:
+def document(result: ResultRecord) -> dict[str, Any]:
     """The contents of `result.json`, without the tables."""
     told: dict[str, Any] = {"n_itemsets": None, "n_rules": None, "counted": None, "estimated": None, "privacy": None}
     if result.finding is not None:
@@ -210,7 +210,7 @@ def document(result: Result) -> dict[str, Any]:
     return contents.model_dump(mode="json", by_alias=True, exclude={"itemsets", "rules", "model"})
 
 
-def _consents(result: Result) -> Consents | None:
+def _consents(result: ResultRecord) -> Consents | None:
     signed = result.proposal
     if signed is None:
         return None

@@ -12,7 +12,7 @@ from jobs.kinds.registry import kind_of
 from jobs.report import text
 from jobs.report.job_file import job_file
 from jobs.report.parameters import parameters
-from jobs.results.result import Result, cautions
+from jobs.results.record import ResultRecord, cautions
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.version import software_version
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
     ratio: float | None
 
 
-def content(result: Result, written: datetime) -> dict[str, Any]:
+def content(result: ResultRecord, written: datetime) -> dict[str, Any]:
     """All sections of the page; see `templates/report.html.j2` for what becomes of them."""
     spec, kind = result.spec, kind_of(result.spec)
     sections: dict[str, Any] = {"itemsets": None, "rules": None, "model": None}
@@ -78,7 +78,7 @@ def content(result: Result, written: datetime) -> dict[str, Any]:
     }
 
 
-def figures(result: Result) -> list[tuple[str, str]]:
+def figures(result: ResultRecord) -> list[tuple[str, str]]:
     """The key figures: what they count, and the number."""
     shown = [_size(result), ("parties", str(len(result.spec.job.parties)))]
     if result.finding is not None:
@@ -94,7 +94,7 @@ def figures(result: Result) -> list[tuple[str, str]]:
     ]
 
 
-def _lead(result: Result) -> str:
+def _lead(result: ResultRecord) -> str:
     """What the page is about, under its title."""
     what, together = kind_of(result.spec).lead(result.spec)
     done = "simulated in one process" if result.simulated else together
@@ -117,7 +117,7 @@ def _parameters(spec: JobSpec) -> dict[str, Any]:
     return tables
 
 
-def _size(result: Result) -> tuple[str, str]:
+def _size(result: ResultRecord) -> tuple[str, str]:
     """The number of rows, or of what stands for them."""
     if result.n_rows is None:
         return "positions of rows", text.number(result.positions or 0)
@@ -126,7 +126,7 @@ def _size(result: Result) -> tuple[str, str]:
     return kind.rows_called(result.spec), f"about {number}" if kind.noisy_rows else number
 
 
-def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
+def _facts(result: ResultRecord, written: datetime) -> list[tuple[str, str]]:
     spec = result.spec
     facts = [
         ("parties", _names(spec.job.parties)),
@@ -146,7 +146,7 @@ def _facts(result: Result, written: datetime) -> list[tuple[str, str]]:
     return [*facts, ("written", text.moment(written))]
 
 
-def _costs(result: Result) -> dict[str, dict[str, Bar]]:
+def _costs(result: ResultRecord) -> dict[str, dict[str, Bar]]:
     """Per party and measure what it cost beside what was planned."""
     compared: Mapping[str, Any] = {} if result.plan is None else result.plan.compare(result.parties)
     rows: dict[str, dict[str, Bar]] = {}
@@ -184,7 +184,7 @@ def _disclosure(spec: JobSpec) -> dict[str, Any]:
     }
 
 
-def _consents(result: Result) -> dict[str, Any] | None:
+def _consents(result: ResultRecord) -> dict[str, Any] | None:
     """Who asked, and who agreed when; the signatures were checked before the job began."""
     if result.proposal is None:
         return None
@@ -218,7 +218,7 @@ def _decider(by: str) -> str:
     return "its policy" if by == "policy" else text.visible(by)
 
 
-def _receipts(result: Result) -> list[tuple[str, list[bool | None], str]]:
+def _receipts(result: ResultRecord) -> list[tuple[str, list[bool | None], str]]:
     """Per signer: whether each party has the same record (None for the signer itself), and the result's digest."""
     return [
         (

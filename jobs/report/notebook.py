@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobs.kinds.registry import kind_of
 from jobs.report.content import figures
 from jobs.report.render import render
 from jobs.report.tables import top
+from jobs.results.record import ResultRecord
 from jobs.statement import statement
-
-if TYPE_CHECKING:
-    from jobs.results.result import Result
 
 _SHOWN: Final = 5
 _LINES: Final = 20  # of a model
 
 
-def notebook(result: Result) -> str:
+def notebook(result: ResultRecord) -> str:
     """A fragment of HTML that loads nothing and takes its colours from where it stands."""
     itemsets, rules = result.tables.get("itemsets"), result.tables.get("rules")
     counted = result.finding is None or result.finding.account(result.spec).get("counted") is not False

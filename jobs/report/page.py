@@ -13,15 +13,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
 from jobs.report import render
+from jobs.report.content import content
 from jobs.report.tables import embedded
-
-if TYPE_CHECKING:
-    from jobs.results.result import Result
+from jobs.results.record import ResultRecord
 
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
@@ -36,19 +35,17 @@ class _Block(NamedTuple):
     source: str
 
 
-def report(result: Result, *, written: datetime | None = None) -> str:
+def report(result: ResultRecord, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
         result: What it tells.
         written: The time that it names as its own; now, if None.
     """
-    from jobs.report.content import content  # what only jobs tell; pages of other things come without
-
     return page("report.html.j2", content(result, written or datetime.now(UTC)), _data(result), _OF_JOBS)
 
 
-def _data(result: Result) -> dict[str, Any] | None:
+def _data(result: ResultRecord) -> dict[str, Any] | None:
     """What the page's scripts show; None where there is nothing for them."""
     told = None if result.finding is None else result.finding.page_data(result.spec)
     return None if told is None else {"rows": result.n_rows, **told}

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
-
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from typing import TYPE_CHECKING, Any, Final
 
 from jobs.report import text
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _FOLDER: Final = Path(__file__).parent
 _SHOWN: Final = ("visible", "number", "percent", "measure", "size", "seconds")
-
-
-class _BesideTheCode(FileSystemBytecodeCache):
-    """Compiled templates where Python keeps compiled modules, on the same terms; it spares each process 50 ms."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if not sys.dont_write_bytecode:
-            with suppress(OSError):
-                super().dump_bytecode(bucket)
 
 
 def prepare() -> None:
@@ -44,9 +33,10 @@ def render(name: str, **content: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # which no job waits for before its result
+
     environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"),
-        bytecode_cache=_BesideTheCode(str(_FOLDER / "__pycache__")),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -6,18 +6,17 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.documents.result import document
 from jobs.documents.written_json import write_json
+from jobs.report.page import report
 from jobs.results.destination import ALIGNMENT, PARTIES, beside, check_destination, writing
 from jobs.results.manifest import seal
+from jobs.results.record import ResultRecord
 from jobs.results.tables import csv_chunks
-
-if TYPE_CHECKING:
-    from jobs.results.result import Result
 
 
 def prepare() -> None:
@@ -28,7 +27,7 @@ def prepare() -> None:
         pass
 
 
-def write_result_folder(out: Path, result: Result) -> None:
+def write_result_folder(out: Path, result: ResultRecord) -> None:
     """Writes a result folder; an earlier one in its place is replaced in one step.
 
     Args:
@@ -64,7 +63,7 @@ def write_whole(out: Path, fill: Callable[[Path], None], holds_earlier: Callable
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _fill(draft: Path, result: Result) -> None:
+def _fill(draft: Path, result: ResultRecord) -> None:
     draft.mkdir(parents=True)
     with ThreadPoolExecutor() as pool:  # Arrow writes without the interpreter, which makes the page meanwhile
         writers = [
@@ -93,10 +92,7 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
     pq.write_table(table, path.with_suffix(".parquet"), compression="zstd")
 
 
-def _write_account(draft: Path, result: Result) -> None:
-    from jobs.documents.result import document
-    from jobs.report.page import report  # what only the page needs is not loaded before there is a result
-
+def _write_account(draft: Path, result: ResultRecord) -> None:
     write_json(draft / "result.json", document(result))
     (draft / "report.html").write_text(report(result), encoding="utf-8")
 

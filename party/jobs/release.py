@@ -13,8 +13,8 @@ from jobs.audit.events import Released as ReleasedEvent
 from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.registry import kind_of
 from jobs.results.folder import write_result_folder
+from jobs.results.record import Receipt, ResultRecord
 from jobs.results.release import release_of, sign
-from jobs.results.result import Receipt, Result
 from jobs.run import PartyRun
 from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
 from party.jobs.context import JobContext
@@ -63,7 +63,7 @@ async def release(context: JobContext, job: Job, run: PartyRun) -> ResultHeader:
     learns = found is not None or kind_of(spec).finds is None
     if learns and (me in spec.job.recipients or "all" in spec.job.recipients):
         receipt = Receipt(header.release, header.signature, header.certificate, run.receipts_from)
-        result = Result(
+        result = ResultRecord(
             spec,
             job.id,
             run.session_id,

@@ -13,7 +13,8 @@ import numpy as np
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.loading import job_of
 from jobs.plan import Plan
-from jobs.results.result import Receipt, Result
+from jobs.results.record import Receipt
+from jobs.results.result import Result
 from link.costs import Costs
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.collections.mechanism import mechanism_of_round, search_of, stream_of
-from jobs.collections.spec import MECHANISMS, OPEN_DOMAINS, CollectionSpec, digest_of, labels_of, texts_of
+from jobs.collections.spec import CollectionSpec, digest_of, labels_of, texts_of
+from jobs.collections.tables import MECHANISMS, OPEN_DOMAINS
 from jobs.spec.toml import validate
 from ldp.domain import Domain
 from ldp.longitudinal.bit_flip import BitFlip

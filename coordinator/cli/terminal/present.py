@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from coordinator.cli.terminal.console import note, write, write_bytes, write_json, write_table
 from jobs.kinds.registry import kind_of
-from jobs.results.result import Result, cautions
+from jobs.results.record import cautions
+from jobs.results.result import Result
 
 _SHOWN: Final = 20
 _DECIMALS: Final = 4

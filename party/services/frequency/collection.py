@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.audit.service_events import CollectionClosed, CollectionDeleted, RoundEnded
-from jobs.collections.spec import AccessSection, CollectionSpec, digest_of
+from jobs.collections.spec import CollectionSpec, digest_of
+from jobs.collections.tables import AccessSection
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
 from ldp.mechanism import Mechanism

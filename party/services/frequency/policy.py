@@ -9,7 +9,8 @@ from typing import Annotated, Final
 from pydantic import Field, field_validator
 
 from jobs.collections.mechanism import kept_epsilon, report_epsilon
-from jobs.collections.spec import MECHANISMS, CollectionSpec
+from jobs.collections.spec import CollectionSpec
+from jobs.collections.tables import MECHANISMS
 from jobs.federation import Name
 from jobs.spec.toml import TomlTable
 from jobs.spec.values import Duration, Fraction, seconds

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jobs.collections.mechanism import budgets_of, mechanism_of_round, search_of, stream_of
-from jobs.collections.spec import CollectionSpec, WindowSection
+from jobs.collections.spec import CollectionSpec
+from jobs.collections.tables import WindowSection
 from ldp.aggregator import Aggregator
 from ldp.domain import Domain
 from ldp.heavy_hitters.prefix_extending import PrefixHashing

@@ -18,7 +18,8 @@ from jobs.audit.results import check_result
 from jobs.audit.verification import verification
 from jobs.audit.verify import check_log
 from jobs.results.folder import write_result_folder
-from jobs.results.result import Receipt, Result
+from jobs.results.record import Receipt
+from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.pki.authority import Authority
 from link.pki.trust import Trust

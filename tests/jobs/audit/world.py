@@ -21,8 +21,9 @@ from jobs.consent import approve, propose
 from jobs.kinds.packed_itemsets import digest
 from jobs.loading import job_of
 from jobs.results.folder import write_result_folder
+from jobs.results.record import Receipt
 from jobs.results.release import release_of, sign
-from jobs.results.result import Receipt, Result
+from jobs.results.result import Result
 from jobs.run import PartyRun, run_party
 from jobs.spec.job import JobSpec
 from link.core import Transport

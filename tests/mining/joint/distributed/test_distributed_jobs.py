@@ -16,7 +16,8 @@ from coordinator.jobs.simulate import simulate_job
 from jobs.data import Data
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.loading import job_of
-from jobs.results.result import Result, cautions
+from jobs.results.record import cautions
+from jobs.results.result import Result
 from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
