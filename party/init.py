@@ -134,9 +134,12 @@ def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, 
     host = listen.rpartition(":")[0]
     everywhere = host in ("0.0.0.0", "[::]")  # noqa: S104
     issue = f"comine pki issue {name}" if everywhere else f"comine pki issue {name} --host {host}"
-    _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
-    _note("          comine pki init                  (once)")
-    _note(f"          {issue}")
+    if all((pki / file).exists() for file in ("ca.crt", f"{name}.crt", f"{name}.key")):
+        _note(f"next: the certificates are in {pki};")
+    else:
+        _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
+        _note("          comine pki init                  (once)")
+        _note(f"          {issue}")
     if collects:
         _note(f"      see in [frequency] of {party} what may be collected, and then")
     else:

@@ -34,11 +34,6 @@ def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Ans
         )
     if found is not None:
         lines += _of_candidates(spec, found)
-    if spec.itemsets.disclose != "candidates":
-        lines.append(
-            f"{_and(spec.compute)} agree anew on what their comparisons need; if they have kept it from an earlier "
-            "job, that is saved."
-        )
     lines.append(of_network(spec, latency_s, ", as between them and the coordinator"))
     lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")
     return lines

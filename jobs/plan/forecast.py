@@ -53,7 +53,11 @@ def _grounds(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     """On what all figures rest."""
     public = [name for name in spec.job.parties if told[name].sizes.rows]
     if not public:
-        return ["No party publishes any size, and no row was looked at.", *_made(spec, told)]
+        return [
+            "No party publishes any size, and no row was looked at. Owners publish coarse sizes in "
+            "[dataset.publish] of party.toml.",
+            *_made(spec, told),
+        ]
     return [
         f"The figures rest on what {_and(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "

@@ -65,6 +65,8 @@ def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: P
     assert comine("pki", "issue", "north").code == 0
     ran = comine("party", "check", "party.toml")
     assert ran.code == 0, ran.out
+    again = comine("init", "north", "--source", "north.dat", "--listen", "127.0.0.1:0", "--force")
+    assert ("the certificates are in pki" in again.err, "comine pki issue" in again.err) == (True, False), again.err
 
 
 def test_a_node_that_only_collects_needs_no_data(comine: Comine, tmp_path: Path) -> None:
