@@ -18,10 +18,10 @@ from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
 from coordinator.jobs.comparison import Comparison, Measured, compare
 from coordinator.jobs.simulate import simulate_job
+from jobs.kinds.packages import PrivacyModel
 from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
-from jobs.spec.privacy import PrivacyModel
 from mining.data.transactions import Transactions
 
 SEEDS = 2

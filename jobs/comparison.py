@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from jobs.kinds.kind import ALL
-from jobs.kinds.registry import kind_of
+from jobs.kinds.packages import PrivacyModel
+from jobs.kinds.registry import kind_of, read_spec
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from jobs.spec.privacy import PrivacyModel
-from jobs.spec.toml import validate
 from ldp.sets.metrics import f1, ncr
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-MODELS: Final[tuple[PrivacyModel, ...]] = get_args(PrivacyModel)
 DEFAULT_MODELS: Final[tuple[PrivacyModel, ...]] = ("exact", "local", "shuffle", "distributed")
 
 
@@ -43,7 +41,7 @@ def under(spec: JobSpec, model: PrivacyModel, epsilon: Decimal | None = None) ->
     changed = {"model": model} if epsilon is None else {"model": model, "epsilon": str(epsilon)}
     contents["privacy"] = {**(contents["privacy"] or {}), **changed}
     where = f'[privacy] model = "{model}"'
-    changed_spec = validate(JobSpec, contents, where)
+    changed_spec = read_spec(contents, where)
     tables = kind_of(changed_spec).tables(changed_spec)
     for table, keys in contents.items():
         if table in tables and tables[table] != ALL and keys is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.kinds.registry import kind_of
+from jobs.kinds.registry import kind_of, read_spec
 from jobs.kinds.release.table import with_hierarchies
 from jobs.kinds.tables import check_tables
 from jobs.spec.job import MAX_SPEC_BYTES, UNIVERSES, JobSpec
-from jobs.spec.toml import read_toml, validate
+from jobs.spec.toml import read_toml
 from jobs.union_limit import too_large_unions
 from link.errors import ConfigurationError, InputDataError
 from link.files.json_text import read_json
@@ -51,7 +51,7 @@ def job_of(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
 
 def envelope(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
     """A job from the contents of its file, as `load_envelope` reads it; errors as there."""
-    spec = validate(JobSpec, with_hierarchies(contents, folder), where)
+    spec = read_spec(with_hierarchies(contents, folder), where)
     given = spec.itemsets_
     if given is not None and given.universe not in UNIVERSES and given.catalogue is None:
         named = {"catalogue": _read_catalogue(folder / given.universe), "universe": Path(given.universe).name}
@@ -75,7 +75,7 @@ def job_from_canonical(data: bytes) -> JobSpec:
         contents = read_json(data)
     except ValueError:
         raise ConfigurationError(f"{_PROPOSED} is not JSON") from None
-    spec = validate(JobSpec, contents, _PROPOSED)
+    spec = read_spec(contents, _PROPOSED)
     if spec.canonical() != data:
         raise ConfigurationError(f"{_PROPOSED} is not in canonical form; bring both nodes to the same version")
     check_job(spec, _PROPOSED)

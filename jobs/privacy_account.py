@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from jobs.spec.privacy import PrivacyModel
+from jobs.kinds.packages import PrivacyModel
 from mining.joint.hybrid.parameters import MOST_LOCAL
 
 LARGEST_LOCAL: Final = Decimal(MOST_LOCAL)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
-from jobs.kinds.key import Task
+from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration
 from link.errors import ConfigurationError
@@ -169,7 +169,7 @@ class PartyConfig(TomlTable):
     def _may_have_no_jobs(cls, value: object) -> object:
         """A node that serves clients alone needs neither data nor a policy for jobs; it knows no dataset to allow."""
         if isinstance(value, dict) and not value.get("dataset") and not _WITHOUT_JOBS.isdisjoint(value):
-            return {"dataset": (), "policy": {"approve": "manual", "tasks": get_args(Task)}, **value}
+            return {"dataset": (), "policy": {"approve": "manual", "tasks": TASKS}, **value}
         return value
 
     @model_validator(mode="after")

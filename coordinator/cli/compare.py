@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from coordinator.jobs.comparison import Comparison, Measured, Run
+    from jobs.kinds.packages import PrivacyModel
     from jobs.spec.job import JobSpec
-    from jobs.spec.privacy import PrivacyModel
 
 
 def compare(
@@ -109,7 +109,7 @@ def compare(
 
 
 def _models(given: str) -> list[PrivacyModel]:
-    from jobs.comparison import MODELS
+    from jobs.kinds.packages import MODELS
     from link.errors import UsageError
 
     known: dict[str, PrivacyModel] = {name: name for name in MODELS}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jobs.comparison import Accuracy, accuracy, under
 from jobs.kinds.estimates_finding import FoundEstimates
+from jobs.kinds.packages import PrivacyModel
 from jobs.spec.job import JobSpec
-from jobs.spec.privacy import PrivacyModel
 from link.errors import ComineError, ConfigurationError, JobCancelled
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.spec.privacy import PrivacyModel
+from jobs.kinds.packages import PrivacyModel
 
 
 class _Part(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.documents.result import Privacy
-from jobs.spec.privacy import PrivacyModel
+from jobs.kinds.packages import PrivacyModel
 
 
 class _Part(BaseModel):

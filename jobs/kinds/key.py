@@ -5,22 +5,17 @@ from __future__ import annotations
 from itertools import product
 from typing import Literal, NamedTuple
 
-from jobs.spec.privacy import PrivacyModel
-
-Task = Literal["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
 Partition = Literal["horizontal", "vertical", "hybrid"]
 
 
 class Key(NamedTuple):
-    """What a job says of itself."""
+    """What a job says of itself: its task, how data are parted, and its privacy model."""
 
-    task: Task
+    task: str
     partition: Partition
-    model: PrivacyModel
+    model: str
 
 
-def keys(
-    tasks: tuple[Task, ...], partitions: tuple[Partition, ...], models: tuple[PrivacyModel, ...]
-) -> tuple[Key, ...]:
+def keys(tasks: tuple[str, ...], partitions: tuple[Partition, ...], models: tuple[str, ...]) -> tuple[Key, ...]:
     """The keys of a kind: each of its tasks with each partition and privacy model; "exact" is a job without one."""
     return tuple(Key(*each) for each in product(tasks, partitions, models))

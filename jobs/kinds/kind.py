@@ -16,13 +16,16 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.session import Session
+from mining.joint.parameters import HorizontalMining
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 if TYPE_CHECKING:
     from crypto.protocols.products.outside_dealer import Dealings
 
 Engine = Literal["paillier", "ot", "replicated"]
-Facet = Literal["itemsets", "model", "release", "rows in common"]
+Facet = Literal["itemsets", "model", "release", "rows in common", "other"]
+"""What a job opens, in the words of policies; "other" is for kinds of other distributions alone."""
+
 ALL: Final = frozenset({"*"})
 EXACT: Final = Charge("exact", None, None, None)
 
@@ -91,16 +94,20 @@ class Kind(ABC):
     """One kind of job, and all that is particular to it. Its package names the keys by which jobs are of it.
 
     Attributes:
+        specification: The model of its job files; a model derived from `JobSpec` where the kind has a table of its own.
         data: The kind of data that parties bring.
         resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
         estimates: Whether what it finds are estimates, with intervals.
+        perturbs: Whether records are perturbed where they are, and reported to the analyst of the job.
         noisy_rows: Whether the number of rows has noise, too.
         finds: What it finds, in a word: `name` of its finding; None where it finds nothing but numbers of rows.
     """
 
+    specification: ClassVar[type[JobSpec]] = JobSpec
     data: ClassVar[DataKind]
     resumes: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
+    perturbs: ClassVar[bool] = False
     noisy_rows: ClassVar[bool] = False
     finds: ClassVar[str | None]
 
@@ -209,6 +216,21 @@ class Kind(ABC):
 
     def helper(self, spec: JobSpec) -> str | None:
         """Who helps the two computing parties: the coordinator as dealer, or a party; None where nobody does."""
+        return None
+
+    def shufflers(self, spec: JobSpec) -> tuple[str, ...]:
+        """The parties through which reports go, the first first; none where no reports are shuffled."""
+        return ()
+
+    def protects_from_parties(self, spec: JobSpec) -> bool:
+        """Whether ε of its charge holds towards each party of the job too, not only towards others."""
+        return True
+
+    def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
+        """As what exact job over rows it is taken, to predict its candidates from what parties publish of theirs.
+
+        None of a kind that hangs on no such counts, or has no least support.
+        """
         return None
 
     def is_dealt(self, spec: JobSpec) -> bool:

@@ -27,7 +27,7 @@ def check_tables(spec: JobSpec, tables: Mapping[str, frozenset[str]]) -> None:
 
 def said_in_vain(spec: JobSpec, tables: Mapping[str, frozenset[str]]) -> Iterator[str]:
     """The tables and keys that are given and mean nothing, as they are called in the file."""
-    for name, field in JobSpec.model_fields.items():
+    for name, field in type(spec).model_fields.items():
         table, section = field.alias or name, getattr(spec, name)
         meant = tables.get(table, frozenset())
         if name == "job" or not section or meant == ALL:

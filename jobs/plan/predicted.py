@@ -21,7 +21,7 @@ from typing import Final, Literal
 
 from crypto.params import STANDARD_128
 from crypto.protocols.union.lists import length_class
-from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import told_left
 from jobs.spec.job import JobSpec
@@ -97,20 +97,20 @@ def _sizes(
     spec: JobSpec, public: PublicSizes, all_rows: Mapping[str, int | None], me: str, end: End
 ) -> ItemsetSizes | None:
     """Nothing where the job mines no itemsets, or hangs on no counts of them, or the party publishes too little."""
-    if spec.itemsets_ is None or spec.privacy.perturbs or spec.itemsets.min_support_ is None:
+    if spec.itemsets_ is None or spec.itemsets.min_support_ is None:
         return None
     asked = spec.itemsets.min_support
     if spec.is_vertical:
         rows = max(all_rows[me] or spec.plan.rows or spec.alignment.bound or 1, 1)
         return _columns(spec, public, min(1.0, asked / rows) if isinstance(asked, int) else float(asked), end)
-    if all_rows[me] is None:
+    task = kind_of(spec).mined_as(spec)
+    if task is None or all_rows[me] is None:
         return None
     told = [rows for rows in all_rows.values() if rows is not None]
     n_rows = max(1, round(sum(told) * len(all_rows) / len(told)))
     if isinstance(asked, int):
         n_rows = max(n_rows, asked)
     own_rows = max(all_rows[me] or 1, 1)
-    task = _mined_as(spec)
     least = minimum_count(asked, n_rows)
     local = local_threshold(asked, own_rows, least, len(all_rows), task.lambda_, n_rows)
     joint = frequent_at(public, float(Fraction(least, n_rows)), end)
@@ -118,17 +118,6 @@ def _sizes(
     if joint is None or own is None:
         return None
     return _horizontal(task, public, joint, own, end)
-
-
-def _mined_as(spec: JobSpec) -> HorizontalMining:
-    """A job under noise as if it had none."""
-    if spec.privacy.model != "distributed":
-        return horizontal_mining(spec)
-    from jobs.kinds.noisy.plan import exact_counterpart
-
-    task = exact_counterpart(spec)
-    assert task is not None  # it has a least support
-    return task
 
 
 # -- how many itemsets are frequent ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.documents.budget import Amounts
-from jobs.spec.privacy import PrivacyModel
+from jobs.kinds.packages import PrivacyModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.federation import Name
-from jobs.kinds.key import Partition, Task
+from jobs.kinds.key import Partition
 from jobs.kinds.models.tables import (
     ColumnSection,
     DecisionTreeSection,
@@ -18,6 +18,7 @@ from jobs.kinds.models.tables import (
     ModelSection,
     NaiveBayesSection,
 )
+from jobs.kinds.packages import Task
 from jobs.kinds.release.table import JointAnonymizeSection
 from jobs.spec.itemsets import ItemsetsSection, RulesSection
 from jobs.spec.plan import PlanSection

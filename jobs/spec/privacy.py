@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from jobs.federation import Name
+from jobs.kinds.packages import PrivacyModel, is_pure
 from jobs.spec.values import Fraction, Section
 
-PrivacyModel = Literal["exact", "local", "shuffle", "distributed", "blended"]
 Noise = Literal["discrete-gaussian", "skellam"]
 Search = Literal["auto", "svim", "svsm", "ldp-miner", "privset", "wheel"]
 
@@ -20,9 +20,6 @@ MOST_DELTA: Final = Decimal("0.0001")
 To publish a row that is drawn at random keeps to (0, δ)-differential privacy with δ of one in the number of rows (Dwork
 and Roth 2014, section 2.3), so δ has to be far below that. This is for a thousand rows.
 """
-
-PERTURBED: Final = ("local", "shuffle", "blended")
-"""Models in which records are perturbed where they are."""
 
 
 def _budget(value: Decimal) -> Decimal:
@@ -86,11 +83,6 @@ class PrivacySection(Section):
             return self
         if self.epsilon is None:
             raise ValueError(f'model = "{self.model}" needs epsilon, such as 1.0')
-        if self.model != "local" and self.delta is None:
+        if self.delta is None and not is_pure(self.model):
             raise ValueError(f'model = "{self.model}" needs delta, such as 1e-6')
         return self
-
-    @property
-    def perturbs(self) -> bool:
-        """Whether records are perturbed where they are."""
-        return self.model in PERTURBED

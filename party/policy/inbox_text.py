@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from jobs.kinds.registry import read_spec
 from jobs.report.parameters import parameters
-from jobs.spec.job import JobSpec
 
 SHORT: Final = 12  # digits of a job id
 _LONG: Final = 300  # characters of a value that are shown
@@ -62,7 +62,7 @@ def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
         yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
     if contents["alignment"] is not None:
         yield f"the positions of this party's rows are in {contents['alignment']}"
-    yield from _titled("The job", columns(_parameters(parameters(JobSpec.model_validate(contents["job"])))))
+    yield from _titled("The job", columns(_parameters(parameters(read_spec(contents["job"], "the job")))))
     yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
     yield from _titled("What it may cost each record", _privacy(contents["privacy"]))
     policy = contents["policy"]

@@ -17,11 +17,12 @@ from typing import Final, Literal
 
 from crypto.protocols.union import disclosure as union_disclosure
 from jobs.kinds.kind import Facet
-from jobs.kinds.registry import kind_of
+from jobs.kinds.registry import kind_of, plugin_of
 from jobs.spec.job import JobSpec
 from jobs.spec.values import seconds
 from link.errors import ConfigurationError, PolicyDenied
 from mining.joint.hybrid.parameters import DEFAULT_K
+from party.policy.plugin_rules import added_kinds
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
 from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
 from party.policy.privacy_rules import PRIVACY_RULES, budget_verdicts
@@ -58,8 +59,8 @@ def decide(policy: PolicySection, facts: PolicyInput) -> Approval:
 
 def verdicts(policy: PolicySection, facts: PolicyInput) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    facets = kind_of(facts.spec).facets(facts.spec)
-    if not facets <= _RULES_OF.keys() or not facets:
+    facets, plugin = kind_of(facts.spec).facets(facts.spec), plugin_of(facts.spec)
+    if not facets <= _RULES_OF.keys() or not facets or (plugin is None and "other" in facets):
         return (Verdict("tasks", "jobs that its rules can judge", "has no rules for what this job opens (rule tasks)"),)
     asked = frozenset().union(*(_RULES_OF[facet] for facet in facets))
     given = (rule(policy, facts) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
@@ -276,7 +277,7 @@ def _max_candidates(policy: PolicySection, facts: PolicyInput) -> Verdict | None
 
 def _candidates(spec: JobSpec) -> int:
     """What a job says of its candidates; where records are perturbed, what they are asked about at once."""
-    if not spec.privacy.perturbs:
+    if not kind_of(spec).perturbs:
         return spec.itemsets.max_candidates
     return max(len(spec.itemsets.catalogue or ()), 2 * (spec.itemsets.top_k or DEFAULT_K))
 
@@ -420,6 +421,7 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     _peers,
     _min_parties,
     _tasks,
+    added_kinds,
     _datasets,
     _min_support,
     _min_count,
@@ -459,6 +461,7 @@ _RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, PolicyInput],
     "model": frozenset({_min_count, _withhold, _compute, _engines}),
     "release": frozenset({*RELEASE_RULES, _min_count, _withhold, _compute}),
     "rows in common": frozenset(),
+    "other": frozenset(),
 }
 """What a policy says to what a job opens, beside the rules for every job."""
 _PARTICULAR: Final = frozenset().union(*_RULES_OF.values())

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from jobs.kinds.charge import charge
-from jobs.spec.job import JobSpec
+from jobs.kinds.registry import kind_of
 from party.policy.policy_input import PolicyInput, Verdict, listed
 from party.policy.privacy_budget import NAMES, left, short, totals
 from party.policy.rules import PolicySection
@@ -32,7 +32,7 @@ def budget_verdicts(facts: PolicyInput) -> list[Verdict]:
     if cost.epsilon is None:
         return [_exact(facts)] if budget.exact == "refuse" else []
     spent, after = totals(facts.charged, budget), totals([*facts.charged, cost], budget)
-    if budget.epsilon is not None and _protects_from_no_party(facts.spec):
+    if budget.epsilon is not None and not kind_of(facts.spec).protects_from_parties(facts.spec):
         found.append(_colluding())
     for key, rest in left(budget, spent).items():
         most, refusal = getattr(budget, key), None
@@ -59,10 +59,6 @@ def _hiding(facts: PolicyInput) -> Verdict:
         "covers; leave [privacy] out, or ask for a dataset without [dataset.hiding]"
     )
     return Verdict("hiding", "jobs without a privacy model", refusal)
-
-
-def _protects_from_no_party(spec: JobSpec) -> bool:
-    return spec.privacy.model == "distributed" and spec.privacy.colluding == 0
 
 
 def _colluding() -> Verdict:
@@ -128,15 +124,16 @@ def _at_most(rule: str, most: Decimal | None, asked: Decimal | None) -> Verdict 
 
 
 def _analysts(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    if policy.analysts is None or not facts.spec.privacy.perturbs:
+    if policy.analysts is None or not kind_of(facts.spec).perturbs:
         return None
     return _trusted("analysts", policy.analysts, (facts.spec.analyst,), "see reports", "analyst")
 
 
 def _shufflers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    if policy.shufflers is None or facts.spec.privacy.model != "shuffle":
+    shufflers = kind_of(facts.spec).shufflers(facts.spec)
+    if policy.shufflers is None or not shufflers:
         return None
-    return _trusted("shufflers", policy.shufflers, facts.spec.shufflers, "shuffle reports", "shufflers")
+    return _trusted("shufflers", policy.shufflers, shufflers, "shuffle reports", "shufflers")
 
 
 def _trusted(rule: str, allowed: Collection[str], named: Collection[str], to: str, key: str) -> Verdict:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.federation import Name
-from jobs.kinds.key import Task
+from jobs.kinds.packages import GROUP, TASKS, PrivacyModel, Task
 from jobs.spec.itemsets import Pattern
-from jobs.spec.privacy import Delta, Epsilon, PrivacyModel
+from jobs.spec.privacy import Delta, Epsilon
 from jobs.spec.toml import TomlTable
 from jobs.spec.values import ColumnName, DataName, Duration, seconds
+from link.plugins import plugins
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine
 from party.policy.column_roles import Roles
@@ -37,9 +38,17 @@ def _not_empty(names: object) -> object:
 
 def _any_task(tasks: object) -> object:
     if tasks == []:
-        known = ", ".join(f'"{name}"' for name in get_args(Task))
+        known = ", ".join(f'"{name}"' for name in TASKS)
         raise ValueError(f"names nothing, so no job could ever run; name some of {known}")
     return tasks
+
+
+def _added(name: str) -> str:
+    if name not in {plugin.name for plugin in plugins(GROUP)}:
+        raise ValueError(
+            f"there is no plug-in '{name}' with a kind of job on this machine; install it, or leave it out"
+        )
+    return name
 
 
 def _expiry(value: str) -> str:
@@ -78,6 +87,8 @@ class Rules(TomlTable):
         approve: `auto` approves what the rules allow; `manual` asks a person.
         approval: Exceptions from `approve`; the first that fits a job decides.
         tasks: Tasks that may run.
+        kinds: Plug-ins whose kinds of jobs may run, by the names of their entry points: none, where absent. What such a
+            job discloses, only its own statement says.
         coordinators: Who may propose; all of the federation's coordinators, where absent.
         peers: Parties that may take part beside this one; all of the federation, where absent.
         min_parties: The fewest parties of a job, this one included.
@@ -124,6 +135,7 @@ class Rules(TomlTable):
     approve: Literal["auto", "manual"] | None = None
     approval: tuple[ApprovalRule, ...] = ()
     tasks: Tasks | None = None
+    kinds: tuple[Annotated[str, AfterValidator(_added)], ...] = ()
     coordinators: Annotated[tuple[Name, ...] | None, Some] = None
     peers: Annotated[tuple[Name, ...] | None, Some] = None
     min_parties: int | None = Field(default=None, ge=2, le=64)

@@ -11,9 +11,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 from jobs.kinds.charge import charge
+from jobs.kinds.registry import read_spec
 from jobs.privacy_account import LARGEST_LOCAL, Charge
 from jobs.spec.job import JobSpec
-from jobs.spec.toml import validate
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from link.files.json_text import read_json
@@ -56,7 +56,7 @@ def remembered(written: bytes) -> Remembered:
     except ValueError:
         raise ConfigurationError("its specification is not JSON") from None
     try:
-        spec = validate(JobSpec, contents, "its specification")
+        spec = read_spec(contents, "its specification")
     except ConfigurationError as error:
         return _as_written(contents, error)
     job = spec.job

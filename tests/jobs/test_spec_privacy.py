@@ -63,7 +63,11 @@ def test_a_job_file_with_a_privacy_table_is_written_again() -> None:
         *(({**SHUFFLE, key: "NaN"}, {}, f"[privacy] {key}: ") for key in ("epsilon", "delta", "local_epsilon")),
         ({"model": "shuffle"}, {}, 'model = "shuffle" needs delta, such as 1e-6'),
         ({"epsilon": None}, {}, 'model = "local" needs epsilon, such as 1.0'),
-        ({"model": "central"}, {}, "[privacy] model: Input should be"),
+        (
+            {"model": "central"},
+            {},
+            "[privacy] model: there is no privacy model of that name; there are 'exact', 'local'",
+        ),
         ({"bogus": 1}, {}, "[privacy] bogus: is not a known key"),
         ({"analyst": "west"}, {}, "[privacy] analyst: 'west' is no party of the job"),
         ({**SHUFFLE, "shufflers": ["west"]}, {}, "[privacy] shufflers: 'west' is no party of the job"),

@@ -326,10 +326,11 @@ def test_every_rule_can_refuse() -> None:
     """Each key of a policy is refused by in the list above, or decides on approval, or is checked with the rows.
 
     Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans:
-    `test_plan_estimate`, `max_failed_jobs` about what became of jobs: `test_failed_jobs`.
+    `test_plan_estimate`, `max_failed_jobs` about what became of jobs: `test_failed_jobs`; `kinds` is about plug-ins:
+    `tests/extensions/test_kind.py`.
     """
     of_releases = {"columns", "keys", "min_insider_k", "max_releases", "max_failed_releases"}
-    of_releases |= {"max_plans", "max_failed_jobs"}
+    of_releases |= {"max_plans", "max_failed_jobs", "kinds"}
     tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
     assert tried | of_releases == set(PolicySection.model_fields)
 

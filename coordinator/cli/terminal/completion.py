@@ -39,7 +39,7 @@ def post_processings(incomplete: str) -> list[str]:
 
 def privacy_models(incomplete: str) -> list[str]:
     """Lists of privacy models, with commas between, that begin as typed."""
-    from jobs.comparison import MODELS
+    from jobs.kinds.packages import MODELS
 
     before, comma, last = incomplete.rpartition(",")
     given = before.split(",")

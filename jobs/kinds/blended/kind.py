@@ -30,6 +30,7 @@ class Blended(Kind):
     data = "transactions"
     finds = "itemsets"
     estimates = True
+    perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "delta", "analyst", "opted_in"}

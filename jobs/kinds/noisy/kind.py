@@ -12,7 +12,7 @@ from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_itemsets
 from jobs.kinds.noisy.cut_rows import cut_rows
 from jobs.kinds.noisy.parameters import distributed_mining
-from jobs.kinds.noisy.plan import estimate_noisy
+from jobs.kinds.noisy.plan import estimate_noisy, exact_counterpart
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
 from jobs.plan.answer import Answer
@@ -25,6 +25,7 @@ from mining.joint.distributed import disclosure
 from mining.joint.distributed.budget import spent
 from mining.joint.distributed.mine import mine
 from mining.joint.estimated import Estimated
+from mining.joint.parameters import HorizontalMining
 
 
 class Noisy(Kind):
@@ -82,6 +83,12 @@ class Noisy(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
+
+    def protects_from_parties(self, spec: JobSpec) -> bool:
+        return spec.privacy.colluding > 0
+
+    def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
+        return exact_counterpart(spec)
 
     def unpack(self, packed: bytes) -> Finding:
         return FoundEstimates.unpack(packed)

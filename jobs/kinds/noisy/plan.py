@@ -99,6 +99,7 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
         strategy=f"level-wise, {task.noise} noise",
         rounds=traffic.rounds,
         seconds=took,
+        is_least=not found.known,
         parties={
             name: PartyPlan(
                 rows_public=answer.rows_public,

@@ -3,3 +3,4 @@
 from jobs.kinds.key import keys
 
 KEYS = keys(("itemsets", "rules"), ("hybrid",), ("local", "shuffle"))
+PURE = ("local",)

@@ -33,6 +33,7 @@ class Reported(Kind):
     data = "transactions"
     finds = "itemsets"
     estimates = True
+    perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "analyst", "search"}
@@ -90,6 +91,9 @@ class Reported(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"strangers"})
+
+    def shufflers(self, spec: JobSpec) -> tuple[str, ...]:
+        return spec.shufflers if spec.privacy.model == "shuffle" else ()
 
     def unpack(self, packed: bytes) -> Finding:
         return FoundEstimates.unpack(packed)

@@ -25,6 +25,7 @@ from link.session import Session
 from mining.joint import horizontal
 from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
+from mining.joint.parameters import HorizontalMining
 
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
@@ -94,6 +95,9 @@ class Rows(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})
+
+    def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
+        return horizontal_mining(spec)
 
     def unpack(self, packed: bytes) -> Finding:
         return FoundItemsets.unpack(packed)

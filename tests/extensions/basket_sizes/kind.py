@@ -1,0 +1,141 @@
+"""How many rows of all parties have how many items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.params import STANDARD_128
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
+from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.sums.secure_sum import declared, secure_sum
+from jobs.data import Data
+from jobs.kinds.data import transactions_of
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
+from jobs.kinds.words import watched
+from jobs.plan.answer import Answer
+from jobs.plan.plan import PartyPlan, Plan
+from jobs.privacy_account import Charge
+from jobs.results.outcome import Outcome
+from jobs.spec.job import JobSpec
+from jobs.statement import statement
+from link.disclosure import Learned
+from link.session import Session
+from link.traffic import Traffic, greeting, receipts
+from tests.extensions.basket_sizes.finding import Sizes
+from tests.extensions.basket_sizes.tables import BasketSizesSection, BasketSizesSpec
+
+LABEL: Final = "sizes"
+
+
+class BasketSizes(Kind):
+    """How many rows of all parties have how many items."""
+
+    specification = BasketSizesSpec
+    data = "transactions"
+    finds = "sizes"
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        return {"basket_sizes": ALL}
+
+    def check(self, spec: JobSpec) -> None:
+        asked(spec)
+
+    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
+        lengths = transactions_of(spec, data, session.me).lengths
+        longest = asked(spec).longest
+        counts = np.bincount(np.minimum(lengths, longest), minlength=longest + 1).astype(np.uint64)
+        secrets = await agree(session.lane("keys"))
+        own = counts + self.noise(session, spec, len(counts)).view(np.uint64)
+        total = await secure_sum(session.lane("sum"), secrets, own, label=LABEL)
+        assert total is not None  # it is opened to all
+        rows = np.maximum(total.view(np.int64) - self.mean(spec), 0)
+        found = Sizes(tuple(rows.tolist()))
+        return Outcome(found.n_rows, "secure sum", found if session.me in spec.learners else None)
+
+    def noise(self, session: Session, spec: JobSpec, number: int) -> NDArray[np.int64]:
+        """What this party adds to its counts."""
+        return np.zeros(number, np.int64)
+
+    def mean(self, spec: JobSpec) -> int:
+        """What all parties together add to each count, in the mean."""
+        return 0
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        parties, longest = spec.job.parties, asked(spec).longest
+        what = f"how many rows of all parties have 0, 1, … items, those with {longest} or more together"
+        sums = declared(LABEL, parties, longest + 1, what="numbers of rows of all parties", when="at the end")
+        learned = Learned(parties, "result", f"the result, recipients or not: {what}")
+        collusion = "none is needed" if len(parties) == 2 else f"all parties but two: {len(parties) - 2}"
+        return Disclosure(what, watched(spec, "the number of rows"), (sums,), (learned,), collusion)
+
+    def estimate(
+        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
+    ) -> Plan:
+        traffic, said = Traffic(spec.job.parties), statement(spec)
+        certificates = {party: answers[party].certificate_bytes for party in spec.job.parties}
+        greeting(traffic, STANDARD_128.suite, certificates)
+        agreement_traffic(traffic, "/task/keys")
+        sum_traffic(traffic, "/task/sum", values=asked(spec).longest + 1, word_bytes=8, label=LABEL)
+        receipts(traffic, STANDARD_128.suite, certificates)
+        seconds = traffic.rounds * latency_s
+        return Plan(
+            job=spec.job.name,
+            spec_digest=spec.digest.hex(),
+            n_rows=None,
+            strategy="secure sum",
+            rounds=traffic.rounds,
+            seconds=seconds,
+            parties={
+                party: PartyPlan(
+                    rows_public=answers[party].rows_public,
+                    n_rows=answers[party].n_rows,
+                    bytes_sent=traffic.bytes_sent(party),
+                    bytes_received=traffic.bytes_received(party),
+                    seconds=seconds,
+                    memory_bytes=1 << 20,
+                    left=answers[party].left,
+                )
+                for party in spec.job.parties
+            },
+            batches=[],
+            disclosure=said.as_data(),
+            prose=said.prose(),
+            assumptions=list(others),
+        )
+
+    def charge(self, spec: JobSpec) -> Charge:
+        return EXACT
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return frozenset({"other"})
+
+    def shares(self, spec: JobSpec) -> bool:
+        return False
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return Unions(taken=False, merges=0)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset()
+
+    def unpack(self, packed: bytes) -> Sizes:
+        return Sizes.unpack(packed)
+
+    def lead(self, spec: JobSpec) -> tuple[str, str]:
+        return "Sizes of baskets", "counted together; no row left its owner"
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [("longest", str(asked(spec).longest))]
+
+
+def asked(spec: JobSpec) -> BasketSizesSection:
+    """What the job asks for."""
+    assert isinstance(spec, BasketSizesSpec)
+    return spec.sizes
+
+
+KIND: Final = BasketSizes()

@@ -1,0 +1,297 @@
+"""A kind of job, and a privacy model, that another distribution adds: from its job file to the audit of its result."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from coordinator.jobs.simulate import simulate_job
+from jobs.audit.results import check_result
+from jobs.kinds import packages
+from jobs.kinds.conformance import CHECKS, Check, Example
+from jobs.kinds.registry import kind_of, kinds, plugin_of
+from jobs.loading import job_from_canonical, job_of, load_job
+from jobs.plan.forecast import forecast
+from jobs.report.job_file import job_file
+from jobs.results.folder import write_result_folder
+from jobs.schema import generate, published
+from jobs.spec.diff import diff
+from jobs.spec.job import JobSpec
+from jobs.spec.privacy import PrivacySection
+from jobs.statement import statement
+from link.errors import ConfigurationError, PolicyDenied
+from link.pki.authority import Authority
+from link.pki.trust import Trust
+from mining.data.transactions import Transactions
+from party.policy.policy import decide
+from party.policy.policy_input import PolicyInput
+from party.policy.privacy_budget import DatasetBudget
+from party.policy.rules import PolicySection
+from party.state.remembered import remembered
+from protos.v1.plan_pb2 import PartyEstimate
+from tests.extensions.basket_sizes.kind import BasketSizes
+from tests.extensions.distribution import install
+from tests.extensions.noisy_basket_sizes.kind import NoisyBasketSizes
+from tests.jobs.audit.kinds import agreed
+from tests.jobs.plans import SPEED
+
+PARTIES: Final = ("north", "south", "east")
+ADDED: Final = {"sizes": "tests.extensions.basket_sizes", "noisy-sizes": "tests.extensions.noisy_basket_sizes"}
+LAPLACE: Final = {"model": "laplace", "epsilon": "1", "delta": "1e-6"}
+JOB: Final = """
+[job]
+name = "sizes"
+task = "basket-sizes"
+parties = ["north", "south", "east"]
+dataset = "baskets"
+
+[basket_sizes]
+longest = 4
+"""
+SENTENCE: Final = r"^the plug-in '[a-z-]+' of the distribution '[a-z-]+' [^\n]+$"
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install(tmp_path / "site", "basket-sizes", packages.GROUP, ADDED, monkeypatch)
+    yield
+    packages.added.cache_clear()
+
+
+def job(privacy: Mapping[str, Any] | None = None, **tables: Any) -> JobSpec:
+    named = {"name": "sizes", "task": "basket-sizes", "parties": list(PARTIES), "dataset": "baskets"}
+    named |= tables.pop("job", {})
+    contents = {"job": named, "basket_sizes": {"longest": 4}, **({"privacy": privacy} if privacy else {}), **tables}
+    return job_of(contents, "the test", Path())
+
+
+def baskets() -> dict[str, Any]:
+    random = np.random.default_rng(1)
+    return {p: Transactions.from_rows([list("abcdef")[:n] for n in random.integers(0, 7, 50)]) for p in PARTIES}
+
+
+def truth() -> tuple[int, ...]:
+    lengths = np.concatenate([data.lengths for data in baskets().values()])
+    return tuple(np.bincount(np.minimum(lengths, 4), minlength=5).tolist())
+
+
+@cache
+def example(model: str) -> Example:
+    return Example(job(None if model == "exact" else LAPLACE), baskets())
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("model", ["exact", "laplace"])
+def test_it_is_as_every_kind_must_be(model: str, check: Check) -> None:
+    check(example(model))
+
+
+def case(spec: JobSpec, **more: Any) -> PolicyInput:
+    return PolicyInput(spec, "analyst", "north", PARTIES, ["baskets"], 0.0, **more)
+
+
+def policy(**rules: Any) -> PolicySection:
+    return PolicySection.model_validate({"approve": "auto", "tasks": ["basket-sizes"], **rules})
+
+
+@pytest.mark.parametrize("privacy", [None, LAPLACE])
+def test_from_the_job_file_to_the_audit_of_its_result(
+    privacy: Mapping[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job.toml").write_text(job_file(job(privacy)) if privacy else JOB)
+    spec = load_job(tmp_path / "job.toml")
+    assert type(kind_of(spec)) is (NoisyBasketSizes if privacy else BasketSizes)
+    assert decide(policy(kinds=["sizes", "noisy-sizes"]), case(spec)) == "auto"
+    assert "how many rows of all parties have 0, 1, … items" in " ".join(statement(spec).prose())
+    plan = forecast(spec, {party: PartyEstimate(speed=SPEED, certificate_bytes=800) for party in PARTIES}, 0.001)
+    assert plan.bytes_sent > 0
+    authority = Authority.create()
+    result = agreed(spec, baskets(), authority, monkeypatch)
+    write_result_folder(tmp_path / "result", result)
+    assert (tmp_path / "result" / "sizes.csv").exists()
+    assert [each.what for each in check_result(tmp_path / "result", Trust(authority.certificate_pem), {})] == []
+    assert result.finding is not None
+    if privacy is None:
+        assert result.finding.value == truth()
+
+
+def test_noise_is_within_its_law() -> None:
+    """Each count is off by at most the shift of each party's noise; none is cut at 0, since all are larger."""
+    spec = job({**LAPLACE, "epsilon": "5"})
+    finding = asyncio.run(simulate_job(spec, baskets(), seed=1)).finding
+    assert finding is not None
+    most = kind_of(spec).mean(spec)  # type: ignore[attr-defined]
+    off = np.abs(np.array(finding.value) - truth())
+    assert (off <= most).all()
+
+
+def test_its_table_is_part_of_what_parties_agree_on() -> None:
+    spec, other = job(), job(basket_sizes={"longest": 5})
+    assert b'"basket_sizes":{"longest":4}' in spec.canonical()
+    assert spec.digest != other.digest
+    assert [change.key for change in diff(spec, other)] == ["basket_sizes.longest"]
+
+
+def test_comines_own_jobs_are_as_they_were() -> None:
+    assert generate("job") == published("job")
+    usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "d"}
+    spec = job_of({"job": usual, "itemsets": {"min_support": "0.1"}}, "the test", Path())
+    assert type(spec) is JobSpec
+    assert plugin_of(spec) is None
+    with pytest.raises(ConfigurationError, match="basket_sizes: is not a known key"):
+        job_of({"job": usual, "itemsets": {"min_support": "0.1"}, "basket_sizes": {"longest": 4}}, "the test", Path())
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ({"basket_sizes": {"longest": 4, "widest": 1}}, "[basket_sizes] widest: is not a known key"),
+        ({"basket_sizes": {"longest": 0}}, "[basket_sizes] longest"),
+        ({"itemsets": {"min_support": "0.1"}}, "an [itemsets] table means nothing with task"),
+        ({"basket": {}}, "basket: is not a known key"),
+        ({"privacy": {"model": "local", "epsilon": "1"}}, 'model = "local" means nothing with task = "basket-sizes"'),
+        ({"job": {"partition": "vertical"}}, 'task = "basket-sizes" needs partition = "horizontal"'),
+        ({"privacy": {"model": "laplace", "epsilon": "1"}}, "needs delta"),
+        ({"privacy": {**LAPLACE, "colluding": 2}}, "[privacy] colluding means nothing"),
+        ({"privacy": {**LAPLACE, "model": "gauss"}}, "[privacy] model: there is no privacy model of that name"),
+    ],
+)
+def test_what_means_nothing_is_refused(tables: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        job(**tables)
+    assert sentence in refused.value.message
+
+
+def test_the_new_model_is_for_its_own_task_alone() -> None:
+    usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "d"}
+    with pytest.raises(ConfigurationError, match="means nothing with task"):
+        job_of({"job": usual, "itemsets": {"min_support": "0.1"}, "privacy": LAPLACE}, "the test", Path())
+
+
+@pytest.mark.parametrize("privacy", [None, LAPLACE])
+def test_without_the_plug_in_the_job_is_refused(
+    privacy: Mapping[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = job(privacy)
+    with monkeypatch.context() as before:
+        before.setattr("sys.path", [])
+        packages.added.cache_clear()
+        for read in (job_from_canonical, lambda data: kind_of(spec), lambda data: statement(spec)):
+            with pytest.raises(ConfigurationError):
+                read(spec.canonical())
+        with pytest.raises(ConfigurationError):
+            decide(PolicySection.model_validate({"approve": "auto", "tasks": ["itemsets"]}), case(spec))
+        with pytest.raises(ValidationError, match="there is no task of that name"):
+            policy()
+    packages.added.cache_clear()
+    assert job_from_canonical(spec.canonical()) == spec
+
+
+@pytest.mark.parametrize("named", [(), ("noisy-sizes",)])
+def test_a_policy_runs_what_it_names_alone(named: tuple[str, ...]) -> None:
+    with pytest.raises(PolicyDenied, match=r"the plug-in 'sizes', which it does not name \(rule kinds\)"):
+        decide(policy(kinds=list(named)), case(job()))
+
+
+def test_a_policy_that_names_the_plug_in_still_judges_all_else() -> None:
+    rules: dict[str, Any] = {"approve": "auto", "tasks": ["itemsets"], "kinds": ["sizes"]}
+    with pytest.raises(PolicyDenied, match=r"\(rule tasks\)"):
+        decide(PolicySection.model_validate(rules), case(job()))
+    with pytest.raises(PolicyDenied, match=r"\(rule max_epsilon\)"):
+        decide(policy(kinds=["noisy-sizes"], max_epsilon=0.5), case(job(LAPLACE)))
+    with pytest.raises(PolicyDenied, match=r"\(rule models\)"):
+        decide(policy(kinds=["noisy-sizes"], models=["exact"]), case(job(LAPLACE)))
+    total = DatasetBudget.model_validate({"epsilon": 0.5, "delta": "1e-5"})
+    with pytest.raises(PolicyDenied, match=r"\(rule privacy.epsilon\)"):
+        decide(policy(kinds=["noisy-sizes"]), case(job(LAPLACE), budget=total))
+
+
+def test_a_policy_names_plug_ins_that_are_there() -> None:
+    with pytest.raises(ValidationError, match="there is no plug-in 'size' with a kind of job on this machine"):
+        policy(kinds=["size"])
+
+
+def test_a_kind_of_comines_own_opens_what_policies_have_words_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"}
+    spec = job_of({"job": usual, "itemsets": {"min_support": "0.1"}}, "the test", Path())
+    monkeypatch.setattr(type(kind_of(spec)), "facets", lambda self, spec: frozenset({"itemsets", "other"}))
+    with pytest.raises(PolicyDenied, match="has no rules for what this job opens"):
+        decide(policy(tasks=["itemsets"], kinds=["sizes"]), case(spec))
+
+
+def test_what_it_has_cost_counts() -> None:
+    kept = remembered(job(LAPLACE).canonical())
+    assert (kept.charge.model, kept.charge.epsilon, kept.dataset) == ("laplace", 1, "baskets")
+
+
+def test_all_kinds_are_listed() -> None:
+    assert [type(kind) for kind in kinds()][-2:] == [NoisyBasketSizes, BasketSizes]
+
+
+KEY: Final = 'from jobs.kinds.key import keys\nKEYS = keys(("{}",), ("horizontal",), ("{}",))\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("raise RuntimeError('secret')", "cannot be imported (RuntimeError)"),
+        ("import sys\nsys.exit(3)", "cannot be imported (SystemExit)"),
+        ("import nothing_of_that_name", "cannot be imported (ModuleNotFoundError)"),
+        ("def (", "cannot be imported (SyntaxError)"),
+        ("", "has no KEYS that are keys of kinds"),
+        ("KEYS = ()", "has no KEYS that are keys of kinds"),
+        ("KEYS = [1]", "has no KEYS that are keys of kinds"),
+        ("KEYS = (('t', 'horizontal', 'exact'),)", "has no KEYS that are keys of kinds"),
+        (KEY.format("Task", "exact"), "has no KEYS that are keys of kinds"),
+        (KEY.format("a\\nb", "exact"), "has no KEYS that are keys of kinds"),
+        (KEY.format("itemsets", "exact"), "as a kind of comine itself is"),
+        (KEY.format("basket-sizes", "exact"), "as the plug-in '"),
+    ],
+)
+def test_a_broken_plug_in_is_one_sentence(
+    source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "broken", "broken", packages.GROUP, {"wrong": "wrong_kind"}, monkeypatch, wrong_kind=source)
+    monkeypatch.delitem(sys.modules, "wrong_kind", raising=False)
+    with pytest.raises(ConfigurationError, match=SENTENCE) as refused:
+        job()
+    assert why in refused.value.message
+    assert refused.value.code == "E100"
+    assert refused.value.__cause__ is None
+    assert "secret" not in refused.value.message
+    usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "d"}
+    job_of({"job": usual, "itemsets": {"min_support": "0.1"}}, "the test", Path())  # knows nothing of plug-ins
+
+
+def test_a_plug_in_whose_kind_is_none_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "none" / "kindless"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(KEY.format("kindless", "exact"))
+    (package / "kind.py").write_text("KIND = None\n")
+    install(tmp_path / "none", "kindless", packages.GROUP, {"kindless": "kindless"}, monkeypatch)
+    named = {"name": "j", "task": "kindless", "parties": list(PARTIES), "dataset": "d"}
+    with pytest.raises(ConfigurationError, match="has no KIND that is a kind of job"):
+        job_of({"job": named}, "the test", Path())
+
+
+def test_two_plug_ins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy names plug-ins, so a name means one."""
+    install(tmp_path / "twin", "twin", packages.GROUP, {"sizes": "json"}, monkeypatch)
+    with pytest.raises(ConfigurationError, match=r"has the name of one of '(basket-sizes|twin)'"):
+        job()
+
+
+def test_a_model_may_bound_epsilon_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = KEY.format("pure-task", "pure-noise") + 'PURE = ("pure-noise",)\n'
+    install(tmp_path / "pure", "pure", packages.GROUP, {"pure": "pure_kind"}, monkeypatch, pure_kind=source)
+    assert PrivacySection.model_validate({"model": "pure-noise", "epsilon": "1"}).delta is None
+    with pytest.raises(ValidationError, match="needs delta"):
+        PrivacySection.model_validate({"model": "laplace", "epsilon": "1"})
