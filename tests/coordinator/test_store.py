@@ -79,7 +79,7 @@ def test_files_are_for_the_coordinator_alone(tmp_path: Path) -> None:
 DIES = """
 import os, sys
 from pathlib import Path
-from coordinator import store
+from coordinator.jobs import store
 from coordinator.jobs.store import JobFolder
 calls, last = 0, int(sys.argv[2])
 def at_each(name):

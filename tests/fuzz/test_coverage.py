@@ -109,7 +109,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "files job": (
         "jobs.loading:load_envelope",
-        "jobs.toml:read_toml",
+        "jobs.spec.toml:read_toml",
     ),
     "files completion": ("coordinator.cli.terminal.completion:parties_of_job",),
     "files catalogue": ("jobs.loading:_read_catalogue",),

@@ -86,7 +86,8 @@ PLACES: Final[dict[str, str]] = {
     "mining.joint.hybrid.mine": OTHERS,
 }
 NODE: Final = (
-    "charging case judge part policy privacy_budget privacy_rules progress release release_rules session_host sources"
+    "jobs/charging policy/policy_input policy/judge jobs/execution policy/policy policy/privacy_budget "
+    "policy/privacy_rules jobs/progress jobs/release policy/release_rules jobs/session_host data/sources"
 )
 OF_JOBS: Final = (
     "data run kinds/data kinds/models/learning kinds/models/model kinds/models/parameters "

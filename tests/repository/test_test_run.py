@@ -62,3 +62,9 @@ def test_a_process_that_ran_a_command_frees_at_its_end_what_it_has_loaded(tmp_pa
     ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert "absent.toml" in ended.stderr
     assert "nanobind" not in ended.stderr
+
+
+def test_files_that_take_long_are_where_their_order_says() -> None:
+    named = re.findall(r'^    "(\S+/test_\w+\.py)",$', (ROOT / "tests/conftest.py").read_text(), re.MULTILINE)
+    assert len(named) > 50
+    assert [file for file in named if not (ROOT / "tests" / file).is_file()] == []
