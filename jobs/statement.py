@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from jobs import fitness
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
+
+EXACT_FORM: Final = (
+    "In their exact form, with all numbers and bounds, these lines are the details of the disclosure in JSON (--json, "
+    "result.json)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,8 @@ class Statement:
         adversary: The behaviour against which it holds.
         collusion: How many colluders it withstands.
         declared: Every label under which a party may open something; enforced while the job runs.
-        learned: Who learns what.
+        learned: Who learns what: the result first, then what all parties learn, then what some do, then what the end
+            of a job reveals of one party's rows.
         beyond: What no statement of a single job can cover.
     """
 
@@ -33,7 +39,10 @@ class Statement:
         """The statement as JSON values."""
         return [
             {"adversary": self.adversary, "collusion": self.collusion},
-            *({"who": list(line.who), "kind": line.kind, "what": line.what} for line in self.learned),
+            *(
+                {"who": list(line.who), "kind": line.kind, "what": line.what, "detail": line.detail}
+                for line in self.learned
+            ),
             *(
                 {
                     "label": d.label,
@@ -48,10 +57,20 @@ class Statement:
         ]
 
     def prose(self) -> list[str]:
-        """The statement as sentences."""
+        """The statement as short sentences, and where the exact ones are."""
+        return [*self._sentences([line.what for line in self.learned]), EXACT_FORM]
+
+    def exact_prose(self) -> list[str]:
+        """The statement as sentences in their exact form."""
+        return self._sentences([line.exact for line in self.learned])
+
+    def _sentences(self, learned: list[str]) -> list[str]:
         return [
             f"Adversary: {self.adversary}. Collusion: {self.collusion}.",
-            *(f"{_names(line.who)} {_learn(line.who)} {line.what}." for line in self.learned),
+            *(
+                f"{_names(line.who)} {_learn(line.who)} {what}."
+                for line, what in zip(self.learned, learned, strict=True)
+            ),
             *(f"Not covered: {line}." for line in self.beyond),
         ]
 
@@ -66,9 +85,9 @@ def statement(spec: JobSpec) -> Statement:
         declared=own.declared,
         learned=(
             Learned(receivers, "result", own.result),
-            Learned(("coordinator",), "size", own.progress),
+            *sorted(own.learned, key=lambda line: _rank(line, spec.job.parties)),
+            own.progress,
             *fitness.learned(spec, own.declared),
-            *own.learned,
         ),
         beyond=(
             "what a modified node sends, or an invented input",
@@ -77,6 +96,11 @@ def statement(spec: JobSpec) -> Statement:
             *own.beyond,
         ),
     )
+
+
+def _rank(line: Learned, parties: tuple[str, ...]) -> tuple[bool, bool]:
+    """Results come first, then what all parties learn."""
+    return line.kind != "result", not set(parties) <= set(line.who)
 
 
 def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:

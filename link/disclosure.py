@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -45,12 +45,24 @@ class Learned:
     Attributes:
         who: Parties (or "coordinator") that learn it.
         kind: What sort of thing it is.
-        what: It, in words for people.
+        what: It, in one short plain part of a sentence. Where it rounds, it says more than is disclosed, never less.
+        detail: The same in its exact form, with all numbers and bounds; empty where `what` is exact.
     """
 
     who: tuple[str, ...]
     kind: Literal["result", "size", "count", "membership"]
     what: str
+    detail: str = ""
+
+    @property
+    def exact(self) -> str:
+        """It in its exact form."""
+        return self.detail or self.what
+
+    def of(self, subject: str) -> Learned:
+        """The same line about one of several runs of a protocol in a job."""
+        detail = f"of {subject}: {self.detail}" if self.detail else ""
+        return replace(self, what=f"of {subject}: {self.what}", detail=detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,9 @@ class ResultDocument(_Part):
     )
     privacy: Privacy | None = Field(default=None, description="Null where the job adds no noise or is not told here.")
     parties: dict[str, PartyCosts]
-    disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
+    disclosure: list[dict[str, Any]] = Field(
+        description="Who learns what; each entry is a line, `detail` its exact form where that is longer."
+    )
     parameters: dict[str, Any] = Field(description="The job specification in canonical form.")
     receipts: list[SignedRelease]
     consents: Consents | None = Field(default=None, description="Null where nobody was asked, as in a simulation.")

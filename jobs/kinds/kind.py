@@ -53,7 +53,7 @@ class Disclosure(NamedTuple):
 
     Attributes:
         result: What its recipients get, in words.
-        progress: What the coordinator sees while it runs, in words.
+        progress: What the coordinator sees while it runs.
         declared: Every label under which something may be opened.
         learned: Who learns what.
         collusion: Which parties may work together without learning more, in words.
@@ -61,7 +61,7 @@ class Disclosure(NamedTuple):
     """
 
     result: str
-    progress: str
+    progress: Learned
     declared: tuple[Declared, ...]
     learned: tuple[Learned, ...]
     collusion: str

@@ -8,15 +8,23 @@ from link.disclosure import Learned
 WATCHED = "the steps of the job or why it failed, and each party's bytes, rounds and seconds"
 
 
-def watched(spec: JobSpec, rows: str, more: str = "") -> str:
-    """What whoever watches a job sees, recipient or not.
+def watched(spec: JobSpec, rows: str, reveals: str = "", *, how: str = "") -> Learned:
+    """What the coordinator sees while a job runs, recipient or not.
 
     Args:
         spec: The job.
-        rows: What its number of rows is called; only those who are no recipients need to be told of it.
-        more: What follows from these.
+        rows: What its number of rows is called; only a coordinator that is no recipient need be told of it.
+        reveals: What follows from these.
+        how: What it takes to do the job, if there is a choice.
     """
-    return f"{'' if spec.to_coordinator else f'{rows}, '}{WATCHED}{more}"
+    rows = "" if spec.to_coordinator else f"{rows}, "
+    what = f"{rows}{f'the {how} taken, ' if how else ''}{WATCHED}"
+    if not reveals:
+        return Learned(("coordinator",), "size", what)
+    short = (
+        f"{rows}the job's progress or failure, each party's traffic and running time, and the sizes that these reveal"
+    )
+    return Learned(("coordinator",), "size", short, f"{what}, {reveals}")
 
 
 def cut_to_top(spec: JobSpec) -> tuple[Learned, ...]:

@@ -102,8 +102,10 @@ class Plan(_Part):
     seconds_at_most: float | None = Field(default=None, ge=0, description="The same of the seconds.")
     parties: dict[str, PartyPlan]
     batches: list[Batch] = Field(description="What is decided on, as far as sizes are published.")
-    disclosure: list[dict[str, Any]] = Field(description="Who learns what; each entry is one line of the statement.")
-    prose: list[str] = Field(description="The statement in sentences.")
+    disclosure: list[dict[str, Any]] = Field(
+        description="Who learns what; each entry is a line, `detail` its exact form where that is longer."
+    )
+    prose: list[str] = Field(description="The statement in short sentences.")
     assumptions: list[str] = Field(description="On what the figures rest.")
     privacy: Privacy | None = Field(
         default=None, description="What the job costs each record; null of a job without noise, which nothing bounds."

@@ -173,14 +173,15 @@ def _disclosure(spec: JobSpec) -> dict[str, Any]:
         "collusion": stated.collusion,
         "who": [_names(names) for names in patterns.values()],
         "lines": [
-            (line.kind, line.what, [pattern[row] for pattern in patterns]) for row, line in enumerate(stated.learned)
+            (line.kind, line.what, line.detail, [pattern[row] for pattern in patterns])
+            for row, line in enumerate(stated.learned)
         ],
         "declared": [
             (entry.label, entry.what, _names(sorted(entry.recipients)), f"{entry.maximum:,}", entry.when)
             for entry in stated.declared
         ],
         "beyond": stated.beyond,
-        "prose": stated.prose(),
+        "prose": stated.exact_prose(),
     }
 
 

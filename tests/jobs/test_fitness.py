@@ -190,11 +190,11 @@ def test_the_statement_of_each_kind_says_what_its_rows_may_end(kind: str) -> Non
 
 def check(spec: JobSpec, expected: set[str], *, limited: bool) -> None:
     """Holds the statement of a job against what its rows may come to."""
-    prose = " ".join(statement(spec).prose())
+    prose = " ".join(statement(spec).exact_prose())
     said = {reason.key for reason in REASONS if reason.what in prose}
     said |= {reason.key for reason in LEFT_OUT if f"nothing of {reason.what}: their party leaves them out" in prose}
     assert said == expected
     assert prose.count("rule max_failed_jobs") == 1 + limited
     assert ("whether some party, and not which one, has more rows or items" in prose) == limited
     everybody = {"coordinator", *spec.job.parties}
-    assert all(set(line.who) == everybody for line in statement(spec).learned if "max_failed_jobs" in line.what)
+    assert all(set(line.who) == everybody for line in statement(spec).learned if "max_failed_jobs" in line.exact)

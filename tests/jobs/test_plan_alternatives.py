@@ -77,10 +77,10 @@ def test_figures_are_those_of_the_plan_of_the_changed_job(job: str) -> None:
 def test_sentences_are_those_by_which_the_statements_differ(job: str) -> None:
     spec = weekly(**JOBS[job])
     plan = estimate(spec, answers(), LATENCY_S)
-    here = statement(spec).prose()
+    here = statement(spec).exact_prose()
     by_name = {variant.name: variant for variant in variants(spec)}
     for each in plan.alternatives:
-        there = statement(by_name[each.name].spec).prose()
+        there = statement(by_name[each.name].spec).exact_prose()
         assert set(each.drops) == set(here) - set(there)
         assert set(each.adds) == set(there) - set(here)
         assert (each.in_short == "the same is disclosed.") is (here == there)

@@ -202,7 +202,7 @@ def test_levels_that_change_nothing_make_a_release_count_more(parties: int) -> N
     for levels in range(0, 9, 2):
         spec = release_of(levels, parties)
         assert blurred_merges(spec) == (9 * (levels + 1) + 7 if parties > 2 else 0)
-        told = " ".join(statement(spec).prose())
+        told = " ".join(statement(spec).exact_prose())
         assert ("over all such unions, of which there may be" in told) == (parties > 2)
 
 
@@ -238,7 +238,7 @@ def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -
             start(ledger, job(), number)
         (said,) = [verdict.allows for verdict in judge.verdicts(job(), "analyst") if verdict.rule == "max_unions"]
         assert said == "16 on the same rows in all, and this would be number 16: the merger's mean is off by 0.7"
-    (line,) = [line.what for line in leakage(PARTIES, "north") if "every two other parties" in line.what]
+    (line,) = [line.exact for line in leakage(PARTIES, "north") if "every two other parties" in line.exact]
     assert "a standard deviation of 2.8; over n jobs on the same rows the mean of these is off by 2.8/√n only" in line
 
 

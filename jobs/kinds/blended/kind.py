@@ -49,7 +49,7 @@ class Blended(Kind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = blended_mining(spec), spec.job.parties
-        seen = ", which tell the number of items that are asked about, and follow from what is opened with noise"
+        seen = "which reveal the number of items that are asked about, and follow from what is opened with noise"
         return Disclosure(
             "the items that seem most frequent with estimated supports, and N",
             watched(spec, "N", seen),

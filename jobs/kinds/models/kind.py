@@ -32,8 +32,8 @@ _RESULTS: Final[Mapping[str, str]] = {
 }
 _SEEN: Final[Mapping[str, str]] = {
     "naive-bayes": "",
-    "decision-tree": ", which tell how many nodes each level of the tree has",
-    "k-means": ", which tell the number of iterations",
+    "decision-tree": "which reveal how many nodes each level of the tree has",
+    "k-means": "which reveal the number of iterations",
 }
 
 

@@ -55,7 +55,7 @@ class Noisy(Kind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = distributed_mining(spec), spec.job.parties
-        seen = ", which tell the number of candidates; all of these follow from what is opened with noise"
+        seen = "which reveal the number of candidates; all of these follow from what is opened with noise"
         return Disclosure(
             estimated_result(spec, "the itemsets whose noisy supports are large enough, with these", "N with noise"),
             watched(spec, "N", seen),

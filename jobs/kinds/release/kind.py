@@ -65,7 +65,7 @@ class Release(Kind):
     def disclosure(self, spec: JobSpec) -> Disclosure:
         return Disclosure(
             "the release: its rows, its node and its classes, and the number of rows that it is made from",
-            watched(spec, "the number of rows", ", which tell how many nodes are looked at"),
+            watched(spec, "the number of rows", "which reveal how many nodes are examined"),
             openings(spec),
             learned(spec),
             collusion(spec),

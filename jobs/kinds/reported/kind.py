@@ -14,7 +14,7 @@ from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.reported.plan import estimate_reported
 from jobs.kinds.rows_taken import rows_taken
-from jobs.kinds.words import asked, estimated_result, excluded, mined
+from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import LARGEST_LOCAL, Charge
@@ -59,11 +59,10 @@ class Reported(Kind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = hybrid_mining(spec), spec.job.parties
-        n_rows = "" if spec.to_coordinator else "N, "
+        seen = "which reveal the parties' numbers of records and the number of candidates"
         return Disclosure(
             estimated_result(spec, "the itemsets that seem most frequent with estimated supports", "N"),
-            f"{n_rows}the search taken, the steps of the job or why it failed, and each party's bytes, rounds and "
-            "seconds, which tell the parties' numbers of records and the number of candidates",
+            watched(spec, "N", seen, how="search"),
             disclosure.openings(task, parties),
             (*disclosure.learned(task, parties), *excluded(spec)),
             disclosure.collusion(task),

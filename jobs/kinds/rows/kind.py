@@ -14,12 +14,13 @@ from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan import estimate_rows
 from jobs.kinds.rows_taken import rows_taken
 from jobs.kinds.top import found_itemsets
-from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
+from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
 from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
+from link.disclosure import Learned
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint import horizontal
@@ -112,14 +113,12 @@ class Rows(Kind):
         return "transactions"
 
 
-def mining_watched(spec: JobSpec, *, unions: bool) -> str:
-    """What whoever watches exact mining sees."""
-    n_rows = "" if spec.to_coordinator else "N, "
-    of_unions = ", and of each union nearly how many elements all its sets hold together" if unions else ""
-    return (
-        f"{n_rows}the strategy taken, the steps of the job or why it failed, and each party's bytes, rounds and "
-        "seconds, which tell the number of candidates and the greatest length of a frequent itemset" + of_unions
-    )
+def mining_watched(spec: JobSpec, *, unions: bool) -> Learned:
+    """What the coordinator sees of exact mining."""
+    reveals = "which reveal the number of candidates and the greatest length of a frequent itemset"
+    if unions:
+        reveals += ", and of each union nearly how many elements all its sets hold together"
+    return watched(spec, "N", reveals, how="strategy")
 
 
 def _collusion(spec: JobSpec) -> str:

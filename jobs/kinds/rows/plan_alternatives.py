@@ -113,15 +113,14 @@ def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer],
 
 def difference(here: Statement, there: Statement, parties: tuple[str, ...]) -> tuple[list[str], list[str], str]:
     """The sentences that the other statement has more, those that it lacks, and both in a line."""
-    ours, theirs = here.prose(), there.prose()
+    ours, theirs = here.exact_prose(), there.exact_prose()
     return _less(theirs, ours), _less(ours, theirs), _in_short(here, there, parties)
 
 
 def _in_short(here: Statement, there: Statement, parties: tuple[str, ...]) -> str:
     """In a line what the other statement says more and less than the first."""
-    drops, adds = (
-        _less(_clauses(one, parties), _clauses(other, parties)) for one, other in ((here, there), (there, here))
-    )
+    ours, theirs = _clauses(here, parties), _clauses(there, parties)
+    drops, adds = _fewer(ours, theirs), _fewer(theirs, ours)
     if drops and adds:
         return f"no longer: {'; '.join(drops)}. Instead: {'; '.join(adds)}."
     if drops or adds:
@@ -129,16 +128,26 @@ def _in_short(here: Statement, there: Statement, parties: tuple[str, ...]) -> st
     return "the same is disclosed."
 
 
-def _clauses(declared: Statement, parties: tuple[str, ...]) -> list[str]:
-    """The statement's lines without who learns them, where these are all parties; a protocol's own lines as one."""
-    found = [f"collusion: {clause}" for clause in declared.collusion.split("; ")]
+def _clauses(declared: Statement, parties: tuple[str, ...]) -> dict[str, str]:
+    """The statement's lines in their exact form, each with its short one; a protocol's own lines as one.
+
+    They name who learns them, where these are not all parties.
+    """
+    found = {line: line for line in (f"collusion: {clause}" for clause in declared.collusion.split("; "))}
     for line in declared.learned:
         about, _, rest = line.what.partition(": ")
         if rest and about.startswith("of the "):
-            found.append(f"{about}: sizes and what is shared")
+            summary = f"{about}: sizes and what is shared"
+            found[summary] = summary
         else:
-            found.append(line.what if line.who == parties else f"to {' and '.join(line.who)}: {line.what}")
-    return list(dict.fromkeys(found))
+            whom = "" if line.who == parties else f"to {' and '.join(line.who)}: "
+            found[whom + line.exact] = whom + line.what
+    return found
+
+
+def _fewer(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """The lines that the other lacks; in their exact form where the short one is the same."""
+    return [exact if short in other.values() else short for exact, short in one.items() if exact not in other]
 
 
 def _less(one: Sequence[str], other: Sequence[str]) -> list[str]:

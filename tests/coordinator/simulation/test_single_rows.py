@@ -131,7 +131,7 @@ def test_a_name_over_a_limit_shows_and_not_whose_it_is() -> None:
     ends = set(by_holder[0].ends.values())
     assert {(code, blamed) for code, _, blamed in ends} == {("E104", "")}
     assert all(party not in sentence for _, sentence, _ in ends for party in PARTIES)
-    assert "whether some party, and not which one, has more rows or items" in " ".join(statement(spec).prose())
+    assert "whether some party, and not which one, has more rows or items" in " ".join(statement(spec).exact_prose())
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ DECLARED: Final[dict[str, tuple[str, Callable[[], JobSpec], Cells]]] = {
 def check_declared(spec: JobSpec, data: Mapping[str, Data], key: str, holder: str) -> None:
     """All are told that the holder cannot take part, and no more."""
     (reason,) = (reason for reason in REASONS if reason.key == key)
-    assert reason.what in " ".join(statement(spec).prose())
+    assert reason.what in " ".join(statement(spec).exact_prose())
     sentence = f"{holder} cannot take part in this job with its data; the log of {holder} has the reason"
     assert set(seen(spec, data).ends.values()) == {("E101", sentence, holder)}
 

@@ -319,17 +319,19 @@ def test_all_that_is_opened_is_stated(mode, n):
 
 
 def test_leakage_as_data():
-    said = [line.what for line in leakage("intersection", ("a", "b"), "a", 9)]
+    said = [line.exact for line in leakage("intersection", ("a", "b"), "a", 9)]
     assert said == ["which of their own rows the other has too", "whether the other has more than 64 rows"]
     three = leakage("cardinality", ("a", "b", "c"), "b", None)
     assert [line.who for line in three if line.kind == "count"] == [("b",), ("b",)]
     for mode in ("intersection", "cardinality", "union"):
         result, *rest = leakage(mode, ("a", "b", "c"), "a", None)
         assert result.kind == "result"
-        assert all(line.what.startswith(("of the ", "the least of 64")) or "identifiers" in line.what for line in rest)
+        assert all(
+            line.exact.startswith(("of the ", "the least of 64")) or "identifiers" in line.exact for line in rest
+        )
     for parties, whose in (("ab", "whether the other has a row there too"), ("abc", "who else has a row there")):
         (line,) = [line for line in leakage("union", tuple(parties), "a", 9) if line.kind == "result"]
-        assert line.what == f"at which positions their own rows are, but not {whose}"
+        assert line.exact == f"at which positions their own rows are, but not {whose}"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------

@@ -367,13 +367,13 @@ def test_an_element_is_not_given_twice():
 
 def test_leakage_as_data():
     (line,) = leakage(("a", "b"), 12)
-    assert line.what == "whether the other has more than 64 elements"
+    assert line.exact == "whether the other has more than 64 elements"
     (line,) = leakage(("a", "b"))
     assert line.who == ("a", "b")
-    assert line.what.endswith("that holds the elements of the other")
-    assert line.what.startswith("the least of 64, 80, 96, 112, 128, 160, …")
+    assert line.exact.endswith("that holds the elements of the other")
+    assert line.exact.startswith("the least of 64, 80, 96, 112, 128, 160, …")
     (line,) = leakage(("a", "b", "c"), 12)
-    assert line.what == "whether some other party (not which one) has more than 64 elements"
+    assert line.exact == "whether some other party (not which one) has more than 64 elements"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------

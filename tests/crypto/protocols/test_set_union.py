@@ -229,27 +229,27 @@ def test_the_statement_names_label_receivers_and_maximum():
 
 def test_leakage_as_data():
     lines = leakage(("a", "b", "c"), "a", bound=8)
-    of_merger = [x.what for x in lines if x.who == ("a",)]
+    of_merger = [x.exact for x in lines if x.who == ("a",)]
     assert any("exactly these two hold, plus the pair's number of common fakes" in what for what in of_merger)
     assert any("every group of parties with a in it, or of three or more" in what for what in of_merger)
-    assert any("whether 64 is below the size of the largest set of the other parties" in x.what for x in lines)
-    assert not any("power of two" in x.what for x in lines)
-    (sizes,) = [x for x in lines if "sum of the sizes" in x.what]
+    assert any("whether 64 is below the size of the largest set of the other parties" in x.exact for x in lines)
+    assert not any("power of two" in x.exact for x in lines)
+    (sizes,) = [x for x in lines if "sum of the sizes" in x.exact]
     assert sizes.who == ("a", "b", "c")
-    assert "common fakes of the pairs without the learner" in sizes.what
-    assert not any("only which" in x.what for x in lines)
+    assert "common fakes of the pairs without the learner" in sizes.exact
+    assert not any("only which" in x.exact for x in lines)
 
 
 def test_leakage_to_parties_that_do_not_learn_the_union():
     lines = leakage(("a", "b", "c"), "a", to=["b"])
-    assert [x.who for x in lines if "number of different tuples" in x.what] == [("c",)]
+    assert [x.who for x in lines if "number of different tuples" in x.exact] == [("c",)]
 
 
 def test_leakage_between_two_parties():
     lines = leakage(("a", "b"), "a")
-    assert any("hides only which of a party's own elements the other holds" in x.what for x in lines)
-    assert not any("fakes" in x.what for x in lines)
-    assert any("power of two, at least 64, that is not below the size of the other's set" in x.what for x in lines)
+    assert any("hides only which of a party's own elements the other holds" in x.exact for x in lines)
+    assert not any("fakes" in x.exact for x in lines)
+    assert any("power of two, at least 64, that is not below the size of the other's set" in x.exact for x in lines)
 
 
 @pytest.mark.parametrize("late", NAMES[:4])

@@ -223,21 +223,21 @@ def test_more_elements_than_all_sets_may_hold_are_laid_at_the_peers_door(fill, m
 # -- who learns what -------------------------------------------------------------------------------------------------
 def test_leakage_of_a_union_with_a_filled_merged_list():
     lines = leakage(("a", "b", "c"), "a", bound=9, fill="merged")
-    (line,) = [line for line in lines if "sum of the sizes" in line.what]
+    (line,) = [line for line in lines if "sum of the sizes" in line.exact]
     assert line.who == ("a",)
-    assert not any("different tuples" in line.what for line in leakage(("a", "b", "c"), "a", to=["b"], fill="merged"))
+    assert not any("different tuples" in line.exact for line in leakage(("a", "b", "c"), "a", to=["b"], fill="merged"))
     lines = leakage(("a", "b"), "a", fill="merged", tells_sizes=False)
-    (line,) = [line for line in lines if "exact set size" in line.what]
+    (line,) = [line for line in lines if "exact set size" in line.exact]
     assert line.who == ("a",)
-    assert not any("power of two" in line.what or "is below the size" in line.what for line in lines)
+    assert not any("power of two" in line.exact or "is below the size" in line.exact for line in lines)
 
 
 def test_leakage_of_a_filled_union():
     lines = leakage(("a", "b", "c"), "a", bound=9, fill="union")
     assert {line.who for line in lines if line.kind == "count"} == {("a",)}
-    assert [line.what for line in lines if line.kind == "size"] == [
+    assert [line.exact for line in lines if line.kind == "size"] == [
         "whether 64 is below the size of the largest set of the other parties, not whose it is"
     ]
     lines = leakage(("a", "b"), "a", bound=9, fill="union")
-    assert [line.who for line in lines if "number of common elements" in line.what] == [("a",)]
-    assert not any("set size" in line.what for line in lines)
+    assert [line.who for line in lines if "number of common elements" in line.exact] == [("a",)]
+    assert not any("set size" in line.exact for line in lines)

@@ -111,8 +111,8 @@ def test_whoever_merges_is_named_with_all_that_it_counts(way: str) -> None:
     """Exact counts for groups with the merger, blurred ones for pairs: one line of each for each union."""
     data = dict.fromkeys(PARTIES, ROWS)
     said = [line for line in statement(job(data, bound=None, **WAYS[way])).learned if line.who == ("north",)]
-    exact = [line for line in said if "every group of parties with north in it" in line.what]
-    blurred = [line for line in said if "every two other parties" in line.what and "averag" not in line.what]
+    exact = [line for line in said if "every group of parties with north in it" in line.exact]
+    blurred = [line for line in said if "every two other parties" in line.exact and "averag" not in line.exact]
     assert len(exact) == len(blurred)
     assert len(exact) >= blurred_merges(job(data, bound=None, **WAYS[way]))
     assert bool(exact) == (way != "catalogue")

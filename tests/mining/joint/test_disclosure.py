@@ -95,7 +95,7 @@ def test_a_party_that_is_no_learner_gets_no_sum(disclose: str) -> None:
 @pytest.mark.parametrize("variant", ["level-wise", "one-shot", "thinned"])
 def test_the_statement_speaks_of_every_union_and_two_parties(variant: str) -> None:
     two = {p: DATA[p] for p in ("north", "south")}
-    lines = [line.what for line in learned(task_for(two, Decimal("0.2"), **VARIANTS[variant]), tuple(two))]
+    lines = [line.exact for line in learned(task_for(two, Decimal("0.2"), **VARIANTS[variant]), tuple(two))]
     assert any("the other's count of every frequent itemset" in line for line in lines)
     assert any("the other's number" in line for line in lines)
     assert any("whether the other's local enumeration is bounded" in line for line in lines) == (variant == "one-shot")
@@ -106,7 +106,7 @@ def test_with_two_parties_an_opened_sum_tells_the_others_count_and_the_statement
 
     def lines(disclose: str) -> str:
         task = task_for({party: DATA[party] for party in two}, Decimal("0.2"), disclose=disclose)
-        return " ".join(line.what for line in learned(task, two))
+        return " ".join(line.exact for line in learned(task, two))
 
     assert "the other's count of every candidate" in lines("candidates")
     assert "the other's count of every frequent itemset" in lines("supports")
@@ -128,7 +128,7 @@ def test_a_condition_is_named_only_while_it_is_open(
 ) -> None:
     """With one-shot the bit is opened whatever comes; the union, and what level-wise opens, hang on it."""
     data = dict(list(DATA.items())[:parties])
-    lines = [line.what for line in learned(task_for(data, Decimal("0.2"), thin=True, **options), tuple(data))]
+    lines = [line.exact for line in learned(task_for(data, Decimal("0.2"), thin=True, **options), tuple(data))]
 
     def condition(start: str) -> str | None:
         found = [what for what in lines if what.startswith(start)]
@@ -152,7 +152,7 @@ def test_of_two_parties_each_knows_where_that_is_which_it_has_not(universe: str,
     def lines(parties: int) -> list[str]:
         data = dict(list(DATA.items())[:parties])
         task = task_for(data, Decimal("0.2"), universe=universe, strategy=strategy, thin=True)
-        return [line.what for line in learned(task, tuple(data))]
+        return [line.exact for line in learned(task, tuple(data))]
 
     two, three = lines(2), lines(3)
     assert not any("not at which" in what or "not whose" in what for what in two)

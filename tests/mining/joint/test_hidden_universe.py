@@ -244,15 +244,15 @@ def test_what_is_learned_as_data() -> None:
     three, two = ({name: [["a"]] for name in names} for names in (("x", "y", "z"), ("x", "y")))
     for data in (three, two):
         parties = tuple(data)
-        said = [line.what for line in hidden_learned(task_for(data, 1, disclose="supports"), parties)]
+        said = [line.exact for line in hidden_learned(task_for(data, 1, disclose="supports"), parties)]
         assert any("names of the frequent items" in what and "no other names" in what for what in said)
         assert any("that a party holds itself, whether it is locally frequent" in what for what in said)
         assert any("then at the other" in what for what in said) == (data is two)
         assert not any("support of every item" in what for what in said)
-        said = [line.what for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
+        said = [line.exact for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
         assert any("under its pseudonym" in what and "how many these are" in what for what in said)
         assert sum("more than 64 elements" in what for what in said) == 1
-        said = [line.what for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
+        said = [line.exact for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
         assert not any("locally frequent" in what for what in said)
 
 
@@ -260,7 +260,7 @@ def test_what_is_learned_as_data() -> None:
 def test_what_is_told_of_local_counts_is_said_wherever_local_thresholds_decide(universe: str) -> None:
     data = {name: [["a"]] for name in ("x", "y", "z")}
     lines = learned(task_for(data, 1, universe=universe, strategy="level-wise"), tuple(data))
-    assert any(line.what == LOCALLY_FREQUENT for line in lines) == (universe != "hidden-all")
+    assert any(line.exact == LOCALLY_FREQUENT for line in lines) == (universe != "hidden-all")
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------

@@ -180,14 +180,14 @@ def test_all_that_is_opened_is_stated_and_only_learners_get_the_model(task: Task
 
 
 def test_the_statement_of_a_model_names_what_makes_it() -> None:
-    told = " ".join(statement(job("decision-tree")).prose())
+    told = " ".join(statement(job("decision-tree")).exact_prose())
     assert "at every node of 6 rows or more of several classes" in told
     assert "withstand any one party" in told
-    assert "the number of iterations" in " ".join(statement(job("k-means")).prose())
+    assert "the number of iterations" in " ".join(statement(job("k-means")).exact_prose())
     of_two = job("k-means", PARTIES[:2], partition="vertical")
     assert "none is needed" in statement(of_two).collusion
     assert "with two parties a sum tells" in statement(job("naive-bayes", PARTIES[:2])).collusion
-    assert "the cluster of every common row" in " ".join(statement(of_two).prose())
+    assert "the cluster of every common row" in " ".join(statement(of_two).exact_prose())
 
 
 def test_a_result_for_a_party_alone_is_not_at_the_coordinator() -> None:

@@ -291,7 +291,7 @@ def test_the_coordinator_gets_frequent_itemsets_and_costs(
 @pytest.mark.parametrize("recipients", [("coordinator",), ("all",), ("south",)])
 def test_the_statement_says_what_the_coordinator_sees(recipients: tuple[str, ...]) -> None:
     spec = job(strategy="level-wise", recipients=recipients)
-    lines = [line.what for line in statement(spec).learned if "coordinator" in line.who]
+    lines = [line.exact for line in statement(spec).learned if "coordinator" in line.who]
     assert len(lines) == 4 + spec.to_coordinator
     assert any("of each party whether it can take part with its data" in line for line in lines)
     assert any(line.startswith("N, ") or line.endswith(", and N") for line in lines)

@@ -65,7 +65,7 @@ def test_the_statement_says_who_gets_the_first_and_who_learns_all(
 ) -> None:
     """The parties that learn supports open those of all frequent itemsets, and cut what they release."""
     spec = job(top_k=k, recipients=recipients)
-    told = {line.what: line.who for line in statement(spec).learned}
+    told = {line.exact: line.who for line in statement(spec).learned}
     result = told[f"of all frequent itemsets {which}, with supports, and N"]
     assert ("coordinator" in result) == spec.to_coordinator
     (uncut,) = [who for what, who in told.items() if what.startswith("all frequent itemsets with their supports")]

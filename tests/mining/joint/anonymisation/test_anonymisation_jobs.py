@@ -146,7 +146,7 @@ def test_the_statement_names_all_that_is_opened() -> None:
         *("rows", "size classes", "open levels", "losses", "verdicts", "classes", "reports")
     }
     assert all(line.recipients == {"south"} for line in plain.declared if line.label == "reports")
-    assert "no count of any class" in " ".join(plain.prose())
+    assert "no count of any class" in " ".join(plain.exact_prose())
 
 
 def test_hierarchies_are_read_from_files_and_belong_to_the_digest(tmp_path: Path) -> None:

@@ -167,15 +167,15 @@ def test_a_column_at_one_party_is_held_to_the_same_rule() -> None:
 
 def test_the_statement_says_what_levels_tell() -> None:
     for found in (statement(job()), statement(vertical_job(PARTIES[:2]))):
-        told = " ".join(found.prose())
+        told = " ".join(found.exact_prose())
         assert "labels with some rows, but fewer than a class must have (k = 3)" in told
-    assert "max_suppression = 0 prevents it" not in " ".join(statement(job(insider_k=2)).prose())
-    left_out = " ".join(statement(job(insider_k=2, max_suppression="0.1")).prose())
+    assert "max_suppression = 0 prevents it" not in " ".join(statement(job(insider_k=2)).exact_prose())
+    left_out = " ".join(statement(job(insider_k=2, max_suppression="0.1")).exact_prose())
     assert "fewer than insider_k = 2 there, but some" in left_out
     compared = {"k": 3, "t": {"distance": "equal", "value": "0.3"}}
-    told = " ".join(statement(job(max_suppression="0.1", model=compared)).prose())
+    told = " ".join(statement(job(max_suppression="0.1", model=compared)).exact_prose())
     assert "the values of the rows that are left out" in told
-    regions = " ".join(statement(job(algorithm="mondrian")).prose())
+    regions = " ".join(statement(job(algorithm="mondrian")).exact_prose())
     assert "of town and sex the first and the last leaf that occur in each region" in regions
 
 

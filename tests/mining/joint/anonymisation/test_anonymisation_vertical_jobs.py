@@ -68,10 +68,10 @@ def test_the_statement_names_all_that_is_opened_and_what_follows() -> None:
     suppressing = statement(job(PARTIES[:2], max_suppression="0.1"))
     added = {line.label for line in suppressing.declared} - {line.label for line in found.declared}
     assert added == {"improvements", "bounds", "released rows"}
-    told = " ".join(found.prose())
+    told = " ".join(found.exact_prose())
     assert "no count of any class" in told
     assert "whose own published columns tell them apart" in told
-    three = " ".join(statement(job(PARTIES[:3])).prose())
+    three = " ".join(statement(job(PARTIES[:3])).exact_prose())
     assert "which together read all parties' published parts of all common rows" in three
 
 

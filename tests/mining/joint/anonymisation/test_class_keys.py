@@ -190,7 +190,7 @@ def test_keys_of_few_nodes_are_opened_the_coarsest_first_whoever_has_the_rows() 
 def test_the_statement_warns_of_single_rows() -> None:
     found = statement(job(keys="union"))
     assert occurring.LABEL in {line.label for line in found.declared}
-    told = " ".join(found.prose())
+    told = " ".join(found.exact_prose())
     assert "those of a single row among them" in told
     assert "of the union of class keys of such a node" in told
     assert occurring.LABEL not in {line.label for line in statement(job()).declared}

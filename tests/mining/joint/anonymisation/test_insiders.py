@@ -100,10 +100,10 @@ def test_the_certificate_and_the_statement_say_it(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "out" / "certificate.json").read_text())
     assert "Without the rows of up to 2 parties that put theirs together the others have none" in told["statement"]
     assert told["parameters"]["insiders"] == 2
-    prose = " ".join(statement(spec).prose())
+    prose = " ".join(statement(spec).exact_prose())
     assert "without the rows of up to 2 parties" in prose
     assert "up to 2 parties that put their rows together find classes in which the others have 2 rows" in prose
-    alone = " ".join(statement(job(insider_k=2)).prose())
+    alone = " ".join(statement(job(insider_k=2)).exact_prose())
     assert "two parties that put their rows together may find others' single rows" in alone
 
 

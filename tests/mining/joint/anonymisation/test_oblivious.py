@@ -200,7 +200,7 @@ def test_verdicts_and_bounds_are_neither_opened_nor_declared() -> None:
 
 def test_the_statement_says_what_follows_of_other_nodes() -> None:
     found = statement(job(disclose="node", node_cells=500, max_suppression="0.1"))
-    told = " ".join(found.prose())
+    told = " ".join(found.exact_prose())
     assert "whether any node of at most 500 possible classes can be released" in told
     assert "nothing else of any other node" in told
     assert "of nodes that are looked at" not in told

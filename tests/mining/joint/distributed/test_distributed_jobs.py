@@ -120,7 +120,7 @@ def test_no_job_declares_an_exact_opening(partition: str, task: str) -> None:
 
 
 def test_the_statement_of_a_job() -> None:
-    prose = " ".join(statement(job(job={"recipients": ["coordinator"]})).prose())
+    prose = " ".join(statement(job(job={"recipients": ["coordinator"]})).exact_prose())
     assert (
         "coordinator learns the itemsets whose noisy supports are large enough, with these, and N with noise" in prose
     )

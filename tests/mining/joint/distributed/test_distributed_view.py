@@ -111,11 +111,11 @@ def test_a_view_depends_on_the_others_through_noisy_sums_alone() -> None:
 
 def test_the_statement_tells_the_budget_and_who_may_collude() -> None:
     parties = tuple(DATA)
-    told = " ".join(line.what for line in learned(variant(DATA, "named items"), parties))
+    told = " ".join(line.exact for line in learned(variant(DATA, "named items"), parties))
     assert "ε = 2 and δ = 1e-06 of a record for all of it together" in told
     assert "the number N of all transactions, with noise" in told
     assert "which items each party names" in told
-    public = " ".join(line.what for line in learned(variant(DATA, "public items"), parties))
+    public = " ".join(line.exact for line in learned(variant(DATA, "public items"), parties))
     assert "nothing of items beyond the public catalogue" in public
     assert "which items each party names" not in public
     assert "each single party" in collusion(variant(DATA, "skellam"), parties)

@@ -12,7 +12,7 @@ SHUFFLE = {"model": "shuffle", "epsilon": "1", "delta": "1e-6", "shufflers": ["s
 
 def test_local() -> None:
     stated = statement(job(job={"recipients": ["coordinator"]}))
-    prose = " ".join(stated.prose())
+    prose = " ".join(stated.exact_prose())
     assert "north learns a report of every record of each party, perturbed at its party: ε = 4 of a record" in prose
     assert "Collusion: any number of parties: a report has ε = 4 by itself" in prose
     assert "coordinator learns the itemsets that seem most frequent with estimated supports, and N" in prose
@@ -22,7 +22,7 @@ def test_local() -> None:
 
 def test_shuffled() -> None:
     stated = statement(job(privacy=SHUFFLE))
-    prose = " ".join(stated.prose())
+    prose = " ".join(stated.exact_prose())
     assert "shuffled by south and east, and not whose it is: ε = 1 and δ = 1e-06 of a record" in prose
     assert "reports of the 2 largest parties count for nothing in ε" in prose
     assert "The analyst with all shufflers together sees each party's reports, of at most ε = 8 each" in prose
@@ -45,7 +45,7 @@ def test_rules_and_patterns_are_told() -> None:
         itemsets={"exclude": ["a*"], "top_k": 4},
         privacy=SHUFFLE,
     )
-    prose = " ".join(statement(spec).prose())
+    prose = " ".join(statement(spec).exact_prose())
     assert "association rules with estimated confidences" in prose
     assert "nothing of items that match 'a*'" in prose
-    assert "which tell the parties' numbers of records" in prose
+    assert "which reveal the parties' numbers of records" in prose

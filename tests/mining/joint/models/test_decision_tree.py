@@ -275,7 +275,7 @@ def test_totals_that_no_rows_have_are_a_violation(label: str, monkeypatch: pytes
 
 def test_the_statement_tells_of_small_counts_and_of_two_parties() -> None:
     task, _ = small()
-    two, three = (" ".join(line.what for line in learned(task, PARTIES[:n], vertical=False)) for n in (2, 3))
+    two, three = (" ".join(line.exact for line in learned(task, PARTIES[:n], vertical=False)) for n in (2, 3))
     assert "every node of 4 rows or more" in two
     assert "as small as 1" in three
     assert "the other's rows" in two

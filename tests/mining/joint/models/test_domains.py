@@ -79,6 +79,6 @@ def test_values_of_other_columns_are_refused() -> None:
 
 
 def test_the_statement_speaks_of_the_union() -> None:
-    lines = " ".join(line.what for line in learned(PARTIES[:3], "north", vertical=False))
+    lines = " ".join(line.exact for line in learned(PARTIES[:3], "north", vertical=False))
     assert "of the union of values: " in lines
     assert "not at whom" in lines

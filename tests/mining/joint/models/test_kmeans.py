@@ -281,7 +281,7 @@ def test_parameters_are_checked() -> None:
 
 
 def test_the_statement_tells_of_single_rows_and_of_two_parties() -> None:
-    two, three = (" ".join(line.what for line in learned(PARTIES[:n], PARTIES[:1], vertical=False)) for n in (2, 3))
+    two, three = (" ".join(line.exact for line in learned(PARTIES[:n], PARTIES[:1], vertical=False)) for n in (2, 3))
     assert "this is the row itself" in three
     assert "the other's rows" in two
     assert "the other's rows" not in three

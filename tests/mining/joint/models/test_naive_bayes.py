@@ -251,7 +251,7 @@ def test_totals_that_no_rows_have_are_a_violation(monkeypatch: pytest.MonkeyPatc
 def test_the_statement_speaks_of_two_parties() -> None:
     task = small_task()
     two, three = (
-        " ".join(line.what for line in learned(task, PARTIES[:n], PARTIES[:1], vertical=False)) for n in (2, 3)
+        " ".join(line.exact for line in learned(task, PARTIES[:n], PARTIES[:1], vertical=False)) for n in (2, 3)
     )
     assert "the other's rows" in two
     assert "the other's rows" not in three

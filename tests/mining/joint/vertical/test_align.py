@@ -131,8 +131,8 @@ def test_of_a_cardinality_only_the_number_is_opened() -> None:
     sizes, line = openings(task, ("a", "b", "c"))
     assert sizes.label == "size classes"
     assert (line.label, line.recipients, line.maximum) == ("cardinality", {"b", "c"}, 1)
-    assert not any("which of their own rows" in told.what for told in learned(task, ("a", "b", "c")))
-    assert any("which of their own rows" in told.what for told in learned(RowAlignment("a"), ("a", "b", "c")))
+    assert not any("which of their own rows" in told.exact for told in learned(task, ("a", "b", "c")))
+    assert any("which of their own rows" in told.exact for told in learned(RowAlignment("a"), ("a", "b", "c")))
 
 
 def test_more_rows_than_the_bound_and_repeated_ids_are_refused() -> None:

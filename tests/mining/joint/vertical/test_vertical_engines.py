@@ -209,7 +209,7 @@ def test_nobody_helps(parties: str, helper: str | None) -> None:
 def test_the_statement_says_who_may_not_work_together(disclose: Disclose) -> None:
     def said(engine: EngineName, parties: str, helper: str | None = None) -> str:
         task = VerticalMining(1, ("a",), ("a", "b"), "a", disclose=disclose, engine=engine, helper=helper)
-        lines = " ".join(f"{line.who} {line.what}" for line in learned(task, tuple(parties)))
+        lines = " ".join(f"{line.who} {line.exact}" for line in learned(task, tuple(parties)))
         return f"{collusion(task, tuple(parties))} {lines}"
 
     dealt = said("replicated", "ab", "coordinator")
