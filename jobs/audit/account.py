@@ -6,6 +6,7 @@ The folder's account and tables are made again by the code that writes them, and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +15,8 @@ import pyarrow.parquet as pq
 
 from jobs.audit.signed_result import SignedResult
 from jobs.documents.result import ResultDocument, document
-from jobs.kinds.models.document import MODEL_FILE
 from jobs.kinds.registry import kind_of
-from jobs.results.destination import ESTIMATES_FILE, FILES, JOINT_RELEASE, MANIFEST, PARTIES, RELEASE_PARQUET
+from jobs.results.destination import FILES, MANIFEST, PARTIES
 from jobs.results.record import ResultRecord
 from jobs.results.tables import csv_chunks
 from jobs.spec.job import JobSpec
@@ -72,7 +72,7 @@ def _again(result: ResultDocument, signed: SignedResult) -> ResultRecord:
 
 def _proposed(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
     """What follows from the proposal alone."""
-    told, must = _plain(result), document(_without_result(again))
+    told, must = _plain(result), document(replace(again, finding=None))
     for key, name in _OF_PROPOSAL.items():
         if told[key] != must[key]:
             yield f"its {name} is {_shown(told[key])}, and that of the proposal is {_shown(must[key])}"
@@ -95,7 +95,9 @@ def _sizes(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
 
 
 def _tables(signed: SignedResult, again: ResultRecord) -> Iterator[str]:
-    source = "estimates" if kind_of(signed.spec).estimates else "itemsets"
+    finding = again.finding
+    if finding is None:
+        return
     for name, table in again.tables.items():
         written = _csv(table)
         for path in (signed.folder / f"{name}.csv", signed.folder / f"{name}.parquet"):
@@ -110,7 +112,7 @@ def _tables(signed: SignedResult, again: ResultRecord) -> Iterator[str]:
                 yield f"{path.name} cannot be read ({type(error).__name__})"
                 continue
             if not same:
-                yield f"{path.name} does not hold what follows from the {source} that the parties signed"
+                yield f"{path.name} does not hold what follows from the {finding.signed_as} that the parties signed"
 
 
 def _holds(path: Path, table: pa.Table, written: bytes) -> bool:
@@ -134,31 +136,8 @@ def _files(spec: JobSpec, *, signed: bool) -> frozenset[str]:
     """The files that hold a job's result, where its parties signed one."""
     if not signed:
         return frozenset()
-    match kind_of(spec).finds:
-        case "release":
-            return frozenset({"release.csv", RELEASE_PARQUET, JOINT_RELEASE, "certificate.json"})
-        case "model":
-            return frozenset({MODEL_FILE})
-        case None:
-            return frozenset()
-    names = {"itemsets.csv", "itemsets.parquet"}
-    if spec.rules is not None:
-        names |= {"rules.csv", "rules.parquet"}
-    return frozenset(names | ({ESTIMATES_FILE} if kind_of(spec).estimates else set()))
-
-
-def _without_result(again: ResultRecord) -> ResultRecord:
-    return ResultRecord(
-        again.spec,
-        again.job_id,
-        again.session_id,
-        again.n_rows,
-        again.strategy,
-        {},
-        {},
-        None,
-        positions=again.positions,
-    )
+    finding = kind_of(spec).finding
+    return frozenset() if finding is None else finding.files(spec)
 
 
 def _plain(result: ResultDocument) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,14 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.kinds.finding import Finding
-from jobs.kinds.itemsets_finding import sections, sizes
+from jobs.kinds.finding import Finding, SavedFinding
+from jobs.kinds.itemsets_finding import sections, sizes, table_files
+from jobs.kinds.packed_itemsets import digest
 from jobs.report.tables import page_data
 from jobs.results.destination import ESTIMATES_FILE
 from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
 from mining.joint.spent import Spent
+from protos.v1.control_pb2 import Release
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,24 @@ class FoundEstimates(Finding):
     estimated: Estimated
 
     name = "itemsets"
+    signed_as = "estimates"
+
+    @classmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:
+        return table_files(spec) | {ESTIMATES_FILE}
+
+    @classmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        try:
+            packed = (saved.folder / ESTIMATES_FILE).read_bytes()
+            found = cls.unpack(packed)
+        except (OSError, ValueError) as error:
+            yield f"{ESTIMATES_FILE} cannot be read ({error}), and {release.party} signed what is in it"
+            return
+        if digest(packed) != release.result_digest:
+            yield f"{ESTIMATES_FILE} does not hold the estimates that {release.party} signed"
+            return
+        saved.finding = found
 
     @classmethod
     def unpack(cls, packed: bytes) -> FoundEstimates:

@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from jobs.spec.job import JobSpec
+from protos.v1.control_pb2 import Release
+
+
+@dataclass(slots=True)
+class SavedFinding:
+    """A finding in a result folder, as far as it was seen to be what parties signed.
+
+    Attributes:
+        folder: The result folder.
+        spec: The job.
+        finding: It, once a party was seen to have signed it.
+        spoiled: Tables that were found to hold something else, or cannot be read.
+        packed: By kind of file and number of rows what was read from tables, once for all parties.
+    """
+
+    folder: Path
+    spec: JobSpec
+    finding: Finding | None = None
+    spoiled: set[str] = field(default_factory=set)
+    packed: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
 
 class Finding(ABC):
@@ -17,9 +38,35 @@ class Finding(ABC):
 
     Attributes:
         name: What people call it.
+        signed_as: What parties sign of it, in a word.
     """
 
     name: ClassVar[str]
+    signed_as: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def unpack(cls, packed: bytes) -> Finding:
+        """What `pack` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+
+    @classmethod
+    @abstractmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:
+        """The files of a result folder that hold it, tables among them."""
+
+    @classmethod
+    @abstractmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        """What a folder holds otherwise than a party signed; sets what is the same, or spoiled, in `saved`.
+
+        Args:
+            saved: In the folder; handed on from party to party.
+            release: What one party signed: the digest of its finding.
+        """
 
     @property
     @abstractmethod

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 
-from jobs.kinds.finding import Finding
-from jobs.kinds.packed_itemsets import pack, unpack
+from jobs.kinds.finding import Finding, SavedFinding
+from jobs.kinds.packed_itemsets import digest, pack, unpack
+from jobs.kinds.packed_tables import packed_tables
 from jobs.report.tables import MOST_ROWS, most_common, page_data, top, with_intervals
 from jobs.spec.job import JobSpec
 from mining.itemsets import Itemsets
 from mining.rules.association import Rules, association_rules
+from protos.v1.control_pb2 import Release
 
 _TOP: Final = 25
 _FIGURES: Final = {"itemsets": "frequent itemsets"}
@@ -32,7 +35,31 @@ class FoundItemsets(Finding):
     itemsets: Itemsets
     rules: Rules | None = None
 
-    name = "itemsets"
+    name = signed_as = "itemsets"
+
+    @classmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:
+        return table_files(spec)
+
+    @classmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        counted = saved.spec.itemsets.disclose != "frequent"
+        rules = not counted and saved.spec.rules is not None
+        for ending in ("csv", "parquet"):
+            names = [f"itemsets.{ending}", *([f"rules.{ending}"] if rules else [])]
+            try:
+                packed = _read_once(saved, ending, release.n_rows, counted=counted, rules=rules)
+            except (OSError, KeyError, ValueError, TypeError, OverflowError, csv.Error, pa.ArrowException) as error:
+                saved.spoiled.update(names)
+                what = f"cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
+                yield f"{' and '.join(names)} {what}"
+                continue
+            if digest(packed) != release.result_digest:
+                saved.spoiled.update(names)
+                what = "do not hold the itemsets and rules" if rules else "does not hold the itemsets"
+                yield f"{' and '.join(names)} {what} that {release.party} signed"
+            elif saved.finding is None:
+                saved.finding = cls.unpack(packed)
 
     @classmethod
     def unpack(cls, packed: bytes) -> FoundItemsets:
@@ -102,6 +129,19 @@ class FoundItemsets(Finding):
         if spec.rules is not None:
             found += f" and {len(self.tables(spec)['rules']):,} rules"
         return found if self.itemsets.counted else f"{found}, supports not disclosed,"
+
+
+def table_files(spec: JobSpec) -> frozenset[str]:
+    """The files of the tables of itemsets, and of rules where the job finds some."""
+    names = ("itemsets",) if spec.rules is None else ("itemsets", "rules")
+    return frozenset(f"{name}.{ending}" for name in names for ending in ("csv", "parquet"))
+
+
+def _read_once(saved: SavedFinding, ending: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
+    """The tables in the form that is signed."""
+    if (ending, n_rows) not in saved.packed:
+        saved.packed[ending, n_rows] = packed_tables(saved.folder, ending, n_rows, counted=counted, rules=rules)
+    return saved.packed[ending, n_rows]
 
 
 def sizes(tables: Mapping[str, pa.Table]) -> dict[str, Any]:

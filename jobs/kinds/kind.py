@@ -100,7 +100,7 @@ class Kind(ABC):
         estimates: Whether what it finds are estimates, with intervals.
         perturbs: Whether records are perturbed where they are, and reported to the analyst of the job.
         noisy_rows: Whether the number of rows has noise, too.
-        finds: What it finds, in a word: `name` of its finding; None where it finds nothing but numbers of rows.
+        finding: What it finds; None where it finds nothing but numbers of rows.
     """
 
     specification: ClassVar[type[JobSpec]] = JobSpec
@@ -109,7 +109,7 @@ class Kind(ABC):
     estimates: ClassVar[bool] = False
     perturbs: ClassVar[bool] = False
     noisy_rows: ClassVar[bool] = False
-    finds: ClassVar[str | None]
+    finding: ClassVar[type[Finding] | None]
 
     @abstractmethod
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -166,13 +166,20 @@ class Kind(ABC):
         Keys of `jobs.fitness.REASONS` and `jobs.fitness.LEFT_OUT`.
         """
 
-    @abstractmethod
+    @property
+    def finds(self) -> str | None:
+        """What it finds, in a word; None where it finds nothing but numbers of rows."""
+        return None if self.finding is None else self.finding.name
+
     def unpack(self, packed: bytes) -> Finding:
         """What a party has packed, which may be anything.
 
         Raises:
             ValueError: It is no finding of this kind.
         """
+        if self.finding is None:
+            raise ValueError("such a job finds nothing but numbers of rows")
+        return self.finding.unpack(packed)
 
     @abstractmethod
     def lead(self, spec: JobSpec) -> tuple[str, str]:

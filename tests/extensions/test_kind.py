@@ -121,6 +121,15 @@ def test_from_the_job_file_to_the_audit_of_its_result(
     assert result.finding is not None
     if privacy is None:
         assert result.finding.value == truth()
+    for name, row in (("sizes.csv", b"4,"), ("sizes.parquet", b"PAR1")):
+        written = (tmp_path / "result" / name).read_bytes()
+        for changed in (written.replace(row, row[:1] + b"0" + row[1:]), b"", None):
+            (tmp_path / "result" / name).unlink()
+            if changed is not None:
+                (tmp_path / "result" / name).write_bytes(changed)
+            told = [each.what for each in check_result(tmp_path / "result", Trust(authority.certificate_pem), {})]
+            assert any(what.startswith(name) for what in told)
+            (tmp_path / "result" / name).write_bytes(written)
 
 
 def test_noise_is_within_its_law() -> None:

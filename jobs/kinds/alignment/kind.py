@@ -10,7 +10,6 @@ from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
-from jobs.kinds.finding import Finding
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
@@ -26,7 +25,7 @@ class Alignment(Kind):
     """The rows that several parties have in common, and nothing else."""
 
     data = "table"
-    finds = None
+    finding = None
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         return {"align": ALL, "plan": ALL}
@@ -74,9 +73,6 @@ class Alignment(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"ids"})
-
-    def unpack(self, packed: bytes) -> Finding:
-        raise ValueError("an alignment finds nothing but a number of rows")
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Rows in common", "aligned together; no id left its owner"

@@ -9,7 +9,6 @@ from jobs.data import Data
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.blended.plan import estimate_blended
 from jobs.kinds.estimates_finding import FoundEstimates
-from jobs.kinds.finding import Finding
 from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_itemsets
 from jobs.kinds.rows_taken import rows_taken
@@ -28,7 +27,7 @@ class Blended(Kind):
     """Items from noisy counts of trusted parties and perturbed records of the others."""
 
     data = "transactions"
-    finds = "itemsets"
+    finding = FoundEstimates
     estimates = True
     perturbs = True
 
@@ -78,9 +77,6 @@ class Blended(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundEstimates.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return mined(spec)

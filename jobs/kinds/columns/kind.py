@@ -12,7 +12,6 @@ from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coor
 from jobs.kinds.columns.parameters import itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
-from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import ITEMSETS, check_exact
@@ -36,7 +35,7 @@ class Columns(Kind):
     """Itemsets and rules over columns of the same rows at several parties, exact."""
 
     data = "table"
-    finds = "itemsets"
+    finding = FoundItemsets
     resumes = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -98,9 +97,6 @@ class Columns(Kind):
 
     def is_dealt(self, spec: JobSpec) -> bool:
         return is_dealt_by_coordinator(spec)
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundItemsets.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return mined(spec)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from jobs.documents.written_json import json_text, write_json
-from jobs.kinds.finding import Finding
-from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, unpack_model
+from jobs.kinds.finding import Finding, SavedFinding
+from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, read_model, unpack_model
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.report import model_section
+from jobs.kinds.packed_itemsets import digest
 from jobs.spec.job import JobSpec
+from link.files.json_text import read_json
+from protos.v1.control_pb2 import Release
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,25 @@ class FoundModel(Finding):
 
     model: Model
 
-    name = "model"
+    name = signed_as = "model"
+
+    @classmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:  # noqa: ARG003 - the same for all jobs
+        return frozenset({MODEL_FILE})
+
+    @classmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        path = saved.folder / MODEL_FILE
+        try:
+            model = read_model(path.read_bytes())
+            written = read_json(path.read_bytes()) == model_document(model)
+        except (OSError, ValueError) as error:
+            yield f"{MODEL_FILE} cannot be read ({error}), and {release.party} signed what is in it"
+            return
+        if not written or digest(pack_model(model)) != release.result_digest:
+            yield f"{MODEL_FILE} does not hold the model that {release.party} signed"
+            return
+        saved.finding = cls(model)
 
     @classmethod
     def unpack(cls, packed: bytes) -> FoundModel:

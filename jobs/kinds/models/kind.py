@@ -9,7 +9,6 @@ from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.data import table_of
-from jobs.kinds.finding import Finding
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
 from jobs.kinds.models.finding import FoundModel
 from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings
@@ -41,7 +40,7 @@ class Models(Kind):
     """Models: naive Bayes, decision trees and k-means, over rows or columns."""
 
     data = "table"
-    finds = "model"
+    finding = FoundModel
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL}
@@ -110,9 +109,6 @@ class Models(Kind):
 
     def engine(self, spec: JobSpec) -> Engine | None:
         return "ot" if spec.is_vertical and spec.k_means is None else None
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundModel.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         what = {"naive-bayes": "Naive Bayes", "decision-tree": "Decision tree", "k-means": "Clusters"}[spec.job.task]

@@ -32,7 +32,7 @@ class Noisy(Kind):
     """Itemsets from sums to which the parties add noise."""
 
     data = "transactions"
-    finds = "itemsets"
+    finding = FoundEstimates
     noisy_rows = True
     estimates = True
 
@@ -89,9 +89,6 @@ class Noisy(Kind):
 
     def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
         return exact_counterpart(spec)
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundEstimates.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return mined(spec)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from anonymize.certifying import write_cells
 from anonymize.release import plain
-from jobs.kinds.finding import Finding
+from anonymize.verifier import CERTIFICATE, RELEASE_CSV, verify
+from jobs.kinds.finding import Finding, SavedFinding
+from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.release.certifying import publish
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.report import text
+from jobs.results.destination import JOINT_RELEASE, RELEASE_PARQUET
 from jobs.spec.job import JobSpec
+from protos.v1.control_pb2 import Release
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,29 @@ class FoundRelease(Finding):
 
     release: Anonymized
 
-    name = "release"
+    name = signed_as = "release"
+
+    @classmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:  # noqa: ARG003 - the same for all jobs
+        return frozenset({RELEASE_CSV, RELEASE_PARQUET, JOINT_RELEASE, CERTIFICATE})
+
+    @classmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        try:
+            packed = (saved.folder / JOINT_RELEASE).read_bytes()
+            found = cls.unpack(packed)
+            rows = pq.read_table(saved.folder / RELEASE_PARQUET)
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
+            yield f"{JOINT_RELEASE} or {RELEASE_PARQUET} cannot be read ({type(error).__name__})"
+            return
+        if digest(packed) != release.result_digest:
+            yield f"{JOINT_RELEASE} does not hold the release that {release.party} signed"
+        else:
+            saved.finding = found
+        if not rows.equals(found.release.table):
+            yield f"{RELEASE_PARQUET} does not hold the rows that {release.party} signed"
+        for claim in verify(saved.folder).failures:
+            yield f"the release does not hold what its certificate claims: {claim.check}"
 
     @classmethod
     def unpack(cls, packed: bytes) -> FoundRelease:

@@ -8,7 +8,6 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.data import table_of
-from jobs.kinds.finding import Finding
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
 from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings
 from jobs.kinds.release.finding import FoundRelease
@@ -40,7 +39,7 @@ class Release(Kind):
     """One anonymised release of the rows, or columns, of several parties."""
 
     data = "table"
-    finds = "release"
+    finding = FoundRelease
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {"anonymize": ALL, "trust": frozenset({"compute"})}
@@ -110,9 +109,6 @@ class Release(Kind):
 
     def engine(self, spec: JobSpec) -> Engine | None:
         return "ot" if spec.is_vertical else None
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundRelease.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Anonymised rows", "anonymised together; no row left its owner but in the release"

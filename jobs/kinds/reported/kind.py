@@ -31,7 +31,7 @@ class Reported(Kind):
     """Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""
 
     data = "transactions"
-    finds = "itemsets"
+    finding = FoundEstimates
     estimates = True
     perturbs = True
 
@@ -93,9 +93,6 @@ class Reported(Kind):
 
     def shufflers(self, spec: JobSpec) -> tuple[str, ...]:
         return spec.shufflers if spec.privacy.model == "shuffle" else ()
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundEstimates.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return mined(spec)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobs.data import Data
-from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_exact
@@ -35,7 +34,7 @@ class Rows(Kind):
     """Itemsets and rules over rows that parties hold for themselves, exact."""
 
     data = "transactions"
-    finds = "itemsets"
+    finding = FoundItemsets
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "strategy", "prefer", "thin", "union", "lambda", "max_candidates"}
@@ -99,9 +98,6 @@ class Rows(Kind):
 
     def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
         return horizontal_mining(spec)
-
-    def unpack(self, packed: bytes) -> Finding:
-        return FoundItemsets.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return mined(spec)

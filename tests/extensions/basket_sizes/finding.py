@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from jobs.kinds.finding import Finding
+from jobs.kinds.finding import Finding, SavedFinding
+from jobs.kinds.packed_itemsets import digest
 from jobs.spec.job import JobSpec
 from link.files.json_text import read_json
+from protos.v1.control_pb2 import Release
 from tests.extensions.basket_sizes.tables import BasketSizesSpec
+
+CSV: Final = "sizes.csv"
+PARQUET: Final = "sizes.parquet"
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,23 @@ class Sizes(Finding):
 
     rows: tuple[int, ...]
 
-    name = "sizes"
+    name = signed_as = "sizes"
+
+    @classmethod
+    def files(cls, spec: JobSpec) -> frozenset[str]:
+        return frozenset({CSV, PARQUET})
+
+    @classmethod
+    def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
+        try:
+            found = cls(tuple(pq.read_table(saved.folder / PARQUET)["rows"].to_pylist()))
+        except (OSError, KeyError, pa.ArrowException) as error:
+            yield f"{PARQUET} cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
+            return
+        if digest(found.pack()) != release.result_digest:
+            yield f"{PARQUET} does not hold the sizes that {release.party} signed"
+        else:
+            saved.finding = found
 
     @classmethod
     def unpack(cls, packed: bytes) -> Sizes:

@@ -36,7 +36,7 @@ class BasketSizes(Kind):
 
     specification = BasketSizesSpec
     data = "transactions"
-    finds = "sizes"
+    finding = Sizes
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         return {"basket_sizes": ALL}
@@ -121,9 +121,6 @@ class BasketSizes(Kind):
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset()
-
-    def unpack(self, packed: bytes) -> Sizes:
-        return Sizes.unpack(packed)
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Sizes of baskets", "counted together; no row left its owner"
