@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -13,13 +13,12 @@ from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
 from link.session import Session
+from link.transports.conformance.kit import ABC, Kit
 from link.transports.faulty import FaultyTransport, Schedule
 from protos.v1.link_pb2 import Frame
 from tests.world import terms, transports
 
 T = TypeVar("T")
-ABC = ("a", "b", "c")
-AB = ("a", "b")
 LIMIT_S = 30
 
 BENIGN = Schedule(delay=0.1, delay_s=0.002, duplicate=0.3, reorder=0.3)
@@ -83,22 +82,12 @@ async def greet(
 
 @asynccontextmanager
 async def sessions(
-    kit: str, parties: Sequence[str] = ABC, *, declared: Iterable[Declared] = (), deadline_s: float = 20, seed: int = 0
+    kit: str, parties: Sequence[str] = ABC, *, deadline_s: float = 20, seed: int = 0
 ) -> AsyncIterator[dict[str, Session]]:
     """Established sessions over one kit, by party."""
-    agreed = terms(parties)
-    declared = tuple(declared)
-    async with carriers(kit, parties) as opened:
-        made = await asyncio.gather(
-            *(greet(n, t, agreed, declared=declared, deadline_s=deadline_s, seed=seed) for n, t in opened.items())
-        )
-        yield dict(zip(parties, made, strict=True))
-
-
-async def each(world: Mapping[str, Session], role: Callable[[Session], Coroutine[Any, Any, T]]) -> dict[str, T]:
-    """Runs one role at all parties at once."""
-    results = await asyncio.gather(*(role(session) for session in world.values()))
-    return dict(zip(world, results, strict=True))
+    opened = Kit(lambda names, job_id: carriers(kit, names, job_id), Randomness.from_seed(seed))
+    async with opened.sessions(parties, deadline_s=deadline_s) as world:
+        yield world
 
 
 class Wire:

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from link.core import Transport
 from link.errors import ComineError, DeadlineExceeded, PeerError
 from link.session import Session
+from link.transports.conformance.kit import ABC
+from link.transports.conformance.messages import Chunk, Note
 from link.transports.faulty import Crashed, EmulatedLink, FaultyTransport, Schedule
 from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
 from tests.examples import examples
-from tests.link.kits import ABC, Wire, greet, run
-from tests.link.messages import Chunk, Note
+from tests.link.kits import Wire, greet, run
 from tests.world import terms, transports
 
 TERMS = terms(ABC)

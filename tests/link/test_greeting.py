@@ -24,11 +24,12 @@ from link.errors import (
 )
 from link.session import Session
 from link.transcript import header_of, mark_of
+from link.transports.conformance.kit import AB, ABC
+from link.transports.conformance.messages import Note
 from link.transports.memory import Hub
 from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Abort, Frame, Hello
-from tests.link.kits import AB, ABC, Wire, greet, run
-from tests.link.messages import Note
+from tests.link.kits import Wire, greet, run
 from tests.world import terms
 
 

@@ -19,14 +19,15 @@ from link.errors import DeadlineExceeded, IdentityError, LimitExceeded, PeerErro
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from link.transports import grpc_channel, grpc_stream, grpc_transport
+from link.transports.conformance.kit import AB
+from link.transports.conformance.messages import Chunk, Note
 from link.transports.grpc_channel import SERVER_OPTIONS, channel_credentials, dial, server_credentials
 from link.transports.grpc_stream import Conversation, enclose
 from link.transports.grpc_transport import NodeLink
 from link.transports.serving import Serving
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 from tests.examples import slowly
-from tests.link.kits import AB, greet, run
-from tests.link.messages import Chunk, Note
+from tests.link.kits import greet, run
 from tests.world import nodes, terms
 
 AUTHORITY = Authority.create()

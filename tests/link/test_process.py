@@ -12,11 +12,12 @@ import pytest
 from link.errors import PeerError
 from link.pki.authority import Authority, write_identity
 from link.pki.identity import Identity
+from link.transports.conformance.kit import AB
+from link.transports.conformance.messages import Note
 from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.transports.grpc_transport import NodeLink
 from link.transports.serving import Serving
-from tests.link.kits import AB, greet, run
-from tests.link.messages import Note
+from tests.link.kits import greet, run
 from tests.world import nodes, terms
 
 ROOT = Path(__file__).resolve().parents[2]

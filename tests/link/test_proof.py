@@ -19,9 +19,10 @@ from link.pki.revocation import RevocationList
 from link.pki.trust import Trust, fingerprint
 from link.proof import check, prove
 from link.session import Session
+from link.transports.conformance.kit import AB, ABC
 from link.transports.memory import Hub
 from protos.v1.link_pb2 import Abort, Hello, Proof
-from tests.link.kits import AB, ABC, run
+from tests.link.kits import run
 from tests.world import nodes, terms
 
 AUTHORITY = Authority.create()

@@ -16,9 +16,10 @@ from link.pki.authority import Authority
 from link.pki.trust import Trust
 from link.receipts import LANE, Receipts, check_receipt, differences
 from link.transcript import folded
+from link.transports.conformance.kit import AB
+from link.transports.conformance.messages import Note
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
-from tests.link.kits import AB, run, sessions
-from tests.link.messages import Note
+from tests.link.kits import run, sessions
 
 AUTHORITY = Authority.create()
 MINE = Receipt(

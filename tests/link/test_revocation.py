@@ -24,7 +24,7 @@ from link.pki.issued import is_revoked, revoke, show
 from link.pki.revocation import RevocationList, dates_of, number_of, read_list, sign_list
 from link.pki.trust import Trust, fingerprint
 from link.session import Session
-from tests.link.messages import Note
+from link.transports.conformance.messages import Note
 from tests.world import nodes, terms
 
 AUTHORITY = Authority.create()

@@ -1,4 +1,4 @@
-"""Message types of the tests' own, built without a .proto file."""
+"""Message types of the checks' own, built without a .proto file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _UINT64 = descriptor_pb2.FieldDescriptorProto.TYPE_UINT64
 
 def _build() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(
-        name="tests/link/messages.proto", package="comine.tests", syntax="proto3", dependency=["protos/v1/common.proto"]
+        name="link/transports/conformance/messages.proto",
+        package="comine.conformance",
+        syntax="proto3",
+        dependency=["protos/v1/common.proto"],
     )
     shapes = {
         "Note": [("number", _UINT64, common_pb2.PUBLIC), ("data", _BYTES, common_pb2.PUBLIC)],
@@ -31,7 +34,8 @@ def _build() -> dict[str, Any]:
     pool = descriptor_pool.Default()
     pool.Add(file)
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"comine.tests.{name}")) for name in shapes
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"comine.conformance.{name}"))
+        for name in shapes
     }
 
 
