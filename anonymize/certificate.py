@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
@@ -106,6 +107,23 @@ class Claims(_Part):
     levels: list[LevelsClaim] = Field(default=[], alias="H")
     beta: list[LikenessClaim] = []
     delta: list[DisclosureClaim] = []
+
+    # Claims of models that other packages bring are extra fields; the published schema knows none.
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+    __pydantic_extra__: dict[str, list[dict[str, Any]]] = Field(init=False)
+
+    @property
+    def outside(self) -> dict[str, list[dict[str, Any]]]:
+        """By key, claims of models that comine does not have itself."""
+        return dict(self.__pydantic_extra__)
+
+    @property
+    def lists(self) -> dict[str, Sequence[object]]:
+        """By key, all claims beside k; keys without one are left out."""
+        own = {
+            (field.alias or name): getattr(self, name) for name, field in type(self).model_fields.items() if name != "k"
+        }
+        return {key: claimed for key, claimed in (own | self.outside).items() if claimed}
 
 
 class CertifiedColumn(_Part):

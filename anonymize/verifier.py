@@ -2,7 +2,8 @@
 
 The code shares nothing with the algorithms and models that made the release but the form of the certificate. It reads
 `certificate.json` and `release.csv`, `release.parquet` or both, and recomputes from the published rows: hashes,
-columns, rows, classes, every claimed privacy condition, sensitive counts and metrics. Where records were condensed
+columns, rows, classes, every claimed privacy condition, sensitive counts and metrics. A condition that it does not know
+fails. Where records were condensed
 there are no classes; then the groups' sizes are checked, and with `moments.json` their moments. Where identities were
 replaced only the original shows what holds.
 """
@@ -116,8 +117,7 @@ def _labels(certificate: Certificate, path: Path) -> Generator[Finding, None, La
 def _explained(certificate: Certificate) -> Finding:
     """Whether there is a reason for there being no classes, and no claim that only classes can meet."""
     model = certificate.model
-    lists = {"l": model.l, "t": model.t, "p": model.p, "alpha": model.alpha, "H": model.levels}
-    of_classes = [name for name, claimed in (lists | {"beta": model.beta, "delta": model.delta}).items() if claimed]
+    of_classes = list(model.lists)
     if model.k is not None and certificate.groups is None:
         of_classes.insert(0, "k")
     found = f"{', '.join(of_classes)} claimed, and no classes" if of_classes else "none"

@@ -10,9 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import ShareClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import SingleColumnModel
-from anonymize.models.rationals import Rational, at_most, exact
+from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.rationals import Rational, at_most, exact, written
 from anonymize.tables import Table
 from link.errors import ConfigurationError
 
@@ -35,6 +36,10 @@ class AlphaK(SingleColumnModel):
     values: tuple[str, ...] | None = None
     places: tuple[int, ...] | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "(alpha, k)-anonymity"
+    protection: ClassVar[Protection] = Protection(
+        "No value of {column} has more than the share {alpha} of a class.",
+        "A chance of up to that share is accepted.",
+    )
 
     def __post_init__(self) -> None:
         if not 0 < exact(self.alpha, "alpha") <= 1:
@@ -60,6 +65,11 @@ class AlphaK(SingleColumnModel):
         if lacking:
             raise ConfigurationError(f'Column "{self.column}" has no value "{lacking[0]}", for which alpha is given.')
         return replace(self, places=tuple(column.texts.index(value) for value in self.values))
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        values = None if self.values is None else list(self.values)
+        return "alpha", ShareClaim(value=written(self.alpha), column=self.column, values=values)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): in which classes no value is too frequent."""

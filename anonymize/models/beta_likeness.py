@@ -8,9 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import LikenessClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import SingleColumnModel
-from anonymize.models.rationals import TOLERANCE, Rational, at_most, exact
+from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.rationals import TOLERANCE, Rational, at_most, exact, written
 from anonymize.models.reference_distribution import ReferenceDistribution
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -35,6 +36,10 @@ class BetaLikeness(SingleColumnModel):
     enhanced: bool = False
     reference: ReferenceDistribution | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "beta-likeness"
+    protection: ClassVar[Protection] = Protection(
+        "No value of {column} is more likely in a class by more than the factor 1 + {beta} than in the whole table.",
+        "Values may become less likely without a bound.",
+    )
 
     def __post_init__(self) -> None:
         if exact(self.beta, "beta") <= 0:
@@ -63,6 +68,10 @@ class BetaLikeness(SingleColumnModel):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = reference.deviations(counts, sizes) / (sizes[:, None] * reference.counts.astype(np.float64))
         return np.asarray(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(axis=1, initial=0.0))
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "beta", LikenessClaim(value=written(self.beta), column=self.column, enhanced=self.enhanced)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): in which classes no value gains too much."""

@@ -8,9 +8,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import DisclosureClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import SingleColumnModel
-from anonymize.models.rationals import TOLERANCE, Rational, exact
+from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.rationals import TOLERANCE, Rational, exact, written
 from anonymize.models.reference_distribution import ReferenceDistribution
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -33,6 +34,10 @@ class DeltaDisclosure(SingleColumnModel):
     column: str
     reference: ReferenceDistribution | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "delta-disclosure privacy"
+    protection: ClassVar[Protection] = Protection(
+        "Each value of {column} that a class holds is as likely there as in the whole table, up to a factor e^{delta}.",
+        "A value may be absent from a class.",
+    )
     monotone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -68,6 +73,10 @@ class DeltaDisclosure(SingleColumnModel):
         with np.errstate(divide="ignore"):
             logs = np.abs(np.log(shares) - np.log(self.reference.counts / self.reference.total))
         return np.asarray(np.where(held, logs, 0.0).max(axis=1, initial=0.0))
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "delta", DisclosureClaim(value=written(self.delta), column=self.column)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): in which classes no share is too far off."""

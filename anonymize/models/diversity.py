@@ -12,9 +12,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import DiversityClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import SingleColumnModel
-from anonymize.models.rationals import TOLERANCE, Rational, below, exact, whole
+from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.rationals import TOLERANCE, Rational, below, exact, whole, written
 from anonymize.tables import Table
 from link.errors import ConfigurationError
 
@@ -31,6 +32,10 @@ class DistinctDiversity(SingleColumnModel):
     l: int  # noqa: E741 - the paper's letter
     column: str
     name: ClassVar[str] = "distinct l-diversity"
+    protection: ClassVar[Protection] = Protection(
+        "Each class has at least {l} values of {column}.",
+        "One of them may be by far the most likely, and who can rule some out is nearer to the rest.",
+    )
     monotone_with_suppression: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -40,6 +45,10 @@ class DistinctDiversity(SingleColumnModel):
     def least_size(self) -> int:
         """As many records as values."""
         return self.l
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "l", DiversityClaim(kind="distinct", value=self.l, column=self.column)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes have enough values."""
@@ -64,6 +73,10 @@ class EntropyDiversity(SingleColumnModel):
     l: float  # noqa: E741 - the paper's letter
     column: str
     name: ClassVar[str] = "entropy l-diversity"
+    protection: ClassVar[Protection] = Protection(
+        "The values of {column} are spread in each class as widely as {l} equally likely ones.",
+        "Values that are alike in meaning count as different.",
+    )
 
     def __post_init__(self) -> None:
         _at_least_one(self.l)
@@ -72,6 +85,10 @@ class EntropyDiversity(SingleColumnModel):
     def least_size(self) -> int:
         """The entropy of r values is at most ln r."""
         return math.ceil(self.l)
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "l", DiversityClaim(kind="entropy", value=self.l, column=self.column)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes are diverse enough."""
@@ -110,6 +127,11 @@ class RecursiveDiversity(SingleColumnModel):
     l: int  # noqa: E741 - the paper's letter
     column: str
     name: ClassVar[str] = "recursive (c, l)-diversity"
+    protection: ClassVar[Protection] = Protection(
+        "In each class the most frequent value of {column} is not much more frequent than those from the l-th on "
+        "together (c = {c}, l = {l}).",
+        "Values that are alike in meaning count as different.",
+    )
 
     def __post_init__(self) -> None:
         whole(self.l, "l")
@@ -120,6 +142,10 @@ class RecursiveDiversity(SingleColumnModel):
     def least_size(self) -> int:
         """As many records as values."""
         return self.l
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "l", DiversityClaim(kind="recursive", value=self.l, column=self.column, c=written(self.c))
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes are diverse enough."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.grouping import Histograms
-from anonymize.models.model import ClassModel
+from anonymize.models.model import Claim, ClassModel, Protection
 from anonymize.models.rationals import whole
 from anonymize.tables import Table
 
@@ -24,6 +24,10 @@ class KAnonymity(ClassModel):
 
     k: int
     name: ClassVar[str] = "k-anonymity"
+    protection: ClassVar[Protection] = Protection(
+        "Whoever knows a person's quasi-identifiers finds at least {k} rows that could be theirs.",
+        "If these rows agree in a sensitive value, it is known all the same.",
+    )
     column: ClassVar[None] = None
     monotone_with_suppression: ClassVar[bool] = True
 
@@ -39,6 +43,10 @@ class KAnonymity(ClassModel):
     def least_size(self) -> int:
         """It is k."""
         return self.k
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "k", self.k
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes are large enough."""

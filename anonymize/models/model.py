@@ -5,13 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.grouping import Histograms
 from anonymize.tables import Table
+
+Claim = tuple[str, Any]
+"""A key of a certificate's `model`, and an entry of it; of an outside model a dict of JSON values."""
+
+
+class Protection(NamedTuple):
+    """What holds of a release and what does not, as sentences with the names of parameters in braces."""
+
+    holds: str
+    open: str
 
 
 class Model(Protocol):
@@ -59,6 +69,22 @@ class Model(Protocol):
         """A size that every satisfying class has at least."""
         ...
 
+    @property
+    def protection(self) -> Protection:
+        """What it protects, and what it leaves open, for people who have to answer for a release."""
+        ...
+
+    def claim(self, table: Table | None) -> Claim:
+        """What a certificate claims of a release that meets it.
+
+        Args:
+            table: The input; None if nobody has it any more.
+
+        Raises:
+            ConfigurationError: The claim needs the table.
+        """
+        ...
+
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes meet the condition.
 
@@ -92,6 +118,7 @@ class ClassModel(ABC):
     monotone: ClassVar[bool] = True
     monotone_with_suppression: ClassVar[bool] = False
     name: ClassVar[str]
+    protection: ClassVar[Protection]
 
     if TYPE_CHECKING:  # a property of some models and a field of others
 
@@ -107,6 +134,10 @@ class ClassModel(ABC):
     def __str__(self) -> str:
         given = ", ".join(f"{name} = {value}" for name, value in self.parameters.items() if value is not None)
         return f"{self.name} ({given})"
+
+    @abstractmethod
+    def claim(self, table: Table | None) -> Claim:
+        """The key of a certificate's `model`, and the entry there."""
 
     @abstractmethod
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:

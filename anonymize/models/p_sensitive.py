@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import SensitivityClaim
 from anonymize.grouping import Histograms
 from anonymize.models.diversity import too_few_values
-from anonymize.models.model import ClassModel
+from anonymize.models.model import Claim, ClassModel, Protection
 from anonymize.models.rationals import whole
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -29,6 +30,10 @@ class PSensitive(ClassModel):
     p: int
     columns: tuple[str, ...]
     name: ClassVar[str] = "p-sensitive k-anonymity"
+    protection: ClassVar[Protection] = Protection(
+        "Each class has at least {p} values of every one of: {columns}.",
+        "One of them may be by far the most likely.",
+    )
     monotone_with_suppression: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -47,6 +52,10 @@ class PSensitive(ClassModel):
     def least_size(self) -> int:
         """As many records as values."""
         return self.p
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        return "p", SensitivityClaim(value=self.p, columns=list(self.columns))
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes have enough values of every column."""

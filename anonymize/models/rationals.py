@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import Written
 from link.errors import ConfigurationError
 
 Rational = int | float | str | Decimal | Fraction
@@ -29,6 +30,14 @@ def exact(value: Rational, what: str) -> Fraction:
         return Fraction(repr(value) if isinstance(value, float) else value)
     except (ValueError, OverflowError, TypeError, ZeroDivisionError):
         raise ConfigurationError(f"{what} is {value}; it must be a finite number.") from None
+
+
+def written(value: Rational) -> Written:
+    """A parameter as JSON holds it without changing it: a number, or the text of a fraction that no decimal writes."""
+    number = exact(value, "A parameter")
+    if number.denominator == 1:
+        return int(number)
+    return float(number) if Fraction(repr(float(number))) == number else str(number)
 
 
 def whole(value: int, what: str, least: int = 1) -> None:

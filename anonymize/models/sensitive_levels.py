@@ -9,9 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import LevelsClaim
 from anonymize.columns import Column, listed
 from anonymize.grouping import Histograms
-from anonymize.models.model import SingleColumnModel
+from anonymize.models.model import Claim, Protection, SingleColumnModel
 from anonymize.models.rationals import whole
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -37,6 +38,10 @@ class SensitiveLevels(SingleColumnModel):
     weights: tuple[float, ...] | None = None
     level_codes: tuple[int, ...] | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "H sensitive levels"
+    protection: ClassVar[Protection] = Protection(
+        "Each class has values of {column} of at least {h} levels of sensitivity.",
+        "The levels are a judgement; within one, values may agree.",
+    )
     monotone_with_suppression: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -87,6 +92,12 @@ class SensitiveLevels(SingleColumnModel):
         """
         codes = self.codes(table.sensitive_column(self.column))
         return replace(self, level_codes=tuple(codes.tolist()))
+
+    def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed
+        """The key of a certificate's `model`, and the entry there."""
+        levels = [list(level) for level in self.levels]
+        weights = None if self.weights is None else list(self.weights)
+        return "H", LevelsClaim(value=self.h, column=self.column, levels=levels, weights=weights)
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes have values of enough levels."""

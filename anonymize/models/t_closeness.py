@@ -8,11 +8,12 @@ from typing import ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.certificate import ClosenessClaim
 from anonymize.columns import Column
 from anonymize.grouping import Histograms
 from anonymize.hierarchies.hierarchy import Hierarchy
-from anonymize.models.model import SingleColumnModel
-from anonymize.models.rationals import TOLERANCE, Rational, exact
+from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.rationals import TOLERANCE, Rational, exact, written
 from anonymize.models.reference_distribution import Distance, ReferenceDistribution, rank_gaps, value_gaps
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -60,6 +61,10 @@ class TCloseness(SingleColumnModel):
     hierarchy: Hierarchy | None = field(default=None, repr=False)
     reference: _Reference | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "t-closeness"
+    protection: ClassVar[Protection] = Protection(
+        "What a class tells about {column} is within {t} ({distance}) of what the whole table tells.",
+        "What the whole table tells of everybody stays told; t bounds a mean, not each value.",
+    )
 
     def __post_init__(self) -> None:
         if exact(self.t, "t") < 0:
@@ -112,6 +117,31 @@ class TCloseness(SingleColumnModel):
         """Shape (c,): how far each class is from the whole table."""
         found = self._measured(classes)
         return found.values if isinstance(found, Distance) else found
+
+    def claim(self, table: Table | None) -> Claim:
+        """See `Model`: of the input's values it has their order, or their hierarchy."""
+        if table is None:
+            raise ConfigurationError("t-closeness to a table is claimed, but there is no table.")
+        column = table.sensitive_column(self.column)
+        order, positions, paths = None, None, None
+        if self.distance == "ordered":
+            order = list(column.texts)
+            positions = column.numbers.tolist() if self.ground == "value" else None
+        if self.hierarchy is not None:
+            hierarchy, leaves = self.hierarchy, self.hierarchy.align(column)
+            paths = {
+                text: [hierarchy.label(level, int(leaf)) for level in range(hierarchy.height + 1)]
+                for text, leaf in zip(column.texts, leaves, strict=True)
+            }
+        claimed = ClosenessClaim(
+            distance=self.distance,
+            value=written(self.t),
+            column=self.column,
+            order=order,
+            positions=positions,
+            paths=paths,
+        )
+        return "t", claimed
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): which classes are close enough."""

@@ -219,9 +219,8 @@ class ReleasingNode:
         claims = certificate.model
         same = (
             claims.k == asked.model.k or asked.algorithm == "ppir",
-            all(len(getattr(claims, key)) == len(getattr(asked.model, key)) for key in ("l", "t", "alpha", "p")),
-            all(len(getattr(claims, key)) == len(getattr(asked.model, key)) for key in ("beta", "delta")),
-            len(claims.levels) == (asked.model.h is not None),
+            {key: len(claimed) for key, claimed in claims.lists.items()}
+            == {key: len(asked.model.entries.get(key, "1")) for key in asked.model.beside_k},  # of H there is one
             given <= columns,
             {key: told for key, told in certificate.parameters.items() if key not in _OF_THE_NODE} == parameters(asked),
         )

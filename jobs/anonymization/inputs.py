@@ -14,20 +14,7 @@ from anonymize.columns import Column
 from anonymize.hierarchies import builders
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.hierarchies.hierarchy import Hierarchy
-from anonymize.models import (
-    AlphaK,
-    BetaLikeness,
-    DeltaDisclosure,
-    DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
-    Model,
-    PSensitive,
-    RecursiveDiversity,
-    Requirements,
-    SensitiveLevels,
-    TCloseness,
-)
+from anonymize.models import KAnonymity, Model, Requirements, SensitiveLevels
 from anonymize.reading import read_csv, read_parquet, read_sql
 from anonymize.roles import Roles
 from anonymize.tables import Table
@@ -43,7 +30,7 @@ from jobs.anonymization.hierarchy_spec import (
     PrefixEntry,
     plain_number,
 )
-from jobs.anonymization.model_spec import DiversitySection
+from jobs.anonymization.model_entry import ColumnEntry
 from jobs.anonymization.spec import AnonymizeSection, read_spec, sole_column
 from link.errors import ConfigurationError, InputDataError
 
@@ -158,20 +145,12 @@ def requirements_of(spec: AnonymizeSection, hierarchies: Mapping[str, Hierarchy]
     if spec.algorithm == "distributions":
         return None
     models: list[Model] = [] if given.k is None else [KAnonymity(given.k)]
-    models += [_diversity(spec, each) for each in given.l]
-    for closeness in given.t:
-        column = sole_column(spec, closeness.column, "t")
-        tree = hierarchies.get(column) if closeness.distance == "hierarchical" else None
-        if closeness.distance == "hierarchical" and tree is None:
-            raise ConfigurationError(
-                f'[anonymize.model] t with distance = "hierarchical" needs a hierarchy of column "{column}"; add one '
-                "under [anonymize.hierarchies]"
-            )
-        models.append(TCloseness(closeness.value, column, closeness.distance, closeness.ground, tree))
-    models += [PSensitive(each.value, each.columns or spec.sensitive) for each in given.p]
-    models += [AlphaK(each.value, sole_column(spec, each.column, "alpha"), each.values) for each in given.alpha]
-    models += [BetaLikeness(each.value, sole_column(spec, each.column, "beta"), each.enhanced) for each in given.beta]
-    models += [DeltaDisclosure(each.value, sole_column(spec, each.column, "delta")) for each in given.delta]
+    for key, entries in given.entries.items():
+        for each in entries:
+            columns = each.columns_of(spec.sensitive)
+            if isinstance(each, ColumnEntry):
+                columns = (sole_column(spec, each.column, key),)
+            models.append(each.condition(columns, hierarchies))
     levels = sensitive_levels(spec)
     if levels is not None and given.h is not None:
         models.append(levels)
@@ -189,16 +168,6 @@ def sensitive_levels(spec: AnonymizeSection) -> SensitiveLevels | None:
         return None
     weights = None if levels.weights is None else tuple(map(float, levels.weights))
     return SensitiveLevels(spec.model.h or 1, levels.values, sole_column(spec, levels.column, "H"), weights)
-
-
-def _diversity(spec: AnonymizeSection, given: DiversitySection) -> Model:
-    column = sole_column(spec, given.column, "l")
-    if given.kind == "entropy":
-        return EntropyDiversity(_plain(given.value), column)
-    if given.kind == "recursive":
-        assert given.c is not None
-        return RecursiveDiversity(given.c, int(given.value), column)
-    return DistinctDiversity(int(given.value), column)
 
 
 def hierarchies_of(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[dict[str, Hierarchy], dict[str, Path]]:

@@ -1,12 +1,25 @@
-"""The tables `[anonymize.model]` and `[anonymize.levels]`: what every class of a release must meet."""
+"""The tables `[anonymize.model]` and `[anonymize.levels]`: what every class of a release must meet.
+
+An entry says how strict it is beside another; the condition itself, its words and what a certificate claims of it are
+in `anonymize.models`.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, create_model, model_validator
 
+import anonymize
+from jobs.anonymization.hierarchy_spec import plain_number
+from jobs.anonymization.model_entry import ColumnEntry, Entry, one_or_many, outside
 from jobs.spec.values import ColumnName, Fraction, Section
+from link.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from anonymize.hierarchies.hierarchy import Hierarchy
+    from anonymize.models import Model
 
 Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
 """What the values of a column are."""
@@ -14,14 +27,7 @@ Kind = Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
 Whole = Annotated[int, Field(strict=True)]  # neither 5.0 nor "5" nor true
 
 
-def _as_tables(value: object) -> object:
-    """One number or table as a list of one table; a list as it is."""
-    if isinstance(value, list | tuple):
-        return value
-    return [value if isinstance(value, dict | Section) else {"value": value}]
-
-
-class DiversitySection(Section):
+class DiversitySection(ColumnEntry):
     """l-diversity of a sensitive column."""
 
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
@@ -37,8 +43,21 @@ class DiversitySection(Section):
             raise ValueError(f"{self.kind} l-diversity counts values: l is {self.value}, which is not whole")
         return self
 
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:  # noqa: ARG002
+        """Distinct, entropy or recursive l-diversity."""
+        if self.kind == "entropy":
+            return anonymize.EntropyDiversity(plain_number(self.value), columns[0])
+        if self.c is not None:
+            return anonymize.RecursiveDiversity(self.c, int(self.value), columns[0])
+        return anonymize.DistinctDiversity(int(self.value), columns[0])
 
-class ClosenessSection(Section):
+    def is_as_strict_as(self, least: Self) -> bool:
+        """Of the same kind, l is at least as large; of recursive ones c is at most as large, too."""
+        at_least = self.kind == least.kind and self.value >= least.value
+        return at_least and (least.c is None or (self.c is not None and self.c <= least.c))
+
+
+class ClosenessSection(ColumnEntry):
     """t-closeness of a sensitive column."""
 
     distance: Literal["equal", "variational", "kl", "ordered", "hierarchical"] = "equal"
@@ -46,55 +65,108 @@ class ClosenessSection(Section):
     column: ColumnName | None = None
     ground: Literal["rank", "value"] = "rank"
 
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:
+        """t-closeness; its hierarchical distance takes the column's hierarchy."""
+        (column,) = columns
+        tree = hierarchies.get(column) if self.distance == "hierarchical" else None
+        if self.distance == "hierarchical" and tree is None:
+            raise ConfigurationError(
+                f'[anonymize.model] t with distance = "hierarchical" needs a hierarchy of column "{column}"; add one '
+                "under [anonymize.hierarchies]"
+            )
+        return anonymize.TCloseness(self.value, column, self.distance, self.ground, tree)
 
-class SensitivitySection(Section):
+    def is_as_strict_as(self, least: Self) -> bool:
+        """Distances of other kinds are not compared."""
+        return (self.distance, self.ground) == (least.distance, least.ground) and self.value <= least.value
+
+
+class SensitivitySection(Entry):
     """p distinct values of every listed sensitive column; of all of them by default."""
 
     value: Whole = Field(ge=1)
     columns: tuple[ColumnName, ...] = ()
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Its columns."""
+        return self.columns
 
-class ShareSection(Section):
+    def columns_of(self, sensitive: tuple[str, ...]) -> tuple[str, ...]:
+        """Those named, or all."""
+        return self.columns or sensitive
+
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:  # noqa: ARG002
+        """p-sensitive k-anonymity."""
+        return anonymize.PSensitive(self.value, columns)
+
+    def is_as_strict_as(self, least: Self) -> bool:
+        """The larger p."""
+        return self.value >= least.value
+
+    def by_column(self) -> list[Self]:
+        """One for each."""
+        return [self.model_copy(update={"columns": (name,)}) for name in self.columns]
+
+
+class ShareSection(ColumnEntry):
     """(alpha, k): the largest share of a sensitive value in a class."""
 
     value: Fraction = Field(gt=0, le=1)
     column: ColumnName | None = None
     values: tuple[str, ...] | None = None
 
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:  # noqa: ARG002
+        """(alpha, k)-anonymity."""
+        return anonymize.AlphaK(self.value, columns[0], self.values)
 
-class LikenessSection(Section):
+    def is_as_strict_as(self, least: Self) -> bool:
+        """The smaller alpha, of all the other's values."""
+        every = self.values is None or (least.values is not None and set(least.values) <= set(self.values))
+        return every and self.value <= least.value
+
+
+class LikenessSection(ColumnEntry):
     """beta-likeness of a sensitive column."""
 
     value: Fraction = Field(gt=0)
     column: ColumnName | None = None
     enhanced: bool = False
 
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:  # noqa: ARG002
+        """beta-likeness."""
+        return anonymize.BetaLikeness(self.value, columns[0], self.enhanced)
 
-class DisclosureSection(Section):
+    def is_as_strict_as(self, least: Self) -> bool:
+        """The smaller beta; enhanced is the stricter."""
+        return self.value <= least.value and (self.enhanced or not least.enhanced)
+
+
+class DisclosureSection(ColumnEntry):
     """delta-disclosure of a sensitive column."""
 
     value: Fraction = Field(gt=0)
     column: ColumnName | None = None
 
+    def condition(self, columns: tuple[str, ...], hierarchies: Mapping[str, Hierarchy]) -> Model:  # noqa: ARG002
+        """delta-disclosure privacy."""
+        return anonymize.DeltaDisclosure(self.value, columns[0])
 
-def _one_or_many(section: type[Section]) -> BeforeValidator:
-    """Takes a number, a table or a list of tables, and says so in the JSON Schema."""
-    return BeforeValidator(_as_tables, json_schema_input_type=float | section | list[section])  # type: ignore[valid-type]
-
-
-_Diversity = Annotated[tuple[DiversitySection, ...], _one_or_many(DiversitySection)]
-_Closeness = Annotated[tuple[ClosenessSection, ...], _one_or_many(ClosenessSection)]
-_Sensitivity = Annotated[tuple[SensitivitySection, ...], _one_or_many(SensitivitySection)]
-_Share = Annotated[tuple[ShareSection, ...], _one_or_many(ShareSection)]
-_Likeness = Annotated[tuple[LikenessSection, ...], _one_or_many(LikenessSection)]
-_Disclosure = Annotated[tuple[DisclosureSection, ...], _one_or_many(DisclosureSection)]
+    def is_as_strict_as(self, least: Self) -> bool:
+        """The smaller delta."""
+        return self.value <= least.value
 
 
-class ModelSection(Section):
-    """The `[anonymize.model]` table: every condition that all classes meet.
+_Diversity = Annotated[tuple[DiversitySection, ...], one_or_many(DiversitySection)]
+_Closeness = Annotated[tuple[ClosenessSection, ...], one_or_many(ClosenessSection)]
+_Sensitivity = Annotated[tuple[SensitivitySection, ...], one_or_many(SensitivitySection)]
+_Share = Annotated[tuple[ShareSection, ...], one_or_many(ShareSection)]
+_Likeness = Annotated[tuple[LikenessSection, ...], one_or_many(LikenessSection)]
+_Disclosure = Annotated[tuple[DisclosureSection, ...], one_or_many(DisclosureSection)]
 
-    Each but k and H is a number or a table, or a list of tables where several sensitive columns have one each.
-    """
+
+class _BuiltIn(Section):
+    """The keys that comine has itself, and no others."""
 
     k: Whole | None = Field(default=None, ge=1)
     l: _Diversity = ()  # noqa: E741 - the model's own name
@@ -104,6 +176,50 @@ class ModelSection(Section):
     h: Whole | None = Field(default=None, alias="H", ge=1)
     beta: _Likeness = ()
     delta: _Disclosure = ()
+
+
+_NUMBERS: Final = {"k": "k", "h": "H"}  # conditions that are no entries, and their keys
+KEYS: Final = tuple(_NUMBERS.get(name, name) for name in _BuiltIn.model_fields)
+
+
+class ModelSection(_BuiltIn):
+    """The `[anonymize.model]` table: every condition that all classes meet.
+
+    Each but k and H is a number or a table, or a list of tables where several sensitive columns have one each.
+    """
+
+    # Keys that other packages bring are extra fields; the published schema knows none.
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_outside(cls, given: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        """Reads entries that other packages bring; a key that nobody brings is refused."""
+        foreign = (
+            [key for key in given if key not in {*KEYS, *_BuiltIn.model_fields}] if isinstance(given, dict) else []
+        )
+        if not foreign:
+            return validated(given)
+        brought = outside(foreign)
+        fields: dict[str, Any] = {
+            key: (Annotated[tuple[entry, ...], one_or_many(entry)], ())  # type: ignore[valid-type]
+            for key, entry in brought.items()
+        }
+        read = create_model(cls.__name__, __base__=_BuiltIn, **fields).model_validate(given)
+        return validated({**given, **{key: getattr(read, key) for key in brought}})
+
+    @property
+    def entries(self) -> dict[str, tuple[Entry, ...]]:
+        """By key, conditions on the sensitive columns that they name; H, which is a number, is none."""
+        own: dict[str, tuple[Entry, ...]] = {
+            name: getattr(self, name) for name in _BuiltIn.model_fields if name not in _NUMBERS
+        }
+        return {key: found for key, found in (own | (self.model_extra or {})).items() if found}
+
+    @property
+    def beside_k(self) -> tuple[str, ...]:
+        """The keys of all conditions but k."""
+        return (*self.entries, *(() if self.h is None else ("H",)))
 
 
 class LevelsSection(Section):

@@ -37,7 +37,6 @@ RANDOM: Final = ("maa-slie", "gpkc", *WITHOUT_CLASSES)
 """Algorithms that draw."""
 
 _OWN_TABLES: Final = ("mondrian", "mdav", "maa_slie", "gpkc", "condensation", "distributions", "ppir")
-_MODELS_OF_CLASSES: Final = ("l", "t", "p", "alpha", "h", "beta", "delta")
 
 
 class ColumnSection(Section):
@@ -197,16 +196,15 @@ class AnonymizeSection(Section):
     @model_validator(mode="after")
     def _model_of_the_algorithm(self) -> AnonymizeSection:
         given = self.model
-        named = [name for name in _MODELS_OF_CLASSES if getattr(given, name)]
+        named = given.beside_k
         if self.algorithm == "ppir" and (named or given.k is not None):
             raise ValueError(
                 'algorithm = "ppir" forms no classes and meets no model; take [anonymize.model] away, or another '
                 "algorithm"
             )
         if self.algorithm in WITHOUT_CLASSES and named:
-            model = "H" if named[0] == "h" else named[0]
             raise ValueError(
-                f'algorithm = "{self.algorithm}" forms no classes, so {model} says nothing of its release; leave k '
+                f'algorithm = "{self.algorithm}" forms no classes, so {named[0]} says nothing of its release; leave k '
                 "alone in [anonymize.model]"
             )
         if self.algorithm in (*CLUSTERING, "condensation", "distributions") and given.k is None:

@@ -1,62 +1,10 @@
-"""What each model and algorithm protects, and what it leaves open, for people who have to answer for a release."""
+"""What each algorithm protects beside its models and leaves open, for people who have to answer for a release."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from anonymize.models import Model
-
-
-class Protection(NamedTuple):
-    """What holds and what does not, as sentences."""
-
-    holds: str
-    open: str
-
-
-_MODELS: Final = {
-    "k-anonymity": Protection(
-        "Whoever knows a person's quasi-identifiers finds at least {k} rows that could be theirs.",
-        "If these rows agree in a sensitive value, it is known all the same.",
-    ),
-    "distinct l-diversity": Protection(
-        "Each class has at least {l} values of {column}.",
-        "One of them may be by far the most likely, and who can rule some out is nearer to the rest.",
-    ),
-    "entropy l-diversity": Protection(
-        "The values of {column} are spread in each class as widely as {l} equally likely ones.",
-        "Values that are alike in meaning count as different.",
-    ),
-    "recursive (c, l)-diversity": Protection(
-        "In each class the most frequent value of {column} is not much more frequent than those from the l-th on "
-        "together (c = {c}, l = {l}).",
-        "Values that are alike in meaning count as different.",
-    ),
-    "t-closeness": Protection(
-        "What a class tells about {column} is within {t} ({distance}) of what the whole table tells.",
-        "What the whole table tells of everybody stays told; t bounds a mean, not each value.",
-    ),
-    "p-sensitive k-anonymity": Protection(
-        "Each class has at least {p} values of every one of: {columns}.",
-        "One of them may be by far the most likely.",
-    ),
-    "(alpha, k)-anonymity": Protection(
-        "No value of {column} has more than the share {alpha} of a class.",
-        "A chance of up to that share is accepted.",
-    ),
-    "H sensitive levels": Protection(
-        "Each class has values of {column} of at least {h} levels of sensitivity.",
-        "The levels are a judgement; within one, values may agree.",
-    ),
-    "beta-likeness": Protection(
-        "No value of {column} is more likely in a class by more than the factor 1 + {beta} than in the whole table.",
-        "Values may become less likely without a bound.",
-    ),
-    "delta-disclosure privacy": Protection(
-        "Each value of {column} that a class holds is as likely there as in the whole table, up to a factor e^{delta}.",
-        "A value may be absent from a class.",
-    ),
-}
+from anonymize.models.model import Model, Protection
 
 _ALGORITHMS: Final = {
     "condensation": Protection(
@@ -113,7 +61,7 @@ def protections(models: tuple[Model, ...], algorithm: str, k: int | None) -> lis
     if algorithm not in _ALGORITHMS:
         for model in models:
             values = {name: _words(value) for name, value in model.parameters.items()}
-            known = _MODELS[model.name]
+            known = model.protection
             found.append((model.name, Protection(known.holds.format(**values), known.open)))
     else:
         known = _ALGORITHMS[algorithm]

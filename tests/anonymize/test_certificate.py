@@ -14,11 +14,12 @@ import pytest
 
 from anonymize.certificate import SCHEMA, Certificate, json_schema
 from anonymize.certifying import Sources, publish_folder
-from anonymize.claims import claims_of, written
+from anonymize.claims import claims_of
 from anonymize.evidence import sensitive_counts
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, KAnonymity, Requirements, TCloseness
+from anonymize.models.rationals import written
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table

@@ -8,18 +8,30 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticKnownError
 
 from jobs.anonymization.hierarchy_spec import FileEntry, HierarchyEntry
-from jobs.anonymization.model_spec import LevelsSection, ModelSection
+from jobs.anonymization.model_entry import outside
+from jobs.anonymization.model_spec import KEYS, LevelsSection, ModelSection
 from jobs.anonymization.spec import FULL_DOMAIN, Algorithm, AnonymizeSection, ColumnSection
 from jobs.federation import Name
 from jobs.spec.values import ColumnName, Duration, Fraction, Section
 from link.errors import ConfigurationError, PolicyDenied
 from party.policy.column_roles import Roles, columns_refusal, some_once
 from party.policy.policy_input import listed
-from party.services.anonymization.strength import CLAIMS, released, unmet
+from party.services.anonymization.strength import released, unmet
 
-ModelKey = Literal["l", "t", "p", "alpha", "H", "beta", "delta"]
+
+def _model_key(value: str) -> str:
+    """A key of `[anonymize.model]` that somebody has."""
+    known = [key for key in KEYS if key != "k"]
+    if value not in known and not outside([value]):
+        expected = {"expected": " or ".join((", ".join(map(repr, known[:-1])), repr(known[-1])))}
+        raise PydanticKnownError("literal_error", expected)
+    return value
+
+
+ModelKey = Annotated[str, AfterValidator(_model_key)]
 MEGABYTE: Final = 1 << 20
 
 
@@ -80,18 +92,17 @@ class AnonymizationRules(Section):
             raise ValueError("require names k; write it as min_k")
         if self.require.h is not None and (self.levels is None or self.levels.column is None):
             raise ValueError("require names H, which needs [dataset.anonymization.levels] with their column")
-        for key, entries in CLAIMS.items():
-            for entry in entries(self.require):
-                named = entry.columns if key == "p" else () if entry.column is None else (entry.column,)
-                if not named:
+        for key, entries in self.require.entries.items():
+            for entry in entries:
+                if not entry.named:
                     raise ValueError(f"require {key} lacks its column; name the sensitive column that it protects")
-                for name in named:
+                for name in entry.named:
                     if "sensitive" not in self.columns.get(name, ()):
                         raise ValueError(
                             f"require {key} protects the column '{name}', which columns does not let leave as sensitive"
                         )
         weak = [name for name in ("condensation", "ppir") if name in self.algorithms]
-        if weak and (self.require.h is not None or any(entries(self.require) for entries in CLAIMS.values())):
+        if weak and self.require.beside_k:
             raise ValueError(f"algorithms names '{weak[0]}', which forms no classes and cannot meet what require has")
         return self
 
@@ -175,11 +186,8 @@ def _min_k(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) 
 
 
 def _models(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
-    asked = [key for key, entries in CLAIMS.items() if entries(spec.model)]
-    asked += [] if spec.model.h is None else ["H"]
-    required = {key for key, entries in CLAIMS.items() if entries(rules.require)}
-    required |= set() if rules.require.h is None else {"H"}
-    for key in asked:
+    required = set(rules.require.beside_k)
+    for key in spec.model.beside_k:
         if key not in rules.models and key not in required:
             allowed = listed(("k", *dict.fromkeys((*sorted(required), *rules.models))))
             return f"allows the models {allowed} only, not '{key}' (rule models)"

@@ -14,7 +14,7 @@ from link.errors import ConfigurationError
 from link.files.json_text import read_json
 from party.config import DatasetSection
 from party.services.anonymization.policy import AnonymizationRules, check_request, described
-from party.services.anonymization.strength import CLAIMS, columns_of, released
+from party.services.anonymization.strength import released
 from protos.v1 import anonymization_pb2 as pb
 
 OF_FILES: Final = frozenset({"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique"})
@@ -62,9 +62,9 @@ def _check_columns(spec: AnonymizeSection) -> None:
                 raise ConfigurationError(
                     f"[anonymize.{table}] describes '{name[:100]}', which the request does not take; leave it out"
                 )
-    for key, entries in CLAIMS.items():
-        for entry in entries(spec.model):
-            for name in columns_of(entry, spec):
+    for key, entries in spec.model.entries.items():
+        for entry in entries:
+            for name in entry.columns_of(spec.sensitive):
                 if name not in sensitive:
                     raise ConfigurationError(
                         f"[anonymize.model] {key} protects '{name[:100]}', which the request does not take as "

@@ -30,6 +30,7 @@ from anonymize.models import (
     BetaLikeness,
     DeltaDisclosure,
     DistinctDiversity,
+    EntropyDiversity,
     KAnonymity,
     Model,
     PSensitive,
@@ -167,10 +168,9 @@ def offered(requirements: Requirements) -> tuple[Tested, ...]:
         elif isinstance(model, Tested) and not _is_logarithmic(model):
             found.append(model)
         elif not isinstance(model, KAnonymity):
-            raise ConfigurationError(
-                f"{model} cannot be decided on counts that stay shared between parties: it needs logarithms of shared "
-                "counts"
-            )
+            logarithms = isinstance(model, EntropyDiversity) or _is_logarithmic(model)
+            why = "it needs logarithms of shared counts" if logarithms else "no protocol for it is known here"
+            raise ConfigurationError(f"{model} cannot be decided on counts that stay shared between parties: {why}")
     return tuple(found)
 
 
