@@ -3,9 +3,8 @@
 The code shares nothing with the algorithms and models that made the release but the form of the certificate. It reads
 `certificate.json` and `release.csv`, `release.parquet` or both, and recomputes from the published rows: hashes,
 columns, rows, classes, every claimed privacy condition, sensitive counts and metrics. A condition that it does not know
-fails. Where records were condensed
-there are no classes; then the groups' sizes are checked, and with `moments.json` their moments. Where identities were
-replaced only the original shows what holds.
+fails. Where records were condensed there are no classes; then the groups' sizes are checked, and with `moments.json`
+their moments. Where identities were replaced only the original shows what holds.
 """
 
 from __future__ import annotations
