@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from importlib import import_module
 from typing import Any, Final
 
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.mechanism import Mechanism
-from ldp.registry import HOMES
+from ldp.registry import mechanism_class
 from link.errors import ConfigurationError, InputDataError
 from link.files.json_text import read_json
 
@@ -20,21 +19,6 @@ _FRACTION: Final = re.compile(r"[0-9]{1,100}(/[0-9]{1,100})?")
 
 _FIRST: Final = 1
 """The mapping of values to reports that goes unsaid, as in `Mechanism.fingerprint`."""
-COLLECTED: Final = {
-    **HOMES,
-    "dbitflip": "longitudinal.bit_flip:BitFlip",
-    "1bit-mean": "longitudinal.one_bit_mean:OneBitMean",
-    "rappor": "rappor.mechanism:Rappor",
-    "sfp": "heavy_hitters.fragment_puzzle:SequenceFragmentPuzzle",
-    "prefix-hashing": "heavy_hitters.prefix_extending:PrefixHashing",
-    "padding-and-sampling": "sets.padding:PaddingAndSampling",
-    "set-sizes": "sets.size_histogram:SetSizes",
-    "privset": "sets.privset:PrivSet",
-    "wheel": "sets.wheel:Wheel",
-    "two-stage": "blending.two_stages:TwoStageEncoding",
-    "sampled": "streams.sampled:Sampled",
-}
-"""The mechanisms that a service collects by, and where they live, relative to this package."""
 
 
 def document(mechanism: Mechanism[Any]) -> bytes:
@@ -67,10 +51,9 @@ def _content(mechanism: Mechanism[Any]) -> dict[str, object]:
 
 
 def _made(content: Mapping[str, Any], domain: Domain | None) -> Mechanism[Any]:
-    module, kind = COLLECTED[content["mechanism"]].split(":")
+    kind: Callable[..., Mechanism[Any]] = mechanism_class(content["mechanism"])
     parameters = {name: _read(value, domain) for name, value in content["parameters"].items()}
-    found = getattr(import_module(f"ldp.{module}"), kind)(**parameters)
-    assert isinstance(found, Mechanism)
+    found = kind(**parameters)
     if found.mapping != content.get("mapping", _FIRST):
         raise InputDataError(
             f"reports of the mechanism '{found.name}' with these parameters mean something else in this version of "

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from link.errors import ConfigurationError
 
-
 T = TypeVar("T")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 

@@ -15,7 +15,7 @@ from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from jobs.results.tables import csv_chunks
 from ldp.domain import Domain
-from ldp.registry import ORACLES
+from ldp.registry import oracles
 from link.version import software_version
 
 ESTIMATES: Final = "estimates.csv"
@@ -41,7 +41,7 @@ def holds_earlier(folder: Path) -> bool:
     """Whether a folder holds an earlier simulation and nothing else."""
     present = {path.name: path for path in folder.iterdir()}
     return "result.json" in present and all(
-        path.is_file() if name in _FILES else name in ORACLES and _holds_estimates(path)
+        path.is_file() if name in _FILES else name in oracles() and _holds_estimates(path)
         for name, path in present.items()
     )
 

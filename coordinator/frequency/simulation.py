@@ -20,7 +20,7 @@ from ldp.consistency import METHODS, consistent
 from ldp.domain import Codes
 from ldp.estimate import Estimate
 from ldp.oracle import FrequencyOracle
-from ldp.registry import ORACLES, oracle, settable
+from ldp.registry import oracle, oracles, settable
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -213,7 +213,7 @@ def _of(name: str, parameters: Mapping[str, float]) -> dict[str, float]:
     Raises:
         ConfigurationError: One of them is no whole number, and ought to be.
     """
-    if name not in ORACLES:
+    if name not in oracles():
         return {}  # refused as a mechanism
     known = settable(name)
     for each, value in parameters.items():

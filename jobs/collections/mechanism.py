@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from importlib import import_module
 from itertools import pairwise
 from math import prod
 from typing import Any, Final
@@ -14,13 +13,13 @@ from typing import Any, Final
 from jobs.collections.tables import OPEN_DOMAINS, CollectionSection, CollectionTables
 from ldp.budget import check_epsilon, float_below
 from ldp.choice import choose
-from ldp.documents import COLLECTED
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Integers, Strings, Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending
 from ldp.longitudinal.memoised import MemoisedMechanism, permanent_budget
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
+from ldp.registry import mechanism_class
 from ldp.streams.allocation import budgets
 from ldp.streams.method import StreamMethod
 from ldp.streams.methods import stream_method
@@ -58,9 +57,9 @@ def mechanism_of_round(spec: CollectionTables, domain: Domain | None, number: in
     if section.mechanism == "prefix-extending":
         return search_of(spec).oracle(0)
     if section.mechanism in OPEN_DOMAINS:
-        return _made(section, _kind(section.mechanism), strings_of(spec), budget, section.k)
+        return _made(section, mechanism_class(section.mechanism), strings_of(spec), budget, section.k)
     if section.mechanism == "1bit-mean":
-        return _made(section, _kind("1bit-mean"), budget)
+        return _made(section, mechanism_class("1bit-mean"), budget)
     if section.mechanism == "rappor":
         permanent = section.parameters.get("permanent_epsilon")
         rest = {name: value for name, value in _plain(section).items() if name != "permanent_epsilon"}
@@ -74,12 +73,12 @@ def mechanism_of_round(spec: CollectionTables, domain: Domain | None, number: in
         assert phase is not None
         return stream.mechanism(phase.epsilon)
     if spec.sampling is not None:
-        _check_parameters(section, choose if section.mechanism == "auto" else _kind(section.mechanism))
+        _check_parameters(section, choose if section.mechanism == "auto" else mechanism_class(section.mechanism))
         return Sampled.for_budget(section.mechanism, domain, budget, spec.sampling.exact, **_plain(section))
     if section.mechanism == "auto":
         _check_parameters(section, choose)
         return choose(domain, budget, **_plain(section)).oracle
-    return _made(section, _kind(section.mechanism), domain, budget)
+    return _made(section, mechanism_class(section.mechanism), domain, budget)
 
 
 def budgets_of(spec: CollectionTables) -> tuple[Fraction, ...] | None:
@@ -202,12 +201,6 @@ def _check_search(plan: PrefixExtending) -> None:
             f"a round of the search would have {most:,} candidates, more than {MAX_PREFIXES:,}; take more groups, or "
             "keep fewer"
         )
-
-
-def _kind(mechanism: str) -> Callable[..., Mechanism[Any]]:
-    module, name = COLLECTED[mechanism].split(":")
-    kind: Callable[..., Mechanism[Any]] = getattr(import_module(f"ldp.{module}"), name)
-    return kind
 
 
 def _made(section: CollectionSection, kind: Callable[..., Mechanism[Any]], *given: object) -> Mechanism[Any]:

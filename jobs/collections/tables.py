@@ -12,7 +12,7 @@ from jobs.collections.budget import BudgetSection, MemoSection, SamplingSection
 from jobs.federation import Name
 from jobs.spec.values import DataName, Duration, Fraction, Section, exact_decimal, seconds
 from ldp.domain import LARGEST_DOMAIN
-from ldp.registry import ORACLES
+from ldp.registry import ORACLES, brought, is_brought
 
 MAX_CONTINUAL: Final = 1 << 16  # values whose releases are kept for every step
 MAX_GRACES: Final = 7  # windows: so many rounds beside the current one take late reports at most
@@ -48,7 +48,8 @@ class CollectionSection(Section):
 
     Attributes:
         name: Of the collection, unique at its node.
-        mechanism: One of `MECHANISMS`; `auto` lets comine choose a frequency oracle by domain and ε.
+        mechanism: One of `MECHANISMS`, or of another package; `auto` lets comine choose a frequency oracle by domain
+            and ε.
         epsilon: ε of one report; under continual release, of all reports of a client within w steps; with a `[budget]`
             table, of all its reports together.
         domain: The file of the values that clients may have, one a line; once it is read, `size` and `labelled` stand
@@ -77,8 +78,9 @@ class CollectionSection(Section):
     @field_validator("mechanism")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in MECHANISMS:
-            raise ValueError(f"there is no mechanism '{value[:40]}' to collect by; take one of {', '.join(MECHANISMS)}")
+        if value not in MECHANISMS and not is_brought(value):
+            names = ", ".join((*MECHANISMS, *brought()))
+            raise ValueError(f"there is no mechanism '{value[:40]}' to collect by; take one of {names}")
         return value
 
     @field_validator("epsilon")

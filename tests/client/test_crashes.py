@@ -278,7 +278,7 @@ import sys
 from pathlib import Path
 from client import FrequencyClient
 from client.fleet import Fleet
-from ldp.documents import COLLECTED
+from ldp.registry import COLLECTED
 from ldp.domain import Domain
 from ldp.registry import ORACLES, oracle
 from ldp.rappor.mechanism import Rappor

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ldp.blending.two_stages import TwoStageEncoding
-from ldp.documents import COLLECTED, document, mechanism_of
+from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
 from ldp.heavy_hitters.bit_strings import Integers, Texts
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
@@ -15,7 +15,7 @@ from ldp.longitudinal.bit_flip import BitFlip
 from ldp.longitudinal.one_bit_mean import OneBitMean
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
-from ldp.registry import ORACLES, oracle
+from ldp.registry import COLLECTED, ORACLES, oracle
 from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.privset import PrivSet
 from ldp.sets.size_histogram import SetSizes

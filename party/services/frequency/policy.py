@@ -15,6 +15,7 @@ from jobs.federation import Name
 from jobs.spec.toml import TomlTable
 from jobs.spec.values import Duration, Fraction, seconds
 from ldp.domain import LARGEST_DOMAIN
+from ldp.registry import brought, is_brought
 from link.errors import LimitExceeded, PolicyDenied
 
 DAY_S: Final = 86_400
@@ -56,8 +57,10 @@ class FrequencySection(TomlTable):
     @classmethod
     def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for name in value or ():
-            if name not in MECHANISMS:
-                raise ValueError(f"there is no mechanism '{name[:40]}'; there are {', '.join(MECHANISMS)}")
+            if name not in MECHANISMS and not is_brought(name):
+                raise ValueError(
+                    f"there is no mechanism '{name[:40]}'; there are {', '.join((*MECHANISMS, *brought()))}"
+                )
         return value
 
 

@@ -1,0 +1,212 @@
+"""A mechanism that another package brings: it keeps the contract of all, and is collected by like any other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coordinator.frequency.simulation import Request, simulate
+from coordinator.frequency.values import Collection
+from crypto.primitives.randomness import Randomness
+from jobs.collections.mechanism import mechanism_of_round
+from jobs.collections.spec import CollectionSpec
+from ldp.documents import document, mechanism_of
+from ldp.domain import Domain
+from ldp.oracle import FrequencyOracle
+from ldp.registry import ORACLES, oracle, oracles, settable
+from link.errors import ConfigurationError, InputDataError
+from party.services.frequency.policy import FrequencySection
+from tests.brought import bring
+from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
+
+FLIP = '''
+"""Randomised response on a coarse grid: each other value has a whole share of the words, the true one the rest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ldp.blanket import Blanket
+from ldp.budget import exp_below, log_above
+from ldp.oracle import PureOracle
+from ldp.reports import Field
+
+
+class Flip(PureOracle):
+    name = "flip"
+
+    def __init__(self, domain, epsilon, bits: int = 24):
+        super().__init__(domain, epsilon)
+        self.bits = bits
+        words, d = 1 << bits, self.domain.size
+        self.other = int(-(-words // (exp_below(self.epsilon) + d - 1)))
+        self.p, self.q = Fraction(words - (d - 1) * self.other, words), Fraction(self.other, words)
+
+    @property
+    def exact_epsilon(self):
+        return log_above(self.p / self.q)
+
+    @property
+    def layout(self):
+        return (Field("uint16"),)
+
+    def _perturb(self, values, rng):
+        codes = self.domain.codes(values)
+        words = (rng.uint64(len(codes)) >> np.uint64(64 - self.bits)).astype(np.int64)
+        moved = words // self.other + 1
+        return (np.where(moved < self.domain.size, (codes + moved) % self.domain.size, codes),)
+
+    def _valid(self, reports):
+        return bool(np.all(reports.fields[0] < self.domain.size))
+
+    def tally(self, reports):
+        return np.bincount(reports.fields[0], minlength=self.domain.size).astype(np.int64)
+
+    def channel(self):
+        size = range(self.domain.size)
+        return [[self.p if y == x else self.q for y in size] for x in size]
+
+    def outcomes(self, reports):
+        return reports.fields[0].astype(np.int64)
+
+    def supports(self, reports, values):
+        return np.equal(reports.fields[0][:, None], values)
+
+    def blanket(self):
+        return Blanket.between(self.domain.size * self.q, self.domain.size * self.p)
+'''
+GROUP = "comine.mechanisms"
+
+
+@pytest.fixture
+def _flip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    bring(tmp_path, monkeypatch, "flipping", FLIP, {GROUP: {"flip": "flipping:Flip"}})
+    yield
+    sys.modules.pop("flipping", None)
+
+
+@pytest.mark.usefixtures("_flip")
+def test_it_keeps_the_contract_of_all() -> None:
+    for epsilon in (0.5, 1.0, 3.0):
+        check_privacy(oracle("flip", 4, epsilon), tight=1e-4)
+        check_sampler(oracle("flip", 4, epsilon), 4, Randomness.from_seed(1))
+    counts = np.array([700, 0, 150, 90, 30, 20, 10])
+    check_estimates(oracle("flip", len(counts), 1.0), counts, Randomness.from_seed(3))
+    for d in (2, 7, 300):
+        check_reports(oracle("flip", d, 1.0), np.arange(500) % d, Randomness.from_seed(d))
+
+
+@pytest.mark.usefixtures("_flip")
+def test_its_document_is_read_where_the_package_is() -> None:
+    found = oracle("flip", ["a", "b", "c"], 1.0, bits=20)
+    again = mechanism_of(document(found), Domain.of(["a", "b", "c"]))
+    assert again.fingerprint == found.fingerprint
+    assert again.get_params() == found.get_params()
+
+
+def test_its_document_is_refused_where_the_package_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        bring(tmp_path, patch, "flipping", FLIP, {GROUP: {"flip": "flipping:Flip"}})
+        written = document(oracle("flip", 3, 1.0))
+    with pytest.raises(InputDataError, match="no document of a mechanism that this version of comine knows"):
+        mechanism_of(written)
+
+
+@pytest.mark.usefixtures("_flip")
+def test_a_simulated_collection_takes_it() -> None:
+    counts = np.array([400, 250, 200, 100, 50])
+    data = Collection(Domain.of(list("abcde")), np.repeat(np.arange(5), counts), public=True)
+    outcome = simulate(Request(("flip", "grr"), 2.0, seed=1), data).outcomes[0]
+    assert outcome.oracle.name == "flip"
+    z = (outcome.estimate.counts - counts) / outcome.deviations
+    assert np.abs(z).max() < 6  # five normal values: 1e-8
+
+
+@pytest.mark.usefixtures("_flip")
+def test_a_node_collects_by_it() -> None:
+    spec = CollectionSpec.model_validate(collection("flip"))
+    found = mechanism_of_round(spec, Domain(5))
+    assert (found.name, found.get_params()["bits"]) == ("flip", 20)
+    assert FrequencySection.model_validate(policy("flip")).mechanisms == ("flip",)
+
+
+def collection(name: str) -> dict[str, Any]:
+    table = {"name": "c", "mechanism": name, "epsilon": Decimal(1), "size": 5, "parameters": {"bits": 20}}
+    return {"collection": table}
+
+
+def policy(name: str) -> dict[str, Any]:
+    return {"max_epsilon": Decimal(1), "mechanisms": [name]}
+
+
+def test_without_the_package_it_is_refused_everywhere() -> None:
+    assert "flip" not in oracles()
+    with pytest.raises(ConfigurationError, match="there is no frequency oracle 'flip'; take one of grr, sue"):
+        oracle("flip", 3, 1.0)
+    with pytest.raises(ValueError, match="there is no mechanism 'flip' to collect by"):
+        CollectionSpec.model_validate(collection("flip"))
+    with pytest.raises(ValueError, match="there is no mechanism 'flip'; there are auto, grr"):
+        FrequencySection.model_validate(policy("flip"))
+
+
+@pytest.mark.usefixtures("_flip")
+def test_it_is_loaded_when_it_is_asked_for() -> None:
+    assert oracles() == (*ORACLES, "flip")
+    oracle("grr", 3, 1.0)
+    assert "flipping" not in sys.modules
+    assert settable("flip") == {"bits": int}
+    assert "flipping" in sys.modules
+    with pytest.raises(ConfigurationError, match="flip has no parameter 'salt'; it has bits"):
+        oracle("flip", 3, 1.0, salt=1)
+    with pytest.raises(ConfigurationError, match="bits is a whole number"):
+        oracle("flip", 3, 1.0, bits=1.5)
+
+
+def test_no_package_replaces_a_mechanism_of_comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("grr", "rappor", "sampled", "auto", "prefix-extending", "../up", "a b")
+    bring(tmp_path, monkeypatch, "flipping", FLIP, {GROUP: dict.fromkeys(names, "flipping:Flip")})
+    assert oracles() == ORACLES
+    assert type(oracle("grr", 3, 1.0)).__module__ == "ldp.oracles.direct_encoding"
+    assert type(mechanism_of(document(oracle("grr", 3, 1.0)))).__module__ == "ldp.oracles.direct_encoding"
+    for name in names[1:]:
+        if name != "auto":
+            with pytest.raises(ConfigurationError, match="there is no frequency oracle"):
+                oracle(name, 3, 1.0)
+    assert "flipping" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import nothing_of_this_name", "cannot be imported (ModuleNotFoundError); see why with: python -c 'import broken'"),
+        ("1 / 0", "cannot be imported (ZeroDivisionError); see why with: python -c 'import broken'"),
+        ("", "names 'Flip', which its module broken does not have"),
+        ("class Flip: name = 'flip'", "is no FrequencyOracle"),
+        ("from ldp.oracles.direct_encoding import DirectEncoding as Flip", "has a class of another name"),
+        (
+            "from ldp.oracle import PureOracle\nclass Flip(PureOracle): name = 'flip'",
+            "lacks _perturb, blanket, exact_epsilon, layout, tally",
+        ),
+    ],
+)
+def test_a_broken_package_is_named_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, words: str
+) -> None:
+    bring(tmp_path, monkeypatch, "broken", source, {GROUP: {"flip": "broken:Flip"}})
+    expected = f"the plug-in 'flip' of the distribution 'broken' {words}"
+    with pytest.raises(ConfigurationError) as caught:
+        oracle("flip", 3, 1.0)
+    assert caught.value.message == expected
+    told = json.dumps({"mechanism": "flip", "parameters": {"epsilon": 1}})
+    with pytest.raises(InputDataError, match="the document's mechanism is wrong: the plug-in 'flip' of"):
+        mechanism_of(told.encode())
+    assert isinstance(oracle("grr", 3, 1.0), FrequencyOracle)  # nothing else is touched
