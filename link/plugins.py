@@ -1,4 +1,4 @@
-"""What other distributions add to comine: entry points of theirs, which name modules, classes or functions to import."""
+"""What other distributions add to comine: their entry points, which name modules, classes or functions."""
 
 from __future__ import annotations
 

@@ -242,9 +242,17 @@ def test_no_package_replaces_a_model_of_comine(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("source", "home", "words"),
     [
-        ("import nothing_of_this_name", "broken:Section", "cannot be imported (ModuleNotFoundError); see why with: python -c 'import broken'"),
+        (
+            "import nothing_of_this_name",
+            "broken:Section",
+            "cannot be imported (ModuleNotFoundError); see why with: python -c 'import broken'",
+        ),
         ("1 / 0", "broken:Section", "cannot be imported (ZeroDivisionError); see why with: python -c 'import broken'"),
-        ("raise SystemError('secret')", "broken:Section", "cannot be imported (SystemError); see why with: python -c 'import broken'"),
+        (
+            "raise SystemError('secret')",
+            "broken:Section",
+            "cannot be imported (SystemError); see why with: python -c 'import broken'",
+        ),
         ("", "broken:Section", "names 'Section', which its module broken does not have"),
         ("Section = 7", "broken:Section", "is no Entry"),
         ("class Section: pass", "broken:Section", "is no Entry"),
@@ -269,7 +277,7 @@ def test_two_packages_for_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for package in ("one", "two"):
         bring(tmp_path, monkeypatch, package, SPREAD, {"comine.anonymity_models": {"e": f"{package}:SpreadSection"}})
     with pytest.raises(
-        ConfigurationError, match="the plug-in 'e' of the distribution '(one|two)' has the name of one of"
+        ConfigurationError, match=r"the plug-in 'e' of the distribution '(one|two)' has the name of one of"
     ):
         load(configured(tmp_path, "e = 3000"))
 

@@ -21,8 +21,8 @@ from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
 from ldp.oracle import FrequencyOracle
 from ldp.registry import ORACLES, oracle, oracles, settable
-from link.errors import ConfigurationError, InputDataError
-from party.services.frequency.policy import FrequencySection
+from link.errors import ConfigurationError, InputDataError, PolicyDenied
+from party.services.frequency.policy import FrequencySection, check_creation
 from tests.brought import bring
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
@@ -136,7 +136,10 @@ def test_a_node_collects_by_it() -> None:
     spec = CollectionSpec.model_validate(collection("flip"))
     found = mechanism_of_round(spec, Domain(5))
     assert (found.name, found.get_params()["bits"]) == ("flip", 20)
-    assert FrequencySection.model_validate(policy("flip")).mechanisms == ("flip",)
+    check_creation(FrequencySection.model_validate(policy("flip")), spec, "hub", "north", running=0)
+    unnamed = FrequencySection.model_validate({"max_epsilon": Decimal(1)})
+    with pytest.raises(PolicyDenied, match=r"\(rule mechanisms\), and the collection takes 'flip'"):
+        check_creation(unnamed, spec, "hub", "north", running=0)
 
 
 def collection(name: str) -> dict[str, Any]:
@@ -187,7 +190,10 @@ def test_no_package_replaces_a_mechanism_of_comine(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("import nothing_of_this_name", "cannot be imported (ModuleNotFoundError); see why with: python -c 'import broken'"),
+        (
+            "import nothing_of_this_name",
+            "cannot be imported (ModuleNotFoundError); see why with: python -c 'import broken'",
+        ),
         ("1 / 0", "cannot be imported (ZeroDivisionError); see why with: python -c 'import broken'"),
         ("", "names 'Flip', which its module broken does not have"),
         ("class Flip: name = 'flip'", "is no FrequencyOracle"),

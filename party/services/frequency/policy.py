@@ -29,7 +29,7 @@ class FrequencySection(TomlTable):
         max_epsilon: The largest ε that a collection may ask for, of a report and of all reports of a value that
             repeat a kept answer.
         create: Coordinators that may create collections; all, where absent.
-        mechanisms: That collections may use; all, where absent.
+        mechanisms: That collections may use; all of comine itself, where absent. Those of plug-ins must be named.
         max_collections: That are open at once.
         max_domain: Values that a collection's domain may have.
         min_window: The shortest window that a collection may have.
@@ -123,8 +123,9 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
             f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and all reports of a value together spend "
             f"{kept:.6g} in the collection; set its permanent_epsilon"
         )
-    if policy.mechanisms is not None and section.mechanism not in policy.mechanisms:
-        allowed = ", ".join(policy.mechanisms) or "none"
+    mechanisms = MECHANISMS if policy.mechanisms is None else policy.mechanisms
+    if section.mechanism not in mechanisms:
+        allowed = ", ".join(mechanisms) or "none"
         return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"
     if section.size is not None and section.size > policy.max_domain:
         return (
