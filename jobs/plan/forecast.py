@@ -17,6 +17,7 @@ from jobs.plan.predicted import End, predicted
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
+from link.traffic import TOLERANCE
 from mining.public_sizes import FLOOR
 from protos.v1.plan_pb2 import PartyEstimate
 
@@ -116,17 +117,23 @@ def _ranges(
 ) -> dict[str, float | None]:
     """What changes: `most_is_open` says that the figures of `most` are themselves the least of something."""
     changes: dict[str, float | None] = {}
+    slack = TOLERANCE if figures == _FRAMES else 0.0  # bytes are no closer than that, rounds are exact
     for figure in figures:
         value, limit = getattr(likely, figure), getattr(likely, f"{figure}_at_most")
-        low = value if least is None else min(value, getattr(least, figure))
+        low = _less(value if least is None else min(value, getattr(least, figure)), slack)
         if most is not None:
             stated = getattr(most, f"{figure}_at_most")
             limit = stated if stated is not None or most_is_open else getattr(most, figure)
         changes[f"{figure}_at_least"] = low
-        changes[f"{figure}_at_most"] = None if limit is None else max(limit, value)
+        changes[f"{figure}_at_most"] = None if limit is None else _less(max(limit, value), -slack)
         if is_least:
             changes[figure] = low
     return changes
+
+
+def _less(figure: float, share: float) -> float:
+    """A figure without some of it; of bytes a whole number."""
+    return round(figure * (1 - share)) if share else figure
 
 
 def _and(names: Sequence[str]) -> str:

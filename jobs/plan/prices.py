@@ -18,10 +18,10 @@ from link.traffic import Traffic
 from mining.data.bitmaps import packed_bytes
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.parameters import HorizontalMining
+from mining.joint.shared_rules import RuleSteps
 from mining.joint.sizes import (
     Hidden,
     MiningSizes,
-    RulesOnShares,
     Step,
     Supports,
     Union,
@@ -110,7 +110,7 @@ def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int
     match step:
         case Vote(candidates=candidates) if task.is_shared:
             return [(candidates, capped_sums(task, n_parties, n_rows).width)]
-        case RulesOnShares(steps=rules):
+        case RuleSteps() as rules:
             return [(number, rules.width) for number in rules.batches]
         case _:
             return []
@@ -123,7 +123,7 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
             masked = candidates * capped_sums(task, len(speeds), n_rows).word.itemsize
         case Vote(candidates=number, most=most) | Supports(itemsets=number, most=most):
             masked = number * word_for(most).itemsize
-        case RulesOnShares(steps=rules):
+        case RuleSteps() as rules:
             masked = rules.sums * rules.word_bytes
         case _:
             return 0.0

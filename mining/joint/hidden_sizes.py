@@ -10,8 +10,7 @@ from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from link.traffic import Traffic
-from mining.joint.hidden_universe import ITEMS, POSITIONS, PSEUDONYMS, withstood
-from mining.joint.parameters import HorizontalMining
+from mining.joint.hidden_universe import withstood
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,9 @@ class HiddenSizes:
         return cls(PrfSizes.of(items, bound, withstood(len(items))), placed, names)
 
 
-def hidden_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: HiddenSizes) -> None:
-    """Enters what `hidden_items` sends beside the tally, which decides on `sizes.positions.elements` candidates.
-
-    Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane of the mining run.
-        task: The public parameters.
-        sizes: Of the lists.
-    """
-    prf_traffic(traffic, f"{lane}/{PSEUDONYMS}", sizes.pseudonyms)
-    union_traffic(traffic, f"{lane}/{POSITIONS}", sizes.positions, merger=task.merger, label=POSITIONS)
+def hidden_traffic(traffic: Traffic, merger: str, sizes: HiddenSizes) -> None:
+    """Enters what `hidden_items` sends beside the tally, which decides on `sizes.positions.elements` candidates."""
+    prf_traffic(traffic, sizes.pseudonyms)
+    union_traffic(traffic, sizes.positions, merger)
     if sizes.names is not None:
-        union_traffic(traffic, f"{lane}/{ITEMS}", sizes.names, merger=task.merger, label=ITEMS)
+        union_traffic(traffic, sizes.names, merger)

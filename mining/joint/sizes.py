@@ -9,13 +9,11 @@ from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from link.traffic import Traffic
 from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
-from mining.joint.hidden_universe import SUPPORTS as HIDDEN_SUPPORTS
 from mining.joint.hidden_universe import VOTE
-from mining.joint.level_wise import SUPPORTS
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
-from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
+from mining.joint.tally_costs import compared_traffic, open_decision_traffic, rules_traffic, supports_traffic
 from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
@@ -65,19 +63,9 @@ class MiningSizes:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """A secure sum of one value that is opened to all."""
-
-    lane: str
-    label: str
-
-
-@dataclass(frozen=True)
 class Union:
     """A secure set union."""
 
-    lane: str
-    label: str
     sizes: UnionSizes
 
 
@@ -92,7 +80,7 @@ class Hidden:
 class Vote:
     """A `Ballot.decide` on sums of up to `most`, but for the supports of what is frequent where sums stay shared."""
 
-    lane: str
+    name: str
     candidates: int
     frequent: int
     most: int
@@ -102,88 +90,76 @@ class Vote:
 class Supports:
     """A `Ballot.supports`: the sums, of up to `most`, of itemsets that are frequent, opened to the learners."""
 
-    lane: str
     itemsets: int
     most: int
 
 
-@dataclass(frozen=True)
-class RulesOnShares:
-    """A `decide_rules`."""
-
-    lane: str
-    steps: RuleSteps
-
-
-Step = Sum | Union | Hidden | Vote | Supports | RulesOnShares
+Step = Union | Hidden | Vote | Supports | RuleSteps
 
 
 def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
-    """What `horizontal.mine` does, one after the other; nothing of what is empty."""
-    found: list[Step] = [Sum("rows", "rows")]
+    """What `horizontal.mine` does, one after the other; nothing of what is empty, and no sum of a single number."""
+    found: list[Step] = []
     n_rows, together = sizes.n_rows, sizes.most_together
     if sizes.items is not None:
-        found.append(Union("items", "items", sizes.items))
+        found.append(Union(sizes.items))
     if sizes.hidden is not None:
         elements, frequent = sizes.hidden.positions.elements, sizes.frequent_of(1)
         found += [Hidden(sizes.hidden), *_vote(VOTE, elements, frequent, n_rows)]
         if task.disclose != "frequent":
-            found.append(Supports(HIDDEN_SUPPORTS, frequent, n_rows))
+            found.append(Supports(frequent, n_rows))
     else:
         found += _vote("level-1", sizes.universe, sizes.frequent_of(1), n_rows)
-        found += _supports(task, "level-1/supports", sizes.frequent_of(1), n_rows)
-    if sizes.tried:
-        found.append(Sum("bounded", "enumeration_bounded"))
+        found += _supports(task, sizes.frequent_of(1), n_rows)
     if sizes.one_shot is not None:
-        found.append(Union("itemsets", "itemsets", sizes.one_shot))
+        found.append(Union(sizes.one_shot))
         found += _vote("one-shot", sizes.closure, sum(sizes.frequent[1:]), together)
-        found += _supports(task, "one-shot/supports", sum(sizes.frequent[1:]), together)
+        found += _supports(task, sum(sizes.frequent[1:]), together)
     else:
         for place, candidates in enumerate(sizes.candidates):
-            name = f"level-{place + 2}"
             if place < len(sizes.thinned):
-                found.append(Union(f"{name}/thin", "candidates", sizes.thinned[place]))
+                found.append(Union(sizes.thinned[place]))
                 candidates = sizes.thinned[place].elements
-            found += _vote(name, candidates, sizes.frequent_of(place + 2), together)
-        found += _supports(task, SUPPORTS, sum(sizes.frequent[1:]), together)
+            found += _vote(f"level-{place + 2}", candidates, sizes.frequent_of(place + 2), together)
+        found += _supports(task, sum(sizes.frequent[1:]), together)
     if task.rules is not None and any(sizes.frequent[1:]):
         decided = rule_steps(sizes.frequent, sizes.n_rows, task.rules)
-        found.append(RulesOnShares("rules", replace(decided, batches=sizes.rules if decided.sums else ())))
+        found.append(replace(decided, batches=sizes.rules if decided.sums else ()))
     return found
 
 
-def _vote(lane: str, candidates: int, frequent: int, most: int) -> list[Vote]:
-    return [Vote(lane, candidates, frequent, most)] if candidates else []
+def _vote(name: str, candidates: int, frequent: int, most: int) -> list[Vote]:
+    return [Vote(name, candidates, frequent, most)] if candidates else []
 
 
-def _supports(task: HorizontalMining, lane: str, frequent: int, most: int) -> list[Supports]:
-    return [Supports(lane, frequent, most)] if task.disclose == "supports" and frequent else []
+def _supports(task: HorizontalMining, frequent: int, most: int) -> list[Supports]:
+    return [Supports(frequent, most)] if task.disclose == "supports" and frequent else []
 
 
-def mining_traffic(traffic: Traffic, lane: str, task: HorizontalMining, sizes: MiningSizes) -> None:
-    """Enters `horizontal.mine` on the lane of this path."""
+def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes) -> None:
+    """Enters `horizontal.mine`."""
     if task.is_shared:
         begun = traffic.rounds
-        two_party_traffic(traffic, f"{lane}/two-party", task.compute)
+        two_party_traffic(traffic, task.compute)
         traffic.rounds = begun  # it goes beside the keys and the number of rows, which take as many rounds
-    agreement_traffic(traffic, f"{lane}/keys")
+    agreement_traffic(traffic)
+    sum_traffic(traffic, _WORD_BYTES)  # of rows
+    if sizes.tried:
+        sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
     for step in steps(task, sizes):
         match step:
-            case Sum(name, label):
-                sum_traffic(traffic, f"{lane}/{name}", values=1, word_bytes=_WORD_BYTES, label=label)
-            case Union(name, label, union):
-                union_traffic(traffic, f"{lane}/{name}", union, merger=task.merger, label=label)
+            case Union(union):
+                union_traffic(traffic, union, task.merger)
             case Hidden(hidden):
-                hidden_traffic(traffic, lane, task, hidden)
-            case Vote(name, candidates, _, _) if task.is_shared:
-                sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
-                compared_traffic(traffic, f"{lane}/{name}", task, candidates, sums)
-            case Vote(name, candidates, _, most):
-                opened_traffic(traffic, f"{lane}/{name}", task, candidates, most)
-            case Supports(name, itemsets, most):
-                supports_traffic(traffic, f"{lane}/{name}", task, itemsets, most)
-            case RulesOnShares(name, rules):
-                rules_traffic(traffic, f"{lane}/{name}", task, rules)
+                hidden_traffic(traffic, task.merger, hidden)
+            case Vote(_, candidates, _, _) if task.is_shared:
+                compared_traffic(traffic, task, candidates, capped_sums(task, len(traffic.parties), sizes.n_rows))
+            case Vote(_, candidates, _, most):
+                open_decision_traffic(traffic, task, candidates, most)
+            case Supports(itemsets, most):
+                supports_traffic(traffic, task, itemsets, most)
+            case RuleSteps():
+                rules_traffic(traffic, task, step)
 
 
 def capped_sums(task: HorizontalMining, n_parties: int, n_rows: int) -> SumRange:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 from crypto.protocols.comparison.comparison import blocks, ways
-from crypto.protocols.comparison.costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic, shared_sum_traffic
 from crypto.protocols.comparison.digit_tables import chain
 from crypto.protocols.sums.costs import sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
@@ -14,30 +12,28 @@ from mining.joint.shared_rules import DecidingRules, RuleSteps, receivers
 from mining.joint.tally import SumRange, Tallying
 
 
-def supports_traffic(traffic: Traffic, lane: str, task: Tallying, itemsets: int, most: int) -> None:
-    """Enters sums of up to `most` that are opened to the learners on this lane; of none, nothing is said."""
-    if not itemsets:
-        return
-    word_bytes = word_for(most).itemsize
-    sum_traffic(traffic, lane, values=itemsets, word_bytes=word_bytes, label="supports", to=task.learners)
+def supports_traffic(traffic: Traffic, task: Tallying, itemsets: int, most: int) -> None:
+    """Enters sums of up to `most` that are opened to the learners; of none, nothing is said."""
+    if itemsets:
+        sum_traffic(traffic, itemsets * word_for(most).itemsize, task.learners)
 
 
-def opened_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, most: int) -> None:
+def open_decision_traffic(traffic: Traffic, task: Tallying, candidates: int, most: int) -> None:
     """Enters a `Tally.decide` that opens all sums, of up to `most`."""
-    supports_traffic(traffic, lane, task, candidates, most)
+    supports_traffic(traffic, task, candidates, most)
     outsiders = [party for party in traffic.parties if party not in task.learners]
-    traffic.open(task.learners[0], outsiders, lane, "frequent", candidates, candidates)
+    traffic.send(task.learners[0], outsiders, candidates)
     traffic.rounds += bool(outsiders)
 
 
-def compared_traffic(traffic: Traffic, lane: str, task: Tallying, candidates: int, sums: SumRange) -> None:
+def compared_traffic(traffic: Traffic, task: Tallying, candidates: int, sums: SumRange) -> None:
     """Enters a `Tally.decide` in which sums stay shared, but for the supports of what is frequent."""
     holders, begun = task.compute, traffic.rounds
-    shared_sum_traffic(traffic, f"{lane}/sum", values=candidates, word_bytes=sums.word.itemsize, holders=holders)
+    shared_sum_traffic(traffic, candidates * sums.word.itemsize, holders)
     if _begun_beside_the_sum(candidates, sums.width):
         traffic.rounds = begun
-    comparison_traffic(traffic, f"{lane}/comparison", holders, number=candidates, width=sums.width)
-    open_bits_traffic(traffic, lane, "frequent", holders, number=candidates)
+    comparison_traffic(traffic, holders, number=candidates, width=sums.width)
+    opened_traffic(traffic, candidates // 8, holders)
 
 
 def _begun_beside_the_sum(number: int, width: int) -> bool:
@@ -52,12 +48,11 @@ def _begun_beside_the_sum(number: int, width: int) -> bool:
     return len(ways(number)) == 1 and len(digits) % 2 == 1
 
 
-def rules_traffic(traffic: Traffic, lane: str, task: DecidingRules, rules: RuleSteps) -> None:
+def rules_traffic(traffic: Traffic, task: DecidingRules, rules: RuleSteps) -> None:
     """Enters a `decide_rules` whose batches are these."""
     holders, told = task.compute, receivers(task, traffic.parties)
     if rules.sums:
-        shared_sum_traffic(traffic, f"{lane}/sum", values=rules.sums, word_bytes=rules.word_bytes, holders=holders)
-    for examined, number in zip(accumulate(rules.batches, initial=0), rules.batches, strict=False):
-        name = f"{lane}/from {examined}"
-        comparison_traffic(traffic, f"{name}/comparison", holders, number=number, width=rules.width)
-        open_bits_traffic(traffic, name, "rules", holders, number=number, to=told)
+        shared_sum_traffic(traffic, rules.sums * rules.word_bytes, holders)
+    for number in rules.batches:
+        comparison_traffic(traffic, holders, number=number, width=rules.width)
+        opened_traffic(traffic, number // 8, holders, told)

@@ -32,6 +32,7 @@ from mining.miner import frequent_itemsets
 from mining.public_sizes import transactions_of
 from protos.v1.plan_pb2 import Speed
 from tests.examples import slowly
+from tests.traffic import within
 
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
 
@@ -93,7 +94,7 @@ def test_a_job_costs_about_what_was_planned(n_parties: int, disclose: str) -> No
     assert any("is a guess" in line for line in plan.assumptions)
 
 
-def test_pairs_alone_are_planned_to_the_byte() -> None:
+def test_pairs_alone_are_planned_closely() -> None:
     """What hangs on a guess is which pairs are frequent; here that costs nothing, since no support is opened."""
     parties = ("north", "south")
     data = {party: table(party, 600, 1, place) for place, party in enumerate(parties)}
@@ -101,8 +102,8 @@ def test_pairs_alone_are_planned_to_the_byte() -> None:
     result = asyncio.run(simulate_job(spec, data, seed=1))
     plan = estimate(spec, answers(spec, data, result), 0.001)
     for name, costs in result.parties.items():
-        assert plan.parties[name].bytes_sent == pytest.approx(costs.bytes_sent, abs=4)
-        assert plan.parties[name].bytes_received == pytest.approx(costs.bytes_received, abs=4)
+        assert within(plan.parties[name].bytes_sent, costs.bytes_sent, len(result.parties) - 1)
+        assert within(plan.parties[name].bytes_received, costs.bytes_received, len(result.parties) - 1)
     assert plan.rounds >= max(costs.rounds for costs in result.parties.values())
 
 

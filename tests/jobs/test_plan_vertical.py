@@ -1,4 +1,4 @@
-"""Plans of vertical jobs: alignments to the byte, mining as far as it is reckoned, and never a failure."""
+"""Plans of vertical jobs: alignments, mining as far as it is reckoned, and never a failure."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from jobs.statement import statement
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from protos.v1.plan_pb2 import Speed
+from tests.traffic import within
 
 PARTIES = ("north", "south", "east")
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
@@ -66,11 +67,8 @@ def test_an_alignment_costs_what_was_planned(mode: str, n_parties: int, bound: i
     plan = estimate(spec, answers({**rows}, certificate_bytes=certificate), 0.001)
     assert plan.strategy == mode
     for name, costs in result.parties.items():
-        for predicted, actual in (
-            (plan.parties[name].bytes_sent, costs.bytes_sent),
-            (plan.parties[name].bytes_received, costs.bytes_received),
-        ):
-            assert abs(predicted - actual) <= 40 * n_parties  # signatures and certificates vary by some bytes
+        assert within(plan.parties[name].bytes_sent, costs.bytes_sent, n_parties - 1)
+        assert within(plan.parties[name].bytes_received, costs.bytes_received, n_parties - 1)
     assert plan.rounds == max(costs.rounds for costs in result.parties.values())
     assert plan.prose == statement(spec).prose()
 

@@ -93,6 +93,7 @@ HELPERS = {
     "transfers.ot_checked",
     "comparison.two_party",
     "comparison.costs",
+    "transfers.costs",
     "comparison.carry_chain",
     "comparison.digit_comparison",
     "comparison.digit_tables",

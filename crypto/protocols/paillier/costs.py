@@ -5,65 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from crypto.protocols.paillier.dot import EXACT
 from crypto.protocols.paillier.kept import KeptColumns, Names
 from crypto.protocols.paillier.rows import WINDOW
 from crypto.protocols.products.ot_matrix import Pairs
-from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.transfers.ot_extension import BATCH, batches
+from crypto.protocols.transfers.costs import correlated_traffic
 from link.traffic import Traffic
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
-from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
 
 _WORD_BYTES: Final = 8
 
 
 def exact_products_traffic(
-    traffic: Traffic,
-    lane: str,
-    holder: str,
-    evaluator: str,
-    *,
-    kept: KeptColumns,
-    pairs: Pairs,
-    names: Names | None,
-    field_bits: int = DEFAULT_FIELD_BITS,
+    traffic: Traffic, holder: str, evaluator: str, *, kept: KeptColumns, pairs: Pairs, names: Names | None
 ) -> None:
-    """Enters `hold_kept` and `evaluate_kept`, and `exact` on the lane of that name below theirs.
+    """Enters `hold_kept`, `evaluate_kept` and `exact`.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which they are called.
+        traffic: Where it is entered.
         holder: Of the key.
         evaluator: The other party.
         kept: Of the calls before this one; it takes note of this one.
         pairs: As given to both.
         names: As given to both.
-        field_bits: k of the extension.
     """
     parts = kept.parts(pairs, names)
     if not kept.calls:
-        key = PaillierKey(modulus=bytes(kept.key_bits // 8))
-        traffic.send(holder, evaluator, lane, PaillierKey, key.ByteSize())
+        traffic.send(holder, evaluator, kept.key_bits // 8)
     kept.keep(parts)
     windows = 0
     for arrangement in (part.arrangement for part in parts if part.new):
         chunks = arrangement.chunks()
-        for number, chunk in enumerate(chunks):
-            message = EncryptedRows(data=bytes(chunk.ciphertexts * arrangement.ciphertext_bytes))
-            traffic.send(holder, evaluator, lane, EncryptedRows, message.ByteSize())
-            if (number + 1) % WINDOW == 0 and number + 1 + WINDOW < len(chunks):
-                traffic.send(evaluator, holder, f"{lane}/taken", RowsTaken, RowsTaken().ByteSize())
-                windows = 1
-    size = sum(part.replies * part.arrangement.ciphertext_bytes for part in parts)
-    traffic.send_array(evaluator, holder, lane, MaskedProducts, size)
-    number = transfers_of(pairs)
-    for batch in batches(number):
-        traffic.send_array(evaluator, holder, f"{lane}/{EXACT}", ExtensionRows, batch // 8 * block_count(field_bits))
-    for start in range(0, number, BATCH):
-        size = min(BATCH, number - start) * _WORD_BYTES
-        traffic.send_array(holder, evaluator, f"{lane}/{EXACT}", EncryptedMessages, size)
+        size = sum(chunk.ciphertexts for chunk in chunks) * arrangement.ciphertext_bytes
+        traffic.send(holder, evaluator, size, len(chunks))
+        taken = max(0, (len(chunks) - 1) // WINDOW - 1)  # what is told of windows but for the last one
+        traffic.send(evaluator, holder, 0, taken)
+        windows = windows or bool(taken)
+    traffic.send(evaluator, holder, sum(part.replies * part.arrangement.ciphertext_bytes for part in parts))
+    correlated_traffic(traffic, holder, evaluator, transfers_of(pairs), _WORD_BYTES)
     traffic.rounds += 3 + 2 * windows  # the windows' messages count from where the call began
 
 

@@ -21,20 +21,9 @@ from crypto.protocols.products.ot_matrix import Arrangement, Pairs
 from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import parts_of, word_for
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.transfers.ot_extension import BATCH, batches
+from crypto.protocols.transfers.costs import correlated_traffic, rows_bytes
 from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, corrections_of, transfers_of
 from link.traffic import Traffic
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
-from protos.v1.products_pb2 import (
-    BlockTaken,
-    Component,
-    ComponentSeed,
-    DealtProducts,
-    MaskedColumns,
-    ProductPart,
-)
-from protos.v1.secure_sum_pb2 import MaskedValues
 
 _WORD_BYTES: Final = 4  # of dealt and replicated columns
 _LONG_BYTES: Final = 8
@@ -52,12 +41,12 @@ class _Chain:
         for sender, receiver in messages:
             self.at[receiver] = max(self.at[receiver], sent[sender])
 
-    def transfers(self, sender: str, receiver: str, number: int, window: int) -> tuple[int, int]:
+    def transfers(self, sender: str, receiver: str, number: int) -> tuple[int, int]:
         """Where sender and receiver stand after so many batches: rows one way, corrections back, a window ahead."""
         ours, theirs, corrections = self.at[sender], self.at[receiver], list[int]()
         for batch in range(number):
-            if batch >= window:
-                theirs = max(theirs, corrections[batch - window])
+            if batch >= WINDOW:
+                theirs = max(theirs, corrections[batch - WINDOW])
             ours = max(ours, theirs + 1)
             corrections.append(ours + 1)
         return ours, max([theirs, *corrections])
@@ -69,24 +58,13 @@ class _Chain:
 
 
 # -- two parties by transfers ------------------------------------------------------------------------------------------
-def pair_products_traffic(
-    traffic: Traffic, lane: str, holders: tuple[str, str], *, rows: int, pairs: Pairs, field_bits: int
-) -> None:
-    """Enters `ot_matrix.pair_products`.
-
-    Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which it is called.
-        holders: The two computing parties.
-        rows: Length of the columns.
-        pairs: As given to `pair_products`.
-        field_bits: k of the extension.
-    """
+def pair_products_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: int, pairs: Pairs) -> None:
+    """Enters `ot_matrix.pair_products` of columns of so many rows."""
     plan, chain = Arrangement.of(rows, pairs), _Chain(holders)
     sender, receiver = holders if plan.second_chooses else holders[::-1]
-    _enter_vectors(traffic, f"{lane}/transfers", sender, receiver, plan.work, 1, field_bits)
-    chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, len(plan.work), WINDOW)
-    _enter_lifting(traffic, chain, lane, holders, len(pairs), number_of_chunks(rows), field_bits)
+    _enter_vectors(traffic, sender, receiver, plan.work, 1)
+    chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, len(plan.work))
+    _enter_lifting(traffic, chain, holders, len(pairs), number_of_chunks(rows))
     traffic.rounds += chain.longest
 
 
@@ -112,115 +90,72 @@ def pair_products_work(rows: int, pairs: Pairs) -> TransferWork:
     )
 
 
-def _enter_vectors(
-    traffic: Traffic, lane: str, sender: str, receiver: str, work: Sequence[Batch], word_bytes: int, field_bits: int
-) -> None:
-    for batch in work:
-        rows = transfers_of(batch) // 8 * block_count(field_bits)
-        traffic.send_array(receiver, sender, lane, ExtensionRows, rows)
-        traffic.send_array(sender, receiver, lane, EncryptedMessages, corrections_of(batch) * word_bytes)
+def _enter_vectors(traffic: Traffic, sender: str, receiver: str, work: Sequence[Batch], word_bytes: int) -> None:
+    traffic.send(receiver, sender, sum(rows_bytes(transfers_of(batch)) for batch in work), len(work))
+    traffic.send(sender, receiver, sum(map(corrections_of, work)) * word_bytes, len(work))
 
 
-def _enter_lifting(
-    traffic: Traffic, chain: _Chain, lane: str, holders: tuple[str, str], sums: int, each: int, field_bits: int
-) -> None:
+def _enter_lifting(traffic: Traffic, chain: _Chain, holders: tuple[str, str], sums: int, each: int) -> None:
     """Enters `lifting.lift_sums` of so many sums."""
-    (first, second), path = holders, f"{lane}/lift"
+    first, second = holders
     for block in blocks(sums, each) if sums and each else ():
-        number = (block.stop - block.start) * each
-        for size in batches(number):
-            traffic.send_array(second, first, path, ExtensionRows, size // 8 * block_count(field_bits))
-        for start in range(0, number, BATCH):
-            size = min(BATCH, number - start) * _LONG_BYTES
-            traffic.send_array(first, second, path, EncryptedMessages, size)
+        correlated_traffic(traffic, first, second, (block.stop - block.start) * each, _LONG_BYTES)
         chain.exchange([(second, first)])
         chain.exchange([(first, second)])
 
 
 # -- two parties and a dealer ------------------------------------------------------------------------------------------
-def dealt_products_traffic(
-    traffic: Traffic,
-    lane: str,
-    holders: tuple[str, str],
-    dealer: str | None,
-    *,
-    rows: int,
-    pairs: Pairs,
-    field_bits: int,
-) -> None:
-    """Enters `dealer.deal` and `dealer.pair_products`; arguments as for `pair_products_traffic`.
-
-    A dealer that is none of the session's parties, None, sends nothing that is counted (`outside_dealer`).
-    """
-    (first, second), chain = holders, _Chain(traffic.parties)
+def dealt_products_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: int, pairs: Pairs) -> None:
+    """Enters `dealer.pair_products` with a dealer that is none of the session's parties (`outside_dealer`)."""
+    (first, second), chain = holders, _Chain(holders)
     columns = columns_used(pairs)
-    if dealer is not None:
-        traffic.send_array(dealer, second, lane, DealtProducts, columns[0] * columns[1] * _WORD_BYTES)
-    for start, stop in row_blocks(rows, sum(columns)):
-        for sender, receiver, number in ((first, second, columns[0]), (second, first, columns[1])):
-            size = number * (stop - start) * _WORD_BYTES
-            traffic.send_array(sender, receiver, lane, MaskedColumns, size)
+    cut = row_blocks(rows, sum(columns))
+    traffic.send(first, second, columns[0] * rows * _WORD_BYTES, len(cut))
+    traffic.send(second, first, columns[1] * rows * _WORD_BYTES, len(cut))
+    for _ in cut:
         chain.exchange([(first, second), (second, first)])
-    if dealer is not None:
-        chain.exchange([(dealer, second)])
-    _enter_lifting(traffic, chain, lane, holders, len(pairs), 1, field_bits)
+    _enter_lifting(traffic, chain, holders, len(pairs), 1)
     traffic.rounds += chain.longest
 
 
 # -- three computing parties -------------------------------------------------------------------------------------------
 def spanning_counts_traffic(
-    traffic: Traffic,
-    lane: str,
-    holders: Holders3,
-    two: tuple[str, str],
-    *,
-    rows: int,
-    itemsets: Collection[Itemset],
-    field_bits: int,
+    traffic: Traffic, holders: Holders3, two: tuple[str, str], *, rows: int, itemsets: Collection[Itemset]
 ) -> None:
     """Enters `replicated_counts.spanning_counts`.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which it is called.
+        traffic: Where it is entered.
         holders: The three.
         two: Those of them who get the result, in the order of their agreement with each other.
         rows: Length of the columns.
         itemsets: As given to `spanning_counts`.
-        field_bits: k of the extension between the two.
     """
     layout = Layout.of(chains(itemsets, traffic.parties), traffic.parties)
     cut, chain = row_blocks(rows, layout.width), _Chain(traffic.parties)
+    streams = min(STREAMS, len(cut))
     back = [(holder, holders[number - 1]) for number, holder in enumerate(holders)]
-    for number in range(min(STREAMS, len(cut))):
-        stream = _Chain(traffic.parties)
-        mine, path = cut[number::STREAMS], f"{lane}/{number}"
-        for place, (start, stop) in enumerate(mine):
-            sent = []
-            for owner, columns in layout.used.items():
-                seeds, completed = _component_ways(holders, owner)
-                for receiver in seeds if place == 0 else ():
-                    traffic.send(owner, receiver, path, ComponentSeed, ComponentSeed(seed=bytes(KEY_BYTES)).ByteSize())
-                size = len(columns) * (stop - start) * _WORD_BYTES
-                for receiver in completed:
-                    traffic.send_array(owner, receiver, path, Component, size)
-                sent += [(owner, receiver) for receiver in {*(seeds if place == 0 else ()), *completed}]
-            stream.exchange(sent)
-            for products, _ in layout.steps:
-                size = len(products) * (stop - start) * _WORD_BYTES
-                for sender, receiver in back:
-                    traffic.send_array(sender, receiver, path, ProductPart, size)
-                stream.exchange(back)
-            if place + 1 < len(mine):
-                taken = [(holder, owner) for holder in holders for owner in layout.used if holder != owner]
-                for sender, receiver in taken:
-                    traffic.send(sender, receiver, path, BlockTaken, BlockTaken().ByteSize())
-                stream.exchange(taken)
-        chain.at = {party: max(at, stream.at[party]) for party, at in chain.at.items()}
+    ways = {owner: _component_ways(holders, owner) for owner in layout.used}
+    completed = [(owner, receiver) for owner, (_, receivers) in ways.items() for receiver in receivers]
+    taken = [(holder, owner) for holder in holders for owner in layout.used if holder != owner]
+    for owner, (seeds, _) in ways.items():
+        traffic.send(owner, seeds, KEY_BYTES, streams)
+    for owner, receiver in completed:
+        traffic.send(owner, receiver, len(layout.used[owner]) * rows * _WORD_BYTES, len(cut))
     for sender, receiver in back:
-        traffic.send_array(sender, receiver, f"{lane}/counts", ProductPart, layout.number * _WORD_BYTES)
+        products = sum(len(places) for places, _ in layout.steps)
+        traffic.send(sender, receiver, products * rows * _WORD_BYTES, len(cut) * len(layout.steps))
+        traffic.send(sender, receiver, layout.number * _WORD_BYTES)
+    for holder, owner in taken:
+        traffic.send(holder, owner, 0, len(cut) - streams)
+    for number in range(len(cut[::STREAMS])):  # of the first stream, which is the longest
+        chain.exchange([*completed, *((owner, r) for owner in ways for r in ways[owner][0] if number == 0)])
+        for _ in layout.steps:
+            chain.exchange(back)
+        if number + 1 < len(cut[::STREAMS]):
+            chain.exchange(taken)
     chain.exchange(back)
-    _enter_lifting(traffic, chain, lane, two, layout.number, 1, field_bits)
+    _enter_lifting(traffic, chain, two, layout.number, 1)
     traffic.rounds += chain.longest
 
 
@@ -246,23 +181,15 @@ def replicated_elements(rows: int, itemsets: Collection[Itemset], parties: Seque
 
 # -- all parties -------------------------------------------------------------------------------------------------------
 def spanning_products_traffic(
-    traffic: Traffic,
-    lane: str,
-    two: tuple[str, str],
-    *,
-    rows: int,
-    itemsets: Collection[Itemset],
-    field_bits: int,
+    traffic: Traffic, two: tuple[str, str], *, rows: int, itemsets: Collection[Itemset]
 ) -> None:
     """Enters `shared_products.spanning_products`.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which it is called.
+        traffic: Where it is entered.
         two: Who get the result, in the order of their agreement with each other.
         rows: Length of the columns.
         itemsets: As given to `spanning_products`.
-        field_bits: k of the extensions.
     """
     every, chain, parties = chains(itemsets, traffic.parties), _Chain(traffic.parties), traffic.parties
     word_bytes = np.dtype(word_for(rows)).itemsize
@@ -270,17 +197,16 @@ def spanning_products_traffic(
         begun, ends = chain.at[later], [chain.at[later]]
         for earlier in parties[: parties.index(later)]:
             for part in parts_of(every, rows, earlier, later):
-                path = f"{lane}/{earlier} to {later} {'rows' if part.kept else 'counts'}"
-                _enter_vectors(traffic, path, earlier, later, part.work, word_bytes, field_bits)
+                _enter_vectors(traffic, earlier, later, part.work, word_bytes)
                 chain.at[later] = begun  # all of its parts begin at once, an earlier party's one after another
-                chain.at[earlier], end = chain.transfers(earlier, later, len(part.work), WINDOW)
+                chain.at[earlier], end = chain.transfers(earlier, later, len(part.work))
                 ends.append(end)
         chain.at[later] = max(ends)
     others = [party for party in parties if party not in two]
     for party in others:
-        traffic.send_array(party, two[0], f"{lane}/sum", MaskedValues, len(every) * _LONG_BYTES)
+        traffic.send(party, two[0], len(every) * _LONG_BYTES)
     chain.exchange([(party, two[0]) for party in others])
-    _enter_lifting(traffic, chain, lane, two, len(every), 1, field_bits)
+    _enter_lifting(traffic, chain, two, len(every), 1)
     traffic.rounds += chain.longest
 
 

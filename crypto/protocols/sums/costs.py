@@ -2,58 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from crypto.protocols.sums.masked_maximum import LABEL, WORD_BYTES
+from crypto.protocols.sums.masked_maximum import WORD_BYTES
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.sums.pairwise import LANE as PAIRWISE
-from crypto.protocols.sums.secure_sum import DIRECT_BYTES, slices
+from crypto.protocols.sums.secure_sum import DIRECT_BYTES
 from link.traffic import Traffic
-from protos.v1.secure_sum_pb2 import AgreementKey
 
 
-def agreement_traffic(traffic: Traffic, lane: str) -> None:
+def agreement_traffic(traffic: Traffic) -> None:
     """Enters `pairwise.agree`: 1 round."""
     for party in traffic.parties:
-        traffic.broadcast(party, f"{lane}/{PAIRWISE}", AgreementKey(public_key=bytes(KEY_BYTES)))
+        traffic.send(party, traffic.parties, KEY_BYTES)
     traffic.rounds += 1
 
 
-def sum_traffic(
-    traffic: Traffic, lane: str, *, values: int, word_bytes: int, label: str, to: Sequence[str] | None = None
-) -> None:
-    """Enters `secure_sum.secure_sum`: 1 round, or 2 in slices.
+def sum_traffic(traffic: Traffic, size: int, to: Collection[str] | None = None) -> None:
+    """Enters `secure_sum.secure_sum` of vectors of so many bytes: 1 round, or 2 in slices.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The lane's path.
-        values: Length of the vectors.
-        word_bytes: Bytes of one value.
-        label: As given to `secure_sum`.
+        traffic: Where it is entered.
+        size: Values times bytes of a word.
         to: The receivers; all parties by default.
     """
     parties = traffic.parties
-    receivers = parties if to is None else tuple(party for party in parties if party in to)
-    if values * word_bytes <= DIRECT_BYTES or len(receivers) == 1 or len(parties) == 2:
+    receivers = [party for party in parties if to is None or party in to]
+    if size <= DIRECT_BYTES or len(receivers) == 1 or len(parties) == 2:
         for party in parties:
-            traffic.open(party, receivers, lane, label, values, values * word_bytes)
+            traffic.send(party, receivers, size)
         traffic.rounds += 1
         return
-    for receiver, part in zip(receivers, slices(values, len(receivers)), strict=True):
-        number = part.stop - part.start
-        for party in parties:  # everybody's share of the slice to who adds it up
-            traffic.open(party, [receiver], lane, label, number, number * word_bytes)
-        traffic.open(receiver, receivers, lane, label, number, number * word_bytes)
+    for receiver in receivers:  # everybody's share of a slice to who adds it up, who tells the sum
+        for party in parties:
+            traffic.send(party, receiver, size // len(receivers))
+        traffic.send(receiver, receivers, size // len(receivers))
     traffic.rounds += 2
 
 
-def maximum_traffic(traffic: Traffic, lane: str, most: Sequence[int], *, label: str = LABEL) -> None:
-    """Enters `masked_maximum.masked_maximum` on the lane of this path: 1 round.
-
-    Args:
-        traffic: Where the frames are entered.
-        lane: The lane's path.
-        most: As given to `masked_maximum`.
-        label: As given to `masked_maximum`.
-    """
-    sum_traffic(traffic, lane, values=sum(most), word_bytes=WORD_BYTES, label=label)
+def maximum_traffic(traffic: Traffic, most: Sequence[int]) -> None:
+    """Enters `masked_maximum.masked_maximum`, to which `most` is given: 1 round."""
+    sum_traffic(traffic, sum(most) * WORD_BYTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from crypto.params import STANDARD_128
 from crypto.primitives import blocks
@@ -21,14 +22,9 @@ from crypto.protocols.union.lists import (
 )
 from crypto.protocols.union.set_union import ring_from, route_of
 from crypto.protocols.union.size_classes import SETS
-from link.traffic import Traffic, field_bytes, pieces_of
-from protos.v1.set_union_pb2 import (
-    EncryptedList,
-    FullyEncryptedList,
-    MergedPiece,
-    MergedSize,
-    UnionSize,
-)
+from link.traffic import Traffic
+
+_NUMBER_BYTES: Final = 4
 
 
 @dataclass(frozen=True)
@@ -75,43 +71,28 @@ class UnionSizes:
         return cls(lists, max(merged, lists.length), elements)
 
 
-def union_traffic(
-    traffic: Traffic,
-    lane: str,
-    sizes: UnionSizes,
-    *,
-    merger: str,
-    label: str = "union",
-    to: Collection[str] | None = None,
-) -> None:
+def union_traffic(traffic: Traffic, sizes: UnionSizes, merger: str, to: Collection[str] | None = None) -> None:
     """Enters `set_union.set_union`: 2n + 2 rounds at the most, or one fewer where only the merger learns the union.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which the union is called.
+        traffic: Where it is entered.
         sizes: Of the lists and of what comes of them.
         merger: As given to `set_union`.
-        label: As given to `set_union`.
         to: As given to `set_union`.
     """
-    path, ring, lists = f"{lane}/union/{label}", ring_from(traffic.parties, merger), sizes.lists
-    size = lists.length * lists.blocks * STANDARD_128.point_bytes
-    maximum_traffic(traffic, f"{path}/sizes", MOST_CLASSES)
+    ring, width = ring_from(traffic.parties, merger), sizes.lists.blocks
+    point_bytes = width * STANDARD_128.point_bytes
+    maximum_traffic(traffic, MOST_CLASSES)
     for owner in ring:
-        route = route_of(ring, owner)
-        for sender, receiver in pairwise(route):
-            kind = FullyEncryptedList if receiver == merger else EncryptedList
-            traffic.send_array(sender, receiver, f"{path}/list/{owner}", kind, size)
-    traffic.broadcast(merger, f"{path}/merged", MergedSize(tuples=sizes.merged))
-    for tuples, frames in pieces_of(sizes.merged, tuples_per_piece(lists.blocks)):
-        body = field_bytes(tuples * lists.blocks * STANDARD_128.point_bytes)
-        for sender, receiver in zip(ring, (*ring[1:], merger), strict=True):
-            traffic.send(sender, receiver, f"{path}/merged", MergedPiece, body, frames)
+        for sender, receiver in pairwise(route_of(ring, owner)):
+            traffic.send(sender, receiver, sizes.lists.length * point_bytes)
+    traffic.send(merger, ring, _NUMBER_BYTES)
+    messages = -(-sizes.merged // tuples_per_piece(width))
+    for sender, receiver in pairwise((*ring, merger)):
+        traffic.send(sender, receiver, sizes.merged * point_bytes, messages)
     receivers = [party for party in ring[1:] if to is None or party in to]
-    for party in receivers:
-        traffic.send(merger, party, path, UnionSize, UnionSize(elements=sizes.elements).ByteSize())
-    rows = sizes.elements * lists.blocks * blocks.BLOCK_BYTES
-    traffic.open(merger, receivers, path, label, sizes.elements, rows)
+    traffic.send(merger, receivers, _NUMBER_BYTES)
+    traffic.send(merger, receivers, sizes.elements * width * blocks.BLOCK_BYTES)
     traffic.rounds += 2 * len(ring) + bool(receivers)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +12,6 @@ from crypto.protocols.union.joint_prf import routes_of
 from crypto.protocols.union.layers import pieces
 from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
-from protos.v1.joint_prf_pb2 import BlindedPoints
 
 
 @dataclass(frozen=True)
@@ -34,23 +32,15 @@ class PrfSizes:
         return cls(LISTS.rounded(bound or max(held.values())), colluders)
 
 
-def prf_traffic(traffic: Traffic, lane: str, sizes: PrfSizes) -> None:
-    """Enters `joint_prf.pseudonyms`: t + 2 rounds.
-
-    Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which it is called.
-        sizes: Of the lists.
-    """
-    path, parties = f"{lane}/joint-prf", traffic.parties
-    maximum_traffic(traffic, f"{path}/length", [LISTS.beyond])
-    routes = routes_of(parties, sizes.colluders)
+def prf_traffic(traffic: Traffic, sizes: PrfSizes) -> None:
+    """Enters `joint_prf.pseudonyms`: t + 2 rounds."""
+    maximum_traffic(traffic, [LISTS.beyond])
+    routes = routes_of(traffic.parties, sizes.colluders)
+    messages = len(list(pieces(sizes.length, 1)))
     for owner, helpers in routes.items():
-        for points, times in Counter(stop - start for start, stop in pieces(sizes.length, 1)).items():
-            size = points * STANDARD_128.point_bytes
-            for sender, receiver in pairwise((owner, *helpers, owner)):
-                traffic.send_array(sender, receiver, f"{path}/list/{owner}", BlindedPoints, size, times)
-    traffic.rounds += 1 + len(routes[parties[0]])
+        for sender, receiver in pairwise((owner, *helpers, owner)):
+            traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes, messages)
+    traffic.rounds += 1 + len(helpers)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from crypto.params import STANDARD_128
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.charge import charge
 from jobs.kinds.reported.plan import likely_rows
@@ -16,7 +15,7 @@ from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, moving_s
 from jobs.plan.privacy import Privacy
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.blended.budget import spent
 from mining.joint.blended.parameters import Blending
 from mining.joint.blended.sizes import blended_traffic
@@ -74,9 +73,7 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, Answer], latency_s: fl
 
 def _traffic(task: Blending, answers: Mapping[str, Answer]) -> Traffic:
     traffic = Traffic(tuple(answers))
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
-    greeting(traffic, STANDARD_128.suite, certificates)
-    named = dict.fromkeys(task.opted_in, (task.head * _NAME_BYTES, task.head))
-    blended_traffic(traffic, "/task", task, named, task.head, (task.k * _FOUND_BYTES, task.k))
-    receipts(traffic, STANDARD_128.suite, certificates)
+    named = dict.fromkeys(task.opted_in, task.head * _NAME_BYTES)
+    blended_traffic(traffic, task, named, task.head, task.k * _FOUND_BYTES)
+    traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     return traffic

@@ -22,8 +22,7 @@ from jobs.kinds.columns.plan_sizes import ExpectedColumns
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
 from jobs.spec.job import JobSpec
-from link.traffic import Traffic, greeting, receipts
-from mining.joint.align import LABELS
+from link.traffic import Traffic
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
@@ -50,19 +49,17 @@ class VerticalFigures:
     def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
         """From what the parties tell; arguments as for `estimate`, the answers in the order of the job."""
         found = ExpectedColumns.of(spec, answers)
-        certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
         speeds = {name: answer.speed for name, answer in answers.items()}
         traffic = Traffic(tuple(answers))
-        greeting(traffic, STANDARD_128.suite, certificates)
         seconds = SETTLE_S + _alignment_s(spec, found.sizes, speeds)
         if mines(spec):
             task = vertical_mining(spec)
-            mining_traffic(traffic, "/task", task, found.sizes)
+            mining_traffic(traffic, task, found.sizes)
             seconds += _mining_s(task, found.sizes, speeds)
         else:
-            agreement_traffic(traffic, "/task/keys")
+            agreement_traffic(traffic)
             _alignment_traffic(traffic, spec, found.sizes)
-        receipts(traffic, STANDARD_128.suite, certificates)
+        traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         bandwidth = spec.plan.bytes_per_s
         seconds += traffic.rounds * latency_s
         seconds += max(moving_s(traffic, name, speed, bandwidth) for name, speed in speeds.items())
@@ -77,14 +74,12 @@ class VerticalFigures:
 
 def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:
     """Enters the alignment of a job that does not mine."""
-    task, lane = row_alignment(spec), "/task/rows"
-    label = LABELS[task.mode]
+    task = row_alignment(spec)
     if task.mode == "union":
-        row_union_traffic(traffic, lane, sizes.rows, merger=task.merger, bound=task.bound, label=label)
+        row_union_traffic(traffic, sizes.rows, merger=task.merger, bound=task.bound)
         return
-    lists = AlignmentSizes.of(sizes.rows, sizes.common, task.bound)
     enter = intersection_traffic if task.mode == "intersection" else cardinality_traffic
-    enter(traffic, lane, lists, merger=task.merger, label=label)
+    enter(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
 
 
 def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:

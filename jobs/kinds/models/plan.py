@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crypto.params import STANDARD_128
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
 from jobs.kinds.columns.plan import estimate_vertical
@@ -15,11 +14,12 @@ from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.prices import NODE_BYTES, SETTLE_S, UNKNOWN_ROWS, moving_s
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
 from mining.models.naive_bayes import NaiveBayesParameters
 
+_WORD_BYTES = 8
 _ONLY_ROWS = (
     "The figures are those of the alignment. What it takes to learn the model comes on top and is not reckoned: it "
     "grows with the common rows and with the values, cuts and steps of the columns."
@@ -36,11 +36,9 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
     told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     n_rows = sum(told) * len(answers) // len(told) if told else None
     task, declared = model_parameters(spec), statement(spec)
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
     traffic = Traffic(tuple(answers))
-    greeting(traffic, STANDARD_128.suite, certificates)
     sentences = _enter(traffic, spec, task, n_rows or UNKNOWN_ROWS * len(answers))
-    receipts(traffic, STANDARD_128.suite, certificates)
+    traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     seconds, bandwidth = SETTLE_S + traffic.rounds * latency_s, spec.plan.bytes_per_s
     seconds += max(moving_s(traffic, name, answer.speed, bandwidth) for name, answer in answers.items())
     if len(told) < len(answers):
@@ -78,28 +76,28 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
 def _enter(traffic: Traffic, spec: JobSpec, task: ModelParameters, n_rows: int) -> list[str]:
     """Enters the sums; returns what of them is not known beforehand."""
     word = word_for(n_rows).itemsize
-    agreement_traffic(traffic, "/task/keys")
-    sum_traffic(traffic, "/task/rows", values=1, word_bytes=8, label="rows")
+    agreement_traffic(traffic)
+    sum_traffic(traffic, _WORD_BYTES)
     match task:
         case NaiveBayesParameters():
             to = spec.learners
-            sum_traffic(traffic, "/task/counts", values=task.n_counts, word_bytes=word, label="counts", to=to)
+            sum_traffic(traffic, task.n_counts * word, to)
             if task.numeric:
                 rounds = traffic.rounds  # moments are summed at the same time
-                sum_traffic(traffic, "/task/moments", values=task.n_moments, word_bytes=8, label="moments", to=to)
+                sum_traffic(traffic, task.n_moments * _WORD_BYTES, to)
                 traffic.rounds = rounds
             return []
         case TreeParameters():
             classes = task.target.size
-            sum_traffic(traffic, "/task/classes", values=classes, word_bytes=word, label="classes")
+            sum_traffic(traffic, classes * word)
             counts = classes * sum(each.size for each in task.attributes)
-            sum_traffic(traffic, "/task/level 0/histograms", values=counts, word_bytes=word, label="histograms")
+            sum_traffic(traffic, counts * word)
             return [
                 f"Of the tree only the first node is reckoned, with {counts:,} counts: each further level takes a sum, "
                 "of as many counts for each node that is looked at."
             ]
         case KMeansParameters():
             values = task.k * (len(task.attributes) + 1)
-            for number in range(task.max_iterations):
-                sum_traffic(traffic, f"/task/iteration {number}", values=values, word_bytes=8, label="clusters")
+            for _ in range(task.max_iterations):
+                sum_traffic(traffic, values * _WORD_BYTES)
             return [f"All {task.max_iterations} iterations are reckoned; clusters are often steady after fewer."]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from crypto.params import STANDARD_128
 from jobs.kinds.charge import charge
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.rows.parameters import horizontal_mining
@@ -18,7 +17,7 @@ from jobs.plan.prices import memory, seconds
 from jobs.plan.privacy import NoisyLevel, Privacy
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.distributed.budget import drawn_contributions, given_contributions, length_noise, spent
 from mining.joint.distributed.parameters import DistributedMining
 from mining.joint.distributed.row_sizes import (
@@ -27,7 +26,7 @@ from mining.joint.distributed.row_sizes import (
     size_classes,
     usual_contributions,
 )
-from mining.joint.distributed.sizes import NamedItems, NoisySizes, noisy_traffic
+from mining.joint.distributed.sizes import NoisySizes, noisy_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes
 from mining.thresholds import minimum_count
@@ -86,10 +85,8 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
     task, declared = distributed_mining(spec), statement(spec)
     found, parties = _expected(spec, task, answers), len(answers)
     traffic = Traffic(tuple(answers))
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
-    greeting(traffic, STANDARD_128.suite, certificates)
-    noisy_traffic(traffic, "/task", found.sizes)
-    receipts(traffic, STANDARD_128.suite, certificates)
+    noisy_traffic(traffic, found.sizes)
+    traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     work = exact_counterpart(spec) or _single_items(spec, task)
     took = seconds(work, answers, found.exact, traffic, latency_s, spec.plan.bytes_per_s)
     return Plan(
@@ -134,7 +131,7 @@ def _expected(spec: JobSpec, task: DistributedMining, answers: Mapping[str, Answ
     if task.catalogue is None:
         held = {name: answer.sizes.items.elements for name, answer in answers.items() if answer.sizes is not None}
         usual = round(sum(held.values()) / len(held))
-        named = {name: NamedItems(n, n * _NAME_BYTES) for name in answers for n in [held.get(name, usual)]}
+        named = {name: held.get(name, usual) * _NAME_BYTES for name in answers}
     candidates = (found.sizes.universe, *found.sizes.candidates[: task.max_length - 1])
     least = _least(task, found.n_rows)
     classes = []

@@ -14,19 +14,16 @@ from math import prod
 from typing import Final
 
 from anonymize.models import RecursiveDiversity
-from crypto.params import STANDARD_128
 from crypto.primitives.sealed import OVERHEAD
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.costs import agreement_traffic as seeds_traffic
-from crypto.protocols.comparison.costs import comparison_traffic, open_bits_traffic, shared_sum_traffic
+from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic, shared_sum_traffic
 from crypto.protocols.sums.costs import agreement_traffic, maximum_traffic, sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
-from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.transfers.ot_extension import batches
+from crypto.protocols.transfers.costs import correlated_traffic
 from jobs.plan.answer import Answer
 from jobs.plan.prices import AGREEMENT, SETTLE_S, comparison_s, moving_s
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.anonymisation.assembly import ROWS
 from mining.joint.anonymisation.conditions.bits import word_of
 from mining.joint.anonymisation.conditions.models import offered
@@ -35,8 +32,6 @@ from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 from mining.joint.anonymisation.row_form import Form
 from mining.joint.hybrid.sizes import document_traffic
-from protos.v1.hybrid_pb2 import SealedRows
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.plan_pb2 import Speed
 
 _ANY_WIDTH: Final = 62  # of a comparison: none is wider
@@ -116,10 +111,10 @@ def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Cost, Cost |
     least.fixed()
     begun = least.traffic.rounds
     if task.disclose == "node":
-        least.examined("nodes", *_candidates(task), every_test=False)
+        least.examined(*_candidates(task), every_test=False)
         least.chosen(_candidates(task)[0])
     else:
-        least.examined("whole", 1, 1, every_test=False)
+        least.examined(1, 1, every_test=False)
     least.traffic.rounds = begun + _ROUNDS_OF_A_NODE
     least.assembled(few, released=_released(task, sum(few.values())))
     most_rows = setting.most_rows
@@ -151,21 +146,21 @@ def _searching(task: JointAnonymisation, setting: Setting, n_rows: int, whole: _
     labels, levels = sum(len(one) for each in task.hierarchies for one in each.labels), sum(task.shape)
     each = _Steps(task, setting, n_rows)
     # Of every level it is asked whether its labels have enough rows, or none; then what rows lose there is opened.
-    whole.examined("losses", levels, labels, every_test=False)
-    whole.compared("losses", labels, width_for(len(setting.speeds) * task.k))
-    whole.opened("losses", "losses", 8 * _WORD * levels)
+    whole.examined(levels, labels, every_test=False)
+    whole.compared(labels, width_for(len(setting.speeds) * task.k))
+    whole.opened(8 * _WORD * levels)
     for steps, n, m in ((whole, nodes, cells), (each, 1, 1)):
-        steps.crowded("few", n, m)
-        steps.examined("nodes", n, m, every_test=True)
+        steps.crowded(n, m)
+        steps.examined(n, m, every_test=True)
     if task.disclose == "node":
         whole.chosen(nodes)
     elif task.max_suppression:  # every node may be better than the best so far, and be held against all others
-        each.compared("better", 1, _ANY_WIDTH)
-        each.compared("narrow", nodes, _ANY_WIDTH)
-        each.selected("narrow", nodes, _WORD)
-        each.opened("narrow", "bounds", _WORD)
-    each.opened("better", "improvements", 1)
-    whole.opened("released", "classes", cells)
+        each.compared(1, _ANY_WIDTH)
+        each.compared(nodes, _ANY_WIDTH)
+        each.selected(nodes, _WORD)
+        each.opened(_WORD)
+    each.opened(1)
+    whole.opened(cells)
     if task.disclose == "node":  # of two batches after one another no more than one is half empty
         numbers = (
             2
@@ -184,20 +179,20 @@ def _cutting(task: JointAnonymisation, setting: Setting, n_rows: int, whole: _St
     levels, axes = min(regions - 1, cuts) + 1, len(places)
     each = _Steps(task, setting, n_rows)
     for steps, b, m in ((whole, boxes, boxes * max(cuts, 1)), (each, 1, 1)):
-        steps.shared("spans", 2 * m, len(setting.speeds))
-        steps.compared("spans", 2 * m, width_for(len(setting.speeds)))
-        steps.opened("spans", "spans", 2 * m)
-        steps.examined("cuts", b, 2 * m, every_test=True)
-        steps.selected("both", m, 1)
-        steps.selected("any", m, _WORD)
-        steps.compared("any", b * axes, width_for(cuts + 1))
-        steps.opened("any", "splits", b * axes)
+        steps.shared(2 * m, len(setting.speeds))
+        steps.compared(2 * m, width_for(len(setting.speeds)))
+        steps.opened(2 * m)
+        steps.examined(b, 2 * m, every_test=True)
+        steps.selected(m, 1)
+        steps.selected(m, _WORD)
+        steps.compared(b * axes, width_for(cuts + 1))
+        steps.opened(b * axes)
         # Of one axis of a box the best cut is found; boxes of up to twice as many cuts are padded to the same length.
-        steps.shared("balance", m, (1 << 62) - 1)
-        for step in ("sign", "least"):
-            steps.compared(step, 2 * m, width_for(n_rows + 2) + cuts.bit_length())
-            steps.selected(step, 2 * m, _WORD)
-        steps.opened("balance", "cuts", _WORD * b)
+        steps.shared(m, (1 << 62) - 1)
+        for _ in range(2):  # of its sign, and among all
+            steps.compared(2 * m, width_for(n_rows + 2) + cuts.bit_length())
+            steps.selected(2 * m, _WORD)
+        steps.opened(_WORD * b)
     each.traffic.rounds += 4 * max(places).bit_length()  # of a tournament
     return each, levels * (1 + axes)
 
@@ -213,9 +208,8 @@ class _Steps:
     def cost(self, *, settles: bool = False) -> Cost:
         """What has been entered; with the begin and the end of a session where `settles`."""
         traffic, setting = self.traffic, self.setting
-        receipts(traffic, STANDARD_128.suite, setting.certificates)
-        if not settles:
-            traffic.rounds -= 1
+        if settles:
+            traffic.session(setting.certificates)
         moved = max(moving_s(traffic, name, speed, setting.bytes_per_s) for name, speed in setting.speeds.items())
         seconds = SETTLE_S * settles + traffic.rounds * setting.latency_s + self.work_s + moved
         return Cost(
@@ -227,69 +221,64 @@ class _Steps:
 
     def agreed(self) -> None:
         """What the computing parties agree upon, unless they have kept it."""
-        seeds_traffic(self.traffic, "/task/two-party", self.task.compute)
+        seeds_traffic(self.traffic, self.task.compute)
         self.work_s += AGREEMENT * max(self.setting.speeds[name].multiply_s for name in self.task.compute)
 
     def fixed(self) -> None:
-        """The greeting, keys, N, and the bound of all parties' rows."""
-        greeting(self.traffic, STANDARD_128.suite, self.setting.certificates)
-        agreement_traffic(self.traffic, "/task/keys")
-        sum_traffic(self.traffic, "/task/rows", values=1, word_bytes=_WORD, label="rows")
-        maximum_traffic(self.traffic, "/task/bound", [ROWS.beyond])
+        """Keys, N, and the bound of all parties' rows."""
+        agreement_traffic(self.traffic)
+        sum_traffic(self.traffic, _WORD)
+        maximum_traffic(self.traffic, [ROWS.beyond])
 
     def assembled(self, rows: Mapping[str, int], released: int) -> None:
         """All rows padded, sealed and shuffled, and those that are released once more to every learner."""
-        task, traffic, lane = self.task, self.traffic, "/task/assembly/rows"
+        task, traffic = self.task, self.traffic
         size, bound = Form.of(task).size, ROWS.rounded(task.bound or max(rows.values()))
         for party in rows:
             if party not in (task.shuffler, task.collector):
-                traffic.send_array(party, task.shuffler, lane, SealedRows, bound * (size + OVERHEAD))
-        forwarded = (len(rows) - 1) * bound * (size + OVERHEAD)
-        traffic.open(task.shuffler, [task.collector], lane, "reports", forwarded, forwarded)
-        learners = [name for name in task.learners if name != task.collector]
-        lane = "/task/assembly/release"
-        document_traffic(traffic, lane, task.collector, learners, "release", released * size, released)
-        traffic.rounds += 2 + bool(learners)
+                traffic.send(party, task.shuffler, bound * (size + OVERHEAD))
+        traffic.send(task.shuffler, task.collector, (len(rows) - 1) * bound * (size + OVERHEAD))
+        document_traffic(traffic, task.collector, task.learners, released * size)
+        traffic.rounds += 2 + any(name != task.collector for name in task.learners)
 
-    def crowded(self, lane: str, nodes: int, cells: int) -> None:
+    def crowded(self, nodes: int, cells: int) -> None:
         """Whether nodes have too many rows in classes below k."""
         largest = len(self.traffic.parties) * self.task.k
-        self.shared(lane, cells, largest)
-        self.shared(lane, cells, self.n_rows + 1)
-        self.compared(lane, cells, width_for(largest))
-        self.lost(lane, nodes, cells, word_of(self.n_rows + 1).itemsize)
+        self.shared(cells, largest)
+        self.shared(cells, self.n_rows + 1)
+        self.compared(cells, width_for(largest))
+        self.lost(nodes, cells, word_of(self.n_rows + 1).itemsize)
 
-    def examined(self, lane: str, nodes: int, cells: int, *, every_test: bool) -> None:
+    def examined(self, nodes: int, cells: int, *, every_test: bool) -> None:
         """Whether nodes can be released.
 
         Args:
-            lane: Its name.
             nodes: How many.
             cells: Classes of all together.
             every_test: Whether all that may be asked of sensitive values is entered, or none of it.
         """
         task, parties = self.task, len(self.traffic.parties)
         largest, conditions = parties * task.k, 1
-        self.shared(lane, cells, largest)
-        self.compared(lane, cells, width_for(largest))
+        self.shared(cells, largest)
+        self.compared(cells, width_for(largest))
         if task.insider_k > 1:
             largest, coalitions = (parties - 1) * task.insider_k, len(task.coalitions(parties))
-            self.shared(lane, parties * cells, largest)
-            self.compared(lane, 2 * coalitions * cells, width_for(largest))
+            self.shared(parties * cells, largest)
+            self.compared(2 * coalitions * cells, width_for(largest))
             conditions += coalitions
         if task.k_site is not None:
-            self.shared(lane, cells, parties)
-            self.compared(lane, cells, width_for(parties))
+            self.shared(cells, parties)
+            self.compared(cells, width_for(parties))
             conditions += 1
         if every_test:
             tests = self._tests()
-            self.shared(lane, tests * cells, (1 << 62) - 1)
-            self.compared(lane, tests * cells, _ANY_WIDTH)
-            self.selected(lane, tests * cells, _WORD)
-            self.selected(lane, (conditions + tests) * cells, 1)  # an AND takes no more than two selections of a byte
+            self.shared(tests * cells, (1 << 62) - 1)
+            self.compared(tests * cells, _ANY_WIDTH)
+            self.selected(tests * cells, _WORD)
+            self.selected((conditions + tests) * cells, 1)  # an AND takes no more than two selections of a byte
         whole = _WORD if task.max_suppression else word_of(self.n_rows + 1).itemsize
-        self.shared(lane, cells, (1 << (8 * whole - 2)) - 1)
-        self.lost(lane, nodes, cells, whole)
+        self.shared(cells, (1 << (8 * whole - 2)) - 1)
+        self.lost(nodes, cells, whole)
 
     def _tests(self) -> int:
         """Comparisons of a class that models of sensitive values take at most.
@@ -301,57 +290,50 @@ class _Steps:
         ranks = [model.l if isinstance(model, RecursiveDiversity) else 1 for model in self._models]
         return sum(4 * values[model.column] * rank for model, rank in zip(self._models, ranks, strict=True))
 
-    def lost(self, lane: str, nodes: int, cells: int, word_bytes: int) -> None:
+    def lost(self, nodes: int, cells: int, word_bytes: int) -> None:
         """Rows in classes that are not released, held against MaxSup; a bit of each node is opened."""
-        self.selected(f"{lane}/lost", cells, word_bytes)
-        self.compared(f"{lane}/allowed", nodes, width_for(self.n_rows + 1))
-        self.opened(lane, "verdicts", nodes)
+        self.selected(cells, word_bytes)
+        self.compared(nodes, width_for(self.n_rows + 1))
+        self.opened(nodes)
 
     def chosen(self, nodes: int) -> None:
         """The least loss of all nodes, found without telling another one's."""
         largest = self.task.loss_unit(max(self.n_rows, 1)) * len(self.task.hierarchies) * max(self.n_rows, 1) + 1
         width = min(_ANY_WIDTH, width_for(largest) + nodes.bit_length())
-        self.selected("scores", nodes, _WORD)
-        self.selected("any", nodes, _WORD)
-        self.compared("any", 1, width_for(nodes))
-        self.opened("any", "satisfiable", 1)
+        self.selected(nodes, _WORD)
+        self.selected(nodes, _WORD)
+        self.compared(1, width_for(nodes))
+        self.opened(1)
         left, number = nodes, 0
         while left > 1:  # a tournament
-            self.compared(f"least/round {number}", left // 2, width)
-            self.selected(f"least/round {number}", left // 2, _WORD)
+            self.compared(left // 2, width)
+            self.selected(left // 2, _WORD)
             left, number = left - left // 2, number + 1
-        self.opened("least", "node", nodes.bit_length())
+        self.opened(nodes.bit_length())
 
     # -- protocols ---------------------------------------------------------------------------------------------------
-    def shared(self, lane: str, values: int, largest: int) -> None:
+    def shared(self, values: int, largest: int) -> None:
         """A sum in shares of the computing parties."""
-        word_bytes = word_for((1 << width_for(largest)) - 1).itemsize
-        shared_sum_traffic(
-            self.traffic, f"/task/search/{lane}/sum", values=values, word_bytes=word_bytes, holders=self.task.compute
-        )
-        masked = values * word_bytes * (len(self.traffic.parties) - 1)
+        size = values * word_for((1 << width_for(largest)) - 1).itemsize
+        shared_sum_traffic(self.traffic, size, self.task.compute)
+        masked = size * (len(self.traffic.parties) - 1)
         self.work_s += masked * max(speed.byte_s for speed in self.setting.speeds.values())
 
-    def compared(self, lane: str, number: int, width: int) -> None:
+    def compared(self, number: int, width: int) -> None:
         """A comparison of shared numbers."""
         if number > 0:
-            path = f"/task/search/{lane}/comparison"
-            comparison_traffic(self.traffic, path, self.task.compute, number=number, width=width)
+            comparison_traffic(self.traffic, self.task.compute, number=number, width=width)
             self.work_s += comparison_s(number, width, self.task.compute, self.setting.speeds)
 
-    def selected(self, lane: str, number: int, word_bytes: int) -> None:
+    def selected(self, number: int, word_bytes: int) -> None:
         """Selections by shared bits: a correlated transfer in each direction."""
         if number <= 0:
             return
         for sender, receiver in (self.task.compute, self.task.compute[::-1]):
-            path = f"/task/search/{lane}/from {sender}"
-            for batch in batches(number):
-                rows = block_count(DEFAULT_FIELD_BITS) * batch // 8
-                self.traffic.send_array(receiver, sender, path, ExtensionRows, rows)
-            self.traffic.send_array(sender, receiver, path, EncryptedMessages, number * word_bytes)
+            correlated_traffic(self.traffic, sender, receiver, number, word_bytes)
         self.traffic.rounds += 2
         self.work_s += number * max(self.setting.speeds[name].transfer_s for name in self.task.compute)
 
-    def opened(self, lane: str, label: str, number: int) -> None:
+    def opened(self, number: int) -> None:
         """Bits that are opened to all."""
-        open_bits_traffic(self.traffic, f"/task/search/{lane}", label, self.task.compute, number=number)
+        opened_traffic(self.traffic, -(-number // 8), self.task.compute)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from crypto.params import STANDARD_128
 from jobs.kinds.charge import charge
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
@@ -16,7 +15,7 @@ from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, UNKNOWN_ROWS, Spee
 from jobs.plan.privacy import Privacy
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.hybrid.budget import central
 from mining.joint.hybrid.parameters import SET_LENGTH, HybridMining
 from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
@@ -89,10 +88,8 @@ def _figures(spec: JobSpec, answers: Mapping[str, Answer]) -> _Figures:
     spent = central(task, rows)
     sizes = expected(task, rows, spent)
     traffic = Traffic(tuple(answers))
-    certificates = {name: answer.certificate_bytes for name, answer in answers.items()}
-    greeting(traffic, STANDARD_128.suite, certificates)
-    hybrid_traffic(traffic, "/task", task, sizes)
-    receipts(traffic, STANDARD_128.suite, certificates)
+    hybrid_traffic(traffic, task, sizes)
+    traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     return _Figures(task, rows, spent, sizes, traffic)
 
 

@@ -65,7 +65,7 @@ def estimate_rows(
 
 def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:
     votes = [step for step in taken if isinstance(step, Vote)]
-    return [Batch(step=vote.lane, candidates=vote.candidates, opened=_opened(task, vote)) for vote in votes]
+    return [Batch(step=vote.name, candidates=vote.candidates, opened=_opened(task, vote)) for vote in votes]
 
 
 def _opened(task: HorizontalMining, vote: Vote) -> int:

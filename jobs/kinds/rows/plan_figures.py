@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from crypto.params import STANDARD_128
 from jobs.kinds.rows.plan_sizes import Expected, expected
 from jobs.plan.answer import Answer
 from jobs.plan.prices import seconds
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import MiningSizes, mining_traffic
 
@@ -63,10 +62,8 @@ class Figures:
 def session_traffic(
     task: HorizontalMining, parties: Sequence[str], answers: Mapping[str, Answer], sizes: MiningSizes
 ) -> Traffic:
-    """All frames of the job's session, greetings and receipts included."""
-    certificates = {name: answers[name].certificate_bytes for name in parties}
+    """What the job's session sends, greetings and receipts included."""
     traffic = Traffic(parties)
-    greeting(traffic, STANDARD_128.suite, certificates)
-    mining_traffic(traffic, "/task", task, sizes)
-    receipts(traffic, STANDARD_128.suite, certificates)
+    mining_traffic(traffic, task, sizes)
+    traffic.session({name: answers[name].certificate_bytes for name in parties})
     return traffic

@@ -8,19 +8,19 @@ reports are made where both are about as good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD
-from link.traffic import Traffic, field_bytes, pieces_of
+from link.traffic import Traffic
 from mining.joint.hybrid.budget import least_group, search_plan
 from mining.joint.hybrid.parameters import HybridMining
-from mining.joint.hybrid.shuffle import CHUNK, LABEL
+from mining.joint.hybrid.shuffle import CHUNK
 from mining.joint.spent import Spent
-from protos.v1.hybrid_pb2 import OpeningSize, ReportKey, SealedRows, ShuffledChain, ShuffledCounts
 
 if TYPE_CHECKING:
     from ldp.estimate import Estimate
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _FIRST, _DECAY = 0.3, 0.8  # shares of users with the most common item, and with each as one of the item before
 _EMPTY, _RATIO = 0.2, 0.6  # share of users with no candidate, and of those with one more as of those before
+_WORD_BYTES: Final = 8
 _GOLDEN: Final = 0.6180339887498949
 
 
@@ -64,12 +65,10 @@ class SearchSizes:
     Attributes:
         phases: One after the other.
         result_bytes: Bytes of the estimates.
-        found: How many itemsets there are.
     """
 
     phases: tuple[PhaseSizes, ...]
     result_bytes: int
-    found: int
 
 
 def expected(task: HybridMining, sizes: Mapping[str, int], spent: Spent) -> SearchSizes:
@@ -105,9 +104,7 @@ def expected(task: HybridMining, sizes: Mapping[str, int], spent: Spent) -> Sear
         )
         estimates.append(_made_up(mechanism, max(1, sum(groups.values()))))
     found = findings(plan.supports(estimates), task, sum(sizes.values()), spent)
-    return SearchSizes(
-        tuple(phases), len(pack_estimates(found)), sum(len(sets) for sets, _, _ in found.itemsets.levels)
-    )
+    return SearchSizes(tuple(phases), len(pack_estimates(found)))
 
 
 def _made_up(mechanism: SetReporter, n: int) -> Estimate:
@@ -128,70 +125,40 @@ def _made_up(mechanism: SetReporter, n: int) -> Estimate:
     return Estimate(Domain(width), n, counts, np.full(width, n / 4))
 
 
-def hybrid_traffic(traffic: Traffic, lane: str, task: HybridMining, sizes: SearchSizes) -> None:
-    """Enters `hybrid.mine` on the lane of this path.
+def hybrid_traffic(traffic: Traffic, task: HybridMining, sizes: SearchSizes) -> None:
+    """Enters `hybrid.mine`.
 
     Rounds: 1 for the records, 1 for keys where several shuffle; for each phase 1 for candidates, 1 for reports and 1
     for each shuffler; 1 for the result.
     """
     parties, analyst = traffic.parties, task.analyst
     for party in parties:
-        traffic.open(party, traffic.others(party), lane, "records", len(sizes.phases), 8 * len(sizes.phases))
-    traffic.rounds += 1
-    openers = (*task.shufflers[1:], analyst)
-    if task.shufflers:
-        for party in openers:
-            traffic.broadcast(party, f"{lane}/route", ReportKey(public_key=bytes(KEY_BYTES)))
-        traffic.rounds += len(openers) > 1  # the analyst waits for no keys but those of shufflers
-    for number, phase in enumerate(sizes.phases):
-        path = f"{lane}/phase-{number}"
-        document_traffic(traffic, path, analyst, traffic.others(analyst), "candidates", phase.asked, phase.candidates)
-        traffic.rounds += 1
-        if task.shufflers:
-            _shuffled(traffic, path, task, phase)
-        else:
-            for party in traffic.others(analyst):
-                size = phase.groups[party]
-                traffic.open(party, [analyst], path, LABEL, size * phase.report_bytes, size * phase.report_bytes)
-            traffic.rounds += 1
-    learners = [party for party in task.learners if party != analyst]
-    document_traffic(traffic, f"{lane}/result", analyst, learners, "estimates", sizes.result_bytes, sizes.found)
-    traffic.rounds += bool(learners)
+        traffic.send(party, parties, _WORD_BYTES * len(sizes.phases))
+    openers = (*task.shufflers[1:], analyst) if task.shufflers else ()
+    for party in openers:
+        traffic.send(party, parties, KEY_BYTES)
+    traffic.rounds += 1 + (len(openers) > 1)  # the analyst waits for no keys but those of shufflers
+    for phase in sizes.phases:
+        document_traffic(traffic, analyst, parties, phase.asked)
+        _reports_traffic(traffic, task, phase)
+        traffic.rounds += 2 + len(task.shufflers)
+    document_traffic(traffic, analyst, task.learners, sizes.result_bytes)
+    traffic.rounds += any(party != analyst for party in task.learners)
 
 
-def document_traffic(
-    traffic: Traffic, lane: str, sender: str, to: tuple[str, ...] | list[str], label: str, size: int, number: int
-) -> None:
+def document_traffic(traffic: Traffic, sender: str, to: Iterable[str], size: int) -> None:
     """Enters `openings.open_document`."""
-    for party in to:
-        traffic.send(sender, party, lane, OpeningSize, OpeningSize(bytes=size, number=number).ByteSize())
-    traffic.open(sender, to, lane, label, number, size)
+    traffic.send(sender, to, size, messages=2)
 
 
-def _shuffled(traffic: Traffic, lane: str, task: HybridMining, phase: PhaseSizes) -> None:
-    """Enters a phase's reports on their way through the shufflers: a round to the first one and one from each."""
-    first, layers = task.shufflers[0], len(task.shufflers)  # of the analyst, and of each shuffler but the first
-    sealed = phase.report_bytes + OVERHEAD * layers
-    for party in traffic.parties:
-        if party not in (first, task.analyst):
-            _rows(traffic, party, first, lane, phase.groups[party], sealed)
-    traffic.rounds += 1
+def _reports_traffic(traffic: Traffic, task: HybridMining, phase: PhaseSizes) -> None:
+    """Enters a phase's reports on their way to the analyst: to it, or to the first shuffler and on from each."""
+    route = (*task.shufflers, task.analyst)
+    layers = len(task.shufflers)  # of the analyst, and of each shuffler but the first
+    for party, reports in phase.groups.items():
+        if party != task.analyst:
+            traffic.send(party, route[0], reports * (phase.report_bytes + OVERHEAD * layers), reports // CHUNK + 1)
     forwarded = sum(size for party, size in phase.groups.items() if party != task.analyst)
-    chain = ShuffledChain()
-    for hop, shuffler in enumerate(task.shufflers):
-        chain.hops.append(ShuffledCounts(received=forwarded, forwarded=forwarded))
-        size = phase.report_bytes + OVERHEAD * (layers - hop)
-        last = hop + 1 == len(task.shufflers)
-        to = task.analyst if last else task.shufflers[hop + 1]
-        traffic.send(shuffler, to, lane, ShuffledChain, chain.ByteSize())
-        if last:
-            traffic.open(shuffler, [to], lane, LABEL, forwarded * size, forwarded * size)
-        else:
-            _rows(traffic, shuffler, to, lane, forwarded, size)
-        traffic.rounds += 1
-
-
-def _rows(traffic: Traffic, sender: str, to: str, lane: str, number: int, size: int) -> None:
-    for reports, frames in pieces_of(number, CHUNK):
-        if reports:
-            traffic.send(sender, to, lane, SealedRows, field_bytes(reports * size), frames)
+    for hop, (shuffler, to) in enumerate(pairwise(route)):
+        size = forwarded * (phase.report_bytes + OVERHEAD * (layers - hop))
+        traffic.send(shuffler, to, size, forwarded // CHUNK + 1)

@@ -14,7 +14,7 @@ from link.traffic import Traffic
 from mining.data.bitmaps import words
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
-from mining.joint.tally_costs import compared_traffic, opened_traffic, rules_traffic, supports_traffic
+from mining.joint.tally_costs import compared_traffic, open_decision_traffic, rules_traffic, supports_traffic
 from mining.joint.vertical.batches import BATCH_BYTES
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines import Naming
@@ -24,8 +24,6 @@ from mining.joint.vertical.parameters import VerticalMining, holders_of, in_job_
 from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, addends_traffic
 from mining.thresholds import minimum_count
 
-_SHAPE_BYTES = 8
-_NUMBER_BYTES = 4
 _WORD_BYTES = 8
 
 
@@ -105,12 +103,10 @@ class Call:
     """What an engine is asked to compute.
 
     Attributes:
-        lane: Its name.
         itemsets: Those that span parties.
         names: Of their conjunctions.
     """
 
-    lane: str
     itemsets: Sequence[Itemset]
     names: Naming | None = None
 
@@ -119,14 +115,13 @@ def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
     """What an engine is asked to compute, one call after the other."""
     parties = tuple(sizes.rows)
     if task.mode == "union":
-        yield Call("presence", [dict.fromkeys(parties, 0)])
+        yield Call([dict.fromkeys(parties, 0)])  # presence
         numbered = dict(sizes.numbered)
-        first = [{**numbered, party: number} for party in parties for number in range(numbered[party])]
-        yield Call("level-1", first)
-    for length, level in enumerate(sizes.levels, 2):
-        for batch, (itemsets, names) in enumerate(zip(level.batches, level.names, strict=True)):
+        yield Call([{**numbered, party: number} for party in parties for number in range(numbered[party])])
+    for level in sizes.levels:
+        for itemsets, names in zip(level.batches, level.names, strict=True):
             if itemsets:
-                yield Call(f"level-{length}/{batch}", itemsets, names)
+                yield Call(itemsets, names)
 
 
 def products_seconds(sizes: RunSizes, task: VerticalMining, speed: EngineSpeed, density: float) -> float:
@@ -150,93 +145,67 @@ def comparisons(sizes: RunSizes, task: VerticalMining) -> list[tuple[int, int]]:
     return found if rules is None else [*found, *((number, rules.width) for number in rules.batches if number)]
 
 
-def mining_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes) -> None:
-    """Enters `vertical.mine` on the lane of this path: all bytes, and at least as many rounds.
-
-    What is kept of agreements in earlier sessions is taken to be nothing.
-    """
+def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
+    """Enters `vertical.mine`: all that is sent, and at least as many rounds."""
     parties = traffic.parties
     task = replace(task, compute=in_job_order(parties, task.compute))
-    agreement_traffic(traffic, f"{lane}/keys")
+    agreement_traffic(traffic)
     begun = traffic.rounds
-    _agreements_traffic(traffic, lane, task)
+    _agreements_traffic(traffic, task)
     agreed, traffic.rounds = traffic.rounds, begun
-    _alignment_traffic(traffic, f"{lane}/rows", task, sizes)
-    traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    by_lane, engine, encrypted = {call.lane: call for call in calls(sizes, task)}, chosen_engine(task), Encrypted()
-
-    def products(*lanes: str) -> None:
-        for call in (by_lane[name] for name in lanes if name in by_lane):
-            path, named = f"{lane}/{call.lane}", call.names
-            addends_traffic(
-                traffic,
-                path,
-                task,
-                engine,
-                rows=sizes.positions,
-                itemsets=call.itemsets,
-                names=named,
-                encrypted=encrypted,
-            )
-
+    _names_traffic(traffic, sizes.columns)
     if task.mode == "union":
-        products("presence")
-        sum_traffic(traffic, f"{lane}/common", values=1, word_bytes=_WORD_BYTES, label="rows")
-        for party in parties:
-            traffic.open(party, parties, f"{lane}/level-1", "item_numbers", 1, _NUMBER_BYTES)
+        row_union_traffic(traffic, sizes.rows, merger=task.merger, bound=task.bound)
+    else:
+        intersection_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
+    traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
+    engine, encrypted = chosen_engine(task), Encrypted()
+    for call in calls(sizes, task):
+        addends_traffic(
+            traffic, task, engine, rows=sizes.positions, itemsets=call.itemsets, names=call.names, encrypted=encrypted
+        )
+    if task.mode == "union":
+        sum_traffic(traffic, _WORD_BYTES)  # of common rows
+        for party in parties:  # numbers of items
+            traffic.send(party, parties, _WORD_BYTES)
         traffic.rounds += 1
-        products("level-1")
-        _decision_traffic(traffic, f"{lane}/level-1/decision", task, sizes, sum(sizes.numbered.values()), 0)
-    _names_traffic(traffic, f"{lane}/items", "items", sizes.items)
+        _decision_traffic(traffic, task, sizes, sum(sizes.numbered.values()), 0)
+    _names_traffic(traffic, sizes.items)
     if task.disclose != "frequent":
-        supports_traffic(traffic, f"{lane}/level-1/supports", task, sizes.frequent[0], sizes.common)
-    for length, level in enumerate(sizes.levels, 2):
-        products(*(f"level-{length}/{batch}" for batch in range(len(level.batches))))
-        _decision_traffic(traffic, f"{lane}/level-{length}/decision", task, sizes, level.candidates, level.frequent)
+        supports_traffic(traffic, task, sizes.frequent[0], sizes.common)
+    for level in sizes.levels:
+        _decision_traffic(traffic, task, sizes, level.candidates, level.frequent)
     if (rules := _rule_steps(sizes, task)) is not None:
-        rules_traffic(traffic, f"{lane}/rules", task, rules)
+        rules_traffic(traffic, task, rules)
 
 
-def _agreements_traffic(traffic: Traffic, lane: str, task: VerticalMining) -> None:
-    """What pairs of parties agree upon; of three who hold shares only those who get the result."""
+def _agreements_traffic(traffic: Traffic, task: VerticalMining) -> None:
+    """What pairs of parties agree upon, all at once; of three who hold shares only those who get the result."""
     parties, begun = traffic.parties, traffic.rounds
     pairs = list(combinations(parties, 2))
     if chosen_engine(task) == "replicated" and len(parties) > 2:
         pairs = [holders_of(task, parties)[:2]]
-    for first, second in pairs:
-        traffic.rounds = begun  # all agree at once
-        two_party_traffic(traffic, f"{lane}/{first} and {second}", (first, second))
+    for pair in pairs:
+        traffic.rounds = begun
+        two_party_traffic(traffic, pair)
 
 
-def _alignment_traffic(traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes) -> None:
-    _names_traffic(traffic, f"{lane}/columns", "columns", sizes.columns)
-    if task.mode == "union":
-        row_union_traffic(traffic, lane, sizes.rows, merger=task.merger, bound=task.bound)
-    else:
-        lists = AlignmentSizes.of(sizes.rows, sizes.common, task.bound)
-        intersection_traffic(traffic, lane, lists, merger=task.merger)
-
-
-def _names_traffic(traffic: Traffic, lane: str, label: str, names: Mapping[str, Names]) -> None:
+def _names_traffic(traffic: Traffic, names: Mapping[str, Names]) -> None:
     """Enters `names.open_names`: 1 round."""
     for party, each in names.items():
-        traffic.open(party, traffic.parties, lane, label, 1, _SHAPE_BYTES)
-        if each.number:
-            traffic.open(party, traffic.parties, lane, label, each.number, each.number * (PREFIX_BYTES + each.longest))
+        traffic.send(party, traffic.parties, each.number * (PREFIX_BYTES + each.longest), 2)
     traffic.rounds += 1
 
 
-def _decision_traffic(
-    traffic: Traffic, lane: str, task: VerticalMining, sizes: RunSizes, candidates: int, frequent: int
-) -> None:
+def _decision_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes, candidates: int, frequent: int) -> None:
     if not candidates:
         return
     if task.disclose == "candidates":
-        opened_traffic(traffic, lane, task, candidates, sizes.common)
+        open_decision_traffic(traffic, task, candidates, sizes.common)
         return
-    compared_traffic(traffic, lane, task, candidates, _sums(sizes, task))
+    compared_traffic(traffic, task, candidates, _sums(sizes, task))
     if task.disclose == "supports":
-        supports_traffic(traffic, f"{lane}/supports", task, frequent, sizes.common)
+        supports_traffic(traffic, task, frequent, sizes.common)
 
 
 def _sums(sizes: RunSizes, task: VerticalMining) -> SumRange:

@@ -22,11 +22,9 @@ from crypto.protocols.products.costs import (
 )
 from crypto.protocols.products.replicated_counts import STREAMS
 from crypto.protocols.products.shared_products import word_for
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from link.traffic import Traffic
 from mining.joint.vertical.engines import paillier
 from mining.joint.vertical.engines.interface import Naming, by_pair, numbers_of, of_several
-from mining.joint.vertical.engines.oblivious_transfer import SEVERAL
 from mining.joint.vertical.parameters import (
     ChosenEngine,
     Mode,
@@ -120,7 +118,7 @@ def engine_costs(
     costs = []
     for engine in engines:
         traffic = Traffic(parties)
-        addends_traffic(traffic, "", task, engine, rows=rows, itemsets=itemsets)
+        addends_traffic(traffic, task, engine, rows=rows, itemsets=itemsets)
         seconds = addends_seconds(engine, parties, rows, itemsets, speed, density)
         costs.append(EngineCost(engine, sum(map(traffic.bytes_sent, parties)), traffic.rounds, seconds))
     return costs
@@ -152,7 +150,6 @@ def pairs_of_items(parties: Sequence[str], columns: Mapping[str, int], mode: Mod
 # -- one call of an engine ---------------------------------------------------------------------------------------------
 def addends_traffic(
     traffic: Traffic,
-    lane: str,
     task: VerticalMining,
     engine: ChosenEngine,
     *,
@@ -160,59 +157,45 @@ def addends_traffic(
     itemsets: Sequence[Itemset],
     names: Naming | None = None,
     encrypted: paillier.Encrypted | None = None,
-    field_bits: int = DEFAULT_FIELD_BITS,
 ) -> None:
-    """Enters `Engine.addends`: all bytes, and at least as many rounds.
+    """Enters `Engine.addends`: all that is sent, and at least as many rounds.
 
     Args:
-        traffic: Where the frames are entered.
-        lane: The path of the lane on which it is called.
+        traffic: Where it is entered.
         task: The public parameters.
         engine: Which one.
         rows: As given to the engine.
         itemsets: As given to the engine.
         names: As given to the engine.
         encrypted: Of the calls before this one; it takes note of this one. None: there are none with names.
-        field_bits: k of the extensions.
     """
     parties = traffic.parties
     if not itemsets or not rows:
         return
     if dealt_by_coordinator(engine, parties):
         first, second = parties
-        pairs = numbers_of(itemsets, (first, second))
-        dealt_products_traffic(traffic, lane, (first, second), None, rows=rows, pairs=pairs, field_bits=field_bits)
+        dealt_products_traffic(traffic, (first, second), rows=rows, pairs=numbers_of(itemsets, (first, second)))
         return
     if engine == "replicated":
         holders = holders_of(task, parties)
-        spanning_counts_traffic(
-            traffic, lane, holders, holders[:2], rows=rows, itemsets=itemsets, field_bits=field_bits
-        )
+        spanning_counts_traffic(traffic, holders, holders[:2], rows=rows, itemsets=itemsets)
         return
     begun, ends = traffic.rounds, [traffic.rounds]
     for pair, chosen in by_pair(itemsets, parties).items():
-        traffic.rounds, path = begun, f"{lane}/{pair[0]} and {pair[1]}"  # pairs work beside one another
+        traffic.rounds = begun  # pairs work beside one another
         pairs = numbers_of([itemsets[place] for place in chosen], pair)
         if engine == "ot":
-            pair_products_traffic(traffic, path, pair, rows=rows, pairs=pairs, field_bits=field_bits)
+            pair_products_traffic(traffic, pair, rows=rows, pairs=pairs)
         else:
-            for number, block in enumerate(paillier.row_blocks(rows)):
+            for block in paillier.row_blocks(rows):
                 roles = (encrypted or paillier.Encrypted()).roles(pair, block, pairs, names)
                 exact_products_traffic(
-                    traffic,
-                    f"{path}/{number}",
-                    roles.holder,
-                    roles.evaluator,
-                    kept=roles.kept,
-                    pairs=roles.pairs,
-                    names=roles.names,
-                    field_bits=field_bits,
+                    traffic, roles.holder, roles.evaluator, kept=roles.kept, pairs=roles.pairs, names=roles.names
                 )
         ends.append(traffic.rounds)
     traffic.rounds = max(ends)
     if many := [itemsets[place] for place in of_several(itemsets)]:
-        two = in_job_order(parties, task.compute)
-        spanning_products_traffic(traffic, f"{lane}/{SEVERAL}", two, rows=rows, itemsets=many, field_bits=field_bits)
+        spanning_products_traffic(traffic, in_job_order(parties, task.compute), rows=rows, itemsets=many)
 
 
 def addends_seconds(

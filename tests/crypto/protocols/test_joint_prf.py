@@ -30,13 +30,14 @@ from link.disclosure import opens
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation
 from link.executor import ThreadExecutor
 from link.session import Session
-from link.traffic import Traffic, greeting
+from link.traffic import Traffic
 from protos.v1 import joint_prf_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
 from tests.crypto.protocols.set_union_world import NAMES, FaultyHub, Rewrite
 from tests.examples import examples, slowly
-from tests.world import SUITE, run_parties, terms
+from tests.traffic import assert_planned
+from tests.world import run_parties, terms
 
 Held = Mapping[str, Sequence[bytes]]
 SUITE_NAME = STANDARD_128.suite.encode()
@@ -389,25 +390,21 @@ def test_rounds_do_not_depend_on_the_number_of_pieces(monkeypatch):
         assert set(run_parties(NAMES[:n], role, declared=declared).values()) == {1 + 1 + colluders + 1}
 
 
-@examples(10, 20)
-@given(st.lists(st.integers(0, 40), min_size=2, max_size=5), st.sampled_from([None, 40, 53]), st.integers(1, 2))
-def test_traffic_is_exact(numbers, bound, fewer):
+@pytest.mark.parametrize(
+    ("numbers", "bound", "colluders"), [((40, 90), None, 1), ((0, 7, 300), 400, 1), ((99,) * 5, None, 3)]
+)
+def test_pseudonyms_send_what_is_planned(numbers, bound, colluders):
     held = {name: sample("x", number) for name, number in zip(NAMES, numbers, strict=False)}
-    colluders = max(1, len(held) - fewer)
 
     async def role(session: Session) -> Costs:
-        secrets = await agree(session)
-        await pseudonyms(session.lane("here"), secrets, held[session.me], bound=bound, colluders=colluders)
+        await pseudonyms(session, await agree(session), held[session.me], bound=bound, colluders=colluders)
         return session.costs
 
     traffic = Traffic(tuple(held))
-    greeting(traffic, SUITE, {})
-    agreement_traffic(traffic, "")
-    prf_traffic(traffic, "/here", PrfSizes.of({name: len(own) for name, own in held.items()}, bound, colluders))
+    agreement_traffic(traffic)
+    prf_traffic(traffic, PrfSizes.of({name: len(own) for name, own in held.items()}, bound, colluders))
     declared = [size_classes(tuple(held), unions=0, lists=1)]
-    for party, actual in run_parties(tuple(held), role, declared=declared).items():
-        assert (traffic.bytes_sent(party), traffic.bytes_received(party)) == (actual.bytes_sent, actual.bytes_received)
-        assert traffic.rounds == actual.rounds
+    assert_planned(traffic, run_parties(tuple(held), role, declared=declared))
 
 
 @pytest.mark.parametrize("colluders", [1, 2])

@@ -11,21 +11,16 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives.ristretto255 import from_uniform_bytes
-from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.union import set_union as protocol
 from crypto.protocols.union import size_classes
-from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.disclosure import leakage
-from crypto.protocols.union.lists import ListSizes, common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union.lists import common_fakes, room_for_common_fakes
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
-from link.traffic import Traffic, greeting
 from protos.v1.link_pb2 import Frame
 from protos.v1.set_union_pb2 import MergedPiece, MergedSize, UnionSize
 from tests.crypto.protocols.set_union_world import FEW, NAMES, in_union, message_of, points_of, run_faulty, run_union
-from tests.crypto.protocols.test_plan_traffic import compare
 from tests.examples import examples
-from tests.world import SUITE
 
 PSEUDONYM = 16
 
@@ -42,14 +37,6 @@ def filled(sets: dict[str, set[bytes]], merger: str, **options: Any):
 
 def capacity_of(sets: dict[str, set[bytes]], bound: int | None) -> int:
     return SETS.rounded(bound or max(map(len, sets.values())))
-
-
-def sizes_of(sets: dict[str, set[bytes]], bound: int | None, fill: str) -> UnionSizes:
-    room = room_for_common_fakes(len(sets), common_fakes(FEW))
-    width = 1 if fill == "union" else max(map(length_class, sets.values()))
-    lists = ListSizes(len(sets), width, capacity_of(sets, bound), room)
-    elements = lists.most_elements if fill == "union" else len(set().union(*sets.values()))
-    return UnionSizes(lists, lists.total, elements)
 
 
 letters = st.text("abcdefghij", max_size=10)
@@ -81,18 +68,6 @@ def test_elements_of_several_blocks_among_strangers():
     sets = {name: {b"%d " % i * 20 for i in range(first, first + 5)} for first, name in enumerate(NAMES[:3])}
     run = run_union(sets, merger="south", fill="merged", bound=6)
     assert run.unions == dict.fromkeys(sets, sorted(set().union(*sets.values())))
-
-
-@quick
-@given(sets=cases, bound=st.sampled_from([None, 12]), fill=st.sampled_from(["merged", "union"]))
-def test_traffic_follows_from_public_sizes(sets, bound, fill):
-    merger = tuple(sets)[-1]
-    run = run_union(sets, merger=merger, bound=bound, fill=fill, max_element_bytes=PSEUDONYM)
-    traffic = Traffic(tuple(sets))
-    greeting(traffic, SUITE, {})
-    agreement_traffic(traffic, "")
-    union_traffic(traffic, "", sizes_of(sets, bound, fill), merger=merger)
-    compare(traffic, run.costs)
 
 
 def told(frames: list[Frame], kind: Any) -> set[Any]:

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.params import STANDARD_128
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.secure_sum import declared, secure_sum
@@ -24,7 +23,7 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.disclosure import Learned
 from link.session import Session
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from tests.extensions.basket_sizes.finding import Sizes
 from tests.extensions.basket_sizes.tables import BasketSizesSection, BasketSizesSpec
 
@@ -76,11 +75,9 @@ class BasketSizes(Kind):
         self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
     ) -> Plan:
         traffic, said = Traffic(spec.job.parties), statement(spec)
-        certificates = {party: answers[party].certificate_bytes for party in spec.job.parties}
-        greeting(traffic, STANDARD_128.suite, certificates)
-        agreement_traffic(traffic, "/task/keys")
-        sum_traffic(traffic, "/task/sum", values=asked(spec).longest + 1, word_bytes=8, label=LABEL)
-        receipts(traffic, STANDARD_128.suite, certificates)
+        agreement_traffic(traffic)
+        sum_traffic(traffic, 8 * (asked(spec).longest + 1))
+        traffic.session({party: answers[party].certificate_bytes for party in spec.job.parties})
         seconds = traffic.rounds * latency_s
         return Plan(
             job=spec.job.name,

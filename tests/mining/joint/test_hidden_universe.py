@@ -9,22 +9,19 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from google.protobuf import symbol_database
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, ProtocolViolation
 from link.session import Session
-from link.traffic import Traffic
 from mining.data.transactions import Transactions
 from mining.joint import hidden_universe
 from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
 from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
-from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
+from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.horizontal import mine
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, JointItemsets
-from mining.thresholds import local_threshold
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize
@@ -314,30 +311,6 @@ def test_a_point_that_is_none_is_laid_at_its_senders_door() -> None:
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("bound", [None, 6])
-@pytest.mark.parametrize("world", WORLDS)
-def test_traffic_is_exact(world: str, bound: int | None) -> None:
-    data, frames = shops(WORLDS[world], SIZES), []
-    task = task_for(data, SHARE, bound=bound, merger="south")
-    run(data, task, observe=frames.append)
-    seen = Traffic(tuple(data))
-    for frame in frames:
-        if frame.lane.startswith(("/task/pseudonyms", "/task/positions", "/task/items")):
-            kind = symbol_database.Default().GetSymbol(frame.type)
-            seen.send(frame.sender, frame.receiver, frame.lane, kind, len(frame.body))
-    least = least_count(SHARE, 60)
-    held, locally = {}, {}
-    for name, own in data.items():
-        counts = Counter(item for row in own for item in row)
-        threshold = local_threshold(SHARE, len(own), least, 3, task.lambda_, 60)
-        held[name], locally[name] = len(counts), sum(count >= threshold for count in counts.values())
-    told = Traffic(tuple(data))
-    hidden_traffic(told, "/task", task, HiddenSizes.of(held, locally, len(COMMON), 1, bound))
-    for name in data:
-        assert (told.bytes_sent(name), told.bytes_received(name)) == (seen.bytes_sent(name), seen.bytes_received(name))
-        assert told.frames(name) == seen.frames(name)
-
-
 def test_where_nothing_is_frequent_no_names_are_counted() -> None:
     sizes = HiddenSizes.of({"x": 3, "y": 9}, {"x": 1, "y": 2}, 0, 1, None)
     assert sizes.names is None

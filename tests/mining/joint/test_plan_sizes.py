@@ -1,4 +1,4 @@
-"""The traffic of whole jobs follows from a few sizes: those of a real run give its bytes and rounds."""
+"""The traffic of whole jobs follows from a few sizes: those of a real run give about its bytes, and its rounds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crypto.params import STANDARD_128
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.union.costs import UnionSizes
 from crypto.protocols.union.joint_prf_costs import PrfSizes
@@ -33,7 +30,7 @@ from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.loading import job_of
 from jobs.run import PartyRun
 from link.executor import ThreadExecutor
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.joint.hidden_sizes import HiddenSizes
 from mining.joint.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
@@ -42,6 +39,7 @@ from protos.v1.set_union_pb2 import MergedSize, UnionSize
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities, job, run_job
 from tests.examples import slowly
 from tests.mining.joint.oracle import Rows
+from tests.traffic import assert_planned
 
 
 @dataclass
@@ -143,20 +141,14 @@ def compare(
     if horizontal_mining(spec).all_learn(data):
         singles = sorted(found.canonical().levels[0][1].tolist()) if found.levels else []
         sizes = replace(sizes, together=singles[-2:][0] if singles else None)
-    certificates = {name: len(identity.certificate_pem) for name, identity in identities(spec.job.parties).items()}
     traffic = Traffic(spec.job.parties)
-    greeting(traffic, STANDARD_128.suite, certificates)
-    mining_traffic(traffic, "/task", horizontal_mining(spec), sizes)
-    receipts(traffic, STANDARD_128.suite, certificates)
-    for name, run in zip(runs, ended, strict=True):
-        signatures = 4 * (len(data) - 1)  # of which each may have a byte more or less than reckoned
-        assert traffic.bytes_sent(name) == pytest.approx(run.costs.bytes_sent, abs=signatures)
-        assert traffic.bytes_received(name) == pytest.approx(run.costs.bytes_received, abs=signatures)
-    rounds = max(run.costs.rounds for run in ended)
+    mining_traffic(traffic, horizontal_mining(spec), sizes)
+    traffic.session({name: len(own.certificate_pem) for name, own in identities(spec.job.parties).items()})
     # A chain is one shorter where a step is begun by who need not wait: for the last word of a union, for a sum of
     # which it holds the other share, for supports that only others learn.
     shorter = len(seen.merged) + bool(sizes.hidden) + len(seen.opened)
-    assert rounds <= traffic.rounds <= rounds + shorter
+    costs = {name: run.costs for name, run in zip(runs, ended, strict=True)}
+    assert_planned(traffic, costs, rounds=range(-shorter, 1))
 
 
 WAYS = STRATEGIES | {
@@ -199,19 +191,3 @@ def test_many_candidates_go_both_ways_and_in_slices() -> None:
 def test_sums_take_no_longer_words_than_the_second_most_frequent_item_needs(strategy: str, mode: str) -> None:
     rows = [["bread", "tea"], ["bread", "milk", "tea"], ["bread"], ["bread"], ["bread"]] * 40
     compare(dict.fromkeys(DATA, rows), None, **(WAYS[strategy] | MODES[mode]))
-
-
-@pytest.mark.slow
-@settings(max_examples=8)
-@given(
-    st.lists(
-        st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=1, max_size=12), min_size=2, max_size=5
-    ),
-    st.sampled_from(sorted(set(WAYS) - {"catalogue"})),
-    st.sampled_from(sorted(set(MODES) - {"others compute"})),
-    st.sampled_from(["0.1", "0.3", "0.6"]),
-)
-def test_any_data(rows: list[list[set[str]]], strategy: str, mode: str, min_support: str) -> None:
-    names = ("north", "south", "east", "west", "centre")
-    data = {name: [sorted(row) for row in own] for name, own in zip(names, rows, strict=False)}
-    compare(data, None, min_support=min_support, **WAYS[strategy], **MODES[mode])

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pytest
 
 from coordinator.jobs.simulate import simulate_job
-from crypto.params import STANDARD_128
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.union.costs import UnionSizes
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
-from link.traffic import Traffic, greeting, receipts
+from link.traffic import Traffic
 from mining.candidates import join
 from mining.data.item_columns import item_columns
 from mining.data.table_readers import table_from_arrow
@@ -34,6 +33,7 @@ from mining.rules.growth import Family, RuleGrowth
 from mining.thresholds import minimum_count
 from tests.examples import slowly
 from tests.mining.joint.vertical.vertical_world import quick_keys
+from tests.traffic import assert_planned
 
 __all__ = ["quick_keys"]
 
@@ -133,16 +133,10 @@ def names_of(names: Sequence[str]) -> Names:
 def compare(spec: JobSpec, data: Mapping[str, Table], seed: int = 1) -> RunSizes:
     result = asyncio.run(simulate_job(spec, data, seed=seed))
     parties, sizes = spec.job.parties, sizes_of(spec, data, result)
-    certificates = {name: len(result.receipts[name].certificate) for name in parties}
     traffic = Traffic(parties)
-    greeting(traffic, STANDARD_128.suite, certificates)
-    mining_traffic(traffic, "/task", vertical_mining(spec), sizes)
-    receipts(traffic, STANDARD_128.suite, certificates)
-    signatures = 4 * (len(parties) - 1)  # of which each may have a byte more or less than reckoned
-    for name, costs in result.parties.items():
-        assert traffic.bytes_sent(name) == pytest.approx(costs.bytes_sent, abs=signatures)
-        assert traffic.bytes_received(name) == pytest.approx(costs.bytes_received, abs=signatures)
-    assert traffic.rounds >= max(costs.rounds for costs in result.parties.values())
+    mining_traffic(traffic, vertical_mining(spec), sizes)
+    traffic.session({name: len(result.receipts[name].certificate) for name in parties})
+    assert_planned(traffic, result.parties, rounds=range(-999, 1))
     return sizes
 
 
