@@ -77,8 +77,8 @@ def _specification(contents: Any) -> type[JobSpec]:
     try:
         job, privacy = contents["job"], contents.get("privacy") or {}
         key = Key(job["task"], job.get("partition", "horizontal"), privacy.get("model", "exact"))
-        if key in BUILT_IN:
-            return JobSpec
+        if (package := BUILT_IN.get(key)) is not None:
+            return _kind(package).specification
         plugin = added().get(key)
     except (KeyError, TypeError, AttributeError):
         return JobSpec

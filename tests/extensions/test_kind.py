@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -37,8 +36,8 @@ from party.policy.privacy_budget import DatasetBudget
 from party.policy.rules import PolicySection
 from party.state.remembered import remembered
 from protos.v1.plan_pb2 import PartyEstimate
+from tests.brought import bring
 from tests.extensions.basket_sizes.kind import BasketSizes
-from tests.extensions.distribution import install
 from tests.extensions.noisy_basket_sizes.kind import NoisyBasketSizes
 from tests.jobs.audit.kinds import agreed
 from tests.jobs.plans import SPEED
@@ -61,8 +60,15 @@ SENTENCE: Final = r"^the plug-in '[a-z-]+' of the distribution '[a-z-]+' [^\n]+$
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path / "site", "basket-sizes", packages.GROUP, ADDED, monkeypatch)
+    add(tmp_path, monkeypatch, "basket-sizes", ADDED)
     yield
+    packages.added.cache_clear()
+
+
+def add(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, points: Mapping[str, str], **module: str) -> None:
+    """Installs a distribution whose entry points name kinds; its own module, where it needs one, by name."""
+    name, source = next(iter(module.items()), (f"{package}_empty", ""))
+    bring(folder, monkeypatch, name, source, {packages.GROUP: points}, package)
     packages.added.cache_clear()
 
 
@@ -268,8 +274,7 @@ KEY: Final = 'from jobs.kinds.key import keys\nKEYS = keys(("{}",), ("horizontal
 def test_a_broken_plug_in_is_one_sentence(
     source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path / "broken", "broken", packages.GROUP, {"wrong": "wrong_kind"}, monkeypatch, wrong_kind=source)
-    monkeypatch.delitem(sys.modules, "wrong_kind", raising=False)
+    add(tmp_path, monkeypatch, "broken", {"wrong": "wrong_kind"}, wrong_kind=source)
     with pytest.raises(ConfigurationError, match=SENTENCE) as refused:
         job()
     assert why in refused.value.message
@@ -281,11 +286,12 @@ def test_a_broken_plug_in_is_one_sentence(
 
 
 def test_a_plug_in_whose_kind_is_none_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "none" / "kindless"
-    package.mkdir(parents=True)
+    package = tmp_path / "kindless"
+    package.mkdir()
     (package / "__init__.py").write_text(KEY.format("kindless", "exact"))
     (package / "kind.py").write_text("KIND = None\n")
-    install(tmp_path / "none", "kindless", packages.GROUP, {"kindless": "kindless"}, monkeypatch)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add(tmp_path, monkeypatch, "no-kind", {"kindless": "kindless"})
     named = {"name": "j", "task": "kindless", "parties": list(PARTIES), "dataset": "d"}
     with pytest.raises(ConfigurationError, match="has no KIND that is a kind of job"):
         job_of({"job": named}, "the test", Path())
@@ -293,14 +299,14 @@ def test_a_plug_in_whose_kind_is_none_is_one_sentence(tmp_path: Path, monkeypatc
 
 def test_two_plug_ins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy names plug-ins, so a name means one."""
-    install(tmp_path / "twin", "twin", packages.GROUP, {"sizes": "json"}, monkeypatch)
+    add(tmp_path, monkeypatch, "twin", {"sizes": "json"})
     with pytest.raises(ConfigurationError, match=r"has the name of one of '(basket-sizes|twin)'"):
         job()
 
 
 def test_a_model_may_bound_epsilon_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = KEY.format("pure-task", "pure-noise") + 'PURE = ("pure-noise",)\n'
-    install(tmp_path / "pure", "pure", packages.GROUP, {"pure": "pure_kind"}, monkeypatch, pure_kind=source)
+    add(tmp_path, monkeypatch, "pure", {"pure": "pure_kind"}, pure_kind=source)
     assert PrivacySection.model_validate({"model": "pure-noise", "epsilon": "1"}).delta is None
     with pytest.raises(ValidationError, match="needs delta"):
         PrivacySection.model_validate({"model": "laplace", "epsilon": "1"})

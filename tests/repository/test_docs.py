@@ -247,6 +247,17 @@ def test_the_glossary_points_to_code_that_is_there() -> None:
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
+def test_the_architecture_has_all_packages_and_points_to_code_that_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    places = re.findall(r"[ `](\w+/[\w/.]+)", page)
+    assert len(places) > 100
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    layers = re.findall(r"^\| `(\w+)` \|", page.split("## Rooms")[0], re.MULTILINE)
+    packages = [path.parent.relative_to(ROOT) for layer in layers for path in (ROOT / layer).glob("*/__init__.py")]
+    assert len(packages) > 50
+    assert [str(package) for package in packages if f"`{package}`" not in page] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(prose(page)):
