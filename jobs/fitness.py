@@ -1,4 +1,4 @@
-"""What the end of a job tells of one party's rows, and what no end tells: a part of the disclosure statement.
+"""What the end of a job reveals of one party's rows, and what no end reveals: a part of the disclosure statement.
 
 `link.errors.outward` lets three answers through: that a party cannot take part with its data, that it lacks room or met
 a fault, and what all parties were told alike. What may lie behind the first is listed here, kind by kind of job; a test
@@ -25,10 +25,12 @@ class Reason:
     Attributes:
         key: A short name, for tests.
         what: It, in words for people.
+        short: The same in short, claiming no more; empty where it is short.
     """
 
     key: str
     what: str
+    short: str = ""
 
 
 REASONS: Final = (
@@ -67,6 +69,7 @@ LEFT_OUT: Final = (
         "cells",
         f"cells that are no numbers in columns that are put into intervals, and of items with names of more than "
         f"{MAX_ITEM_BYTES:,} bytes",
+        "cells that are no numbers in columns cut into intervals, and of items with overlong names",
     ),
     Reason("names", f"items with names of more than {MAX_ITEM_BYTES:,} bytes"),
     Reason(
@@ -91,6 +94,8 @@ def learned(spec: JobSpec, declared: Sequence[Declared]) -> tuple[Learned, ...]:
         Learned(
             everybody,
             "membership",
+            "whether each party can take part with its data: one that cannot is named, without the reason, and the job "
+            "ends",
             "of each party whether it can take part with its data: one that cannot ends the job by its name, and does "
             f"not say which of these it is: {reasons}. Each such end is one bit about its rows, of which a node gives "
             "one coordinator 20 in a day, or as many as its policy says (rule max_failed_jobs)",
@@ -98,18 +103,24 @@ def learned(spec: JobSpec, declared: Sequence[Declared]) -> tuple[Learned, ...]:
         Learned(
             everybody,
             "size",
-            "which party lacks memory or disk for the job, or meets a fault, which may hang on how many rows it has",
+            "which party lacks memory or disk for the job, or meets a fault, which may depend on how many rows it has",
         ),
     ]
     if any(line.label == SIZE_CLASSES for line in declared):
-        what = (
+        what = "whether some party, not which one, exceeds the job's limits on rows, items or names, which ends the job"
+        detail = (
             "whether some party, and not which one, has more rows or items than the job allows, or a longer name: that "
             "ends the job, and a node gives one coordinator 20 such answers in a day on jobs of the same parties, or "
             "as many as its policy says (rule max_failed_jobs)"
         )
-        lines.append(Learned(everybody, "size", what))
+        lines.append(Learned(everybody, "size", what, detail))
     lines += [
-        Learned(everybody, "membership", f"nothing of {reason.what}: their party leaves them out and tells nobody")
+        Learned(
+            everybody,
+            "membership",
+            f"nothing of {reason.short or reason.what}, which are left out",
+            f"nothing of {reason.what}: their party leaves them out and says nothing of it",
+        )
         for reason in LEFT_OUT
         if reason.key in own
     ]

@@ -31,11 +31,10 @@ def cut_to_top(spec: JobSpec) -> tuple[Learned, ...]:
     """Every party that learns supports cuts its result to the first k after the protocol, which finds all."""
     if spec.itemsets.top_k is None:
         return ()
-    what = (
-        "all frequent itemsets with their supports, not only those of the result: each party that learns supports "
-        f"takes {most_frequent(spec.itemsets.top_k)} out of them at the end"
-    )
-    return (Learned(spec.learners, "result", what),)
+    what = "all frequent itemsets with their supports, not only those of the result"
+    taken = most_frequent(spec.itemsets.top_k)
+    detail = f"{what}: each party that learns supports takes {taken} out of them at the end"
+    return (Learned(spec.learners, "result", what, detail),)
 
 
 def excluded(spec: JobSpec) -> tuple[Learned, ...]:
@@ -43,8 +42,9 @@ def excluded(spec: JobSpec) -> tuple[Learned, ...]:
     if not spec.itemsets.exclude:
         return ()
     patterns = ", ".join(f"'{pattern}'" for pattern in spec.itemsets.exclude)
-    what = f"nothing of items that match {patterns}: every party removes them from its rows beforehand"
-    return (Learned(spec.job.parties, "membership", what),)
+    what = "nothing of the items that the job excludes: every party removes them from its rows beforehand"
+    detail = f"nothing of items that match {patterns}: every party removes them from its rows beforehand"
+    return (Learned(spec.job.parties, "membership", what, detail),)
 
 
 def exact_result(spec: JobSpec) -> str:

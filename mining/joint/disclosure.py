@@ -13,11 +13,15 @@ from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined
 from mining.thresholds import FLOOR
 
+_OFTEN_SOMEWHERE: Final = (
+    "of what is locally frequent, that some party has it often; jobs with other settings reveal roughly how often and "
+    "where"
+)
 LOCALLY_FREQUENT: Final = (
     f"of what is locally frequent at some party, that it is in at least {FLOOR} of that party's rows, or in an equal "
-    "share of the least count where that is fewer; jobs with other thresholds tell the largest of all parties' own "
+    "share of the least count where that is fewer; jobs with other thresholds reveal the largest of all parties' own "
     "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...; where parties differ in size, jobs with another "
-    "lambda may tell whose it is"
+    "lambda may reveal whose it is"
 )
 _MAX_UNION = 100_000_000  # elements, where no public bound is given
 
@@ -103,29 +107,31 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
             Learned(parties, "count", "nothing of items beyond the public catalogue and what the other lines say")
         )
     else:
-        lines.append(Learned(parties, "membership", f"the names of {_items(task)}{_at_whom(task, parties)}"))
+        lines.append(_named(task, parties))
         lines += _of_union(task, parties, "items")
     if may_be_one_shot(task):
         lines += _of_one_shot(task, parties)
     if task.thin and may_be_level_wise(task):
-        what = f"the candidates that are locally frequent at some party{_not_at_which(parties)}"
-        lines.append(Learned(parties, "membership", what + _if_level_wise(task)))
+        lines.append(_of_some_party(parties, "the candidates that are", when=_if_level_wise(task)))
         lines += _of_union(task, parties, "candidates")
     if task.universe in ("frequent-items", "hidden") or may_be_one_shot(task) or task.thin:
-        lines.append(Learned(parties, "count", LOCALLY_FREQUENT))
+        lines.append(Learned(parties, "count", _OFTEN_SOMEWHERE, LOCALLY_FREQUENT))
     return tuple(lines)
 
 
 def _of_one_shot(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
     """The bit is opened wherever the strategy is tried; the union only where all enumerations are bounded."""
     named = task.strategy == "one-shot"
+    few = "the other's" if len(parties) == 2 else "all the others'"
     whose = "the other's local enumeration is" if len(parties) == 2 else "all the others' local enumerations are"
     most = f"of at most {most_mined(task):,} itemsets, none longer than {MAX_ONE_SHOT_LENGTH}"
     bit = f"whether {whose} bounded: {most}{'' if named else ' (if one-shot is taken)'}"
     when = f" (if {'' if named else 'one-shot is taken and '}all local enumerations are bounded)"
     return [
-        Learned(parties, "membership", bit),
-        Learned(parties, "membership", f"{_carried(task)}{_not_at_which(parties)}{when}"),
+        Learned(
+            parties, "membership", f"whether {few} locally frequent itemsets are few and short enough to list", bit
+        ),
+        _of_some_party(parties, _carried_in_short(task), exactly=_carried(task), when=when),
         *_of_union(task, parties, "itemsets"),
     ]
 
@@ -161,18 +167,32 @@ def _items(task: HorizontalMining) -> str:
     return "the items that are locally frequent at some party"
 
 
-def _at_whom(task: HorizontalMining, parties: tuple[str, ...]) -> str:
-    """What the union of items tells of their holders."""
+def _named(task: HorizontalMining, parties: tuple[str, ...]) -> Learned:
+    """What the union of items reveals, and of their holders."""
     if task.universe != "all-items":
-        return _not_at_which(parties)
-    two = ", and of each that a party does not hold itself, that the other does"
-    return two if len(parties) == 2 else ", not whose they are"
+        return _of_some_party(parties, "the names of the items that are", when="")
+    what = f"the names of {_items(task)}"
+    if len(parties) > 2:
+        return Learned(parties, "membership", f"{what}, not whose they are")
+    short = "the names of all items that occur at either party; what a party does not hold itself, the other does"
+    detail = f"{what}, and of each that a party does not hold itself, that the other does"
+    return Learned(parties, "membership", short, detail)
 
 
-def _not_at_which(parties: tuple[str, ...]) -> str:
-    """What a union of what is locally frequent tells of where that is so."""
-    two = ", and of each that is not so at a party itself, that it is so at the other"
-    return (two if len(parties) == 2 else ", not at which") + "; they need not be frequent altogether"
+def _of_some_party(parties: tuple[str, ...], what: str, *, when: str, exactly: str = "") -> Learned:
+    """What a union of what is locally frequent reveals, and of where that is so.
+
+    Args:
+        parties: All parties.
+        what: Is locally frequent.
+        when: The condition under which the union is taken.
+        exactly: What is, with "locally frequent at some party" in it, where `what` is shorter.
+    """
+    two, need = len(parties) == 2, "; they need not be frequent altogether"
+    where = ", and of each that is not so at a party itself, that it is so at the other" if two else ", not at which"
+    short = "; if not at a party itself, then at the other" if two else ", not at which"
+    detail = f"{exactly or f'{what} locally frequent at some party'}{where}{need}{when}"
+    return Learned(parties, "membership", f"{what} locally frequent at some party{short}", detail)
 
 
 def _carried(task: HorizontalMining) -> str:
@@ -182,11 +202,14 @@ def _carried(task: HorizontalMining) -> str:
     return "all itemsets of two and more frequent items that are locally frequent at some party"
 
 
+def _carried_in_short(task: HorizontalMining) -> str:
+    return "the itemsets of frequent items that are" + (" maximal among those" if task.union == "maximal" else "")
+
+
 def _if_two(parties: tuple[str, ...], consequence: str) -> str:
     return consequence if len(parties) == 2 else ""
 
 
 def _of_union(task: HorizontalMining, parties: tuple[str, ...], what: str) -> list[Learned]:
-    """What the secure set union tells beside the union itself."""
-    found = leakage(parties, task.merger, bound=task.bound)
-    return [Learned(line.who, line.kind, f"of the union of {what}: {line.what}") for line in found]
+    """What the secure set union reveals beside the union itself."""
+    return [line.of(f"the union of {what}") for line in leakage(parties, task.merger, bound=task.bound)]

@@ -35,16 +35,12 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
         lines.append(Learned(parties, "membership", what))
     if task.disclose == "candidates":
         which = "every item" if task.universe == "hidden-all" else "every item that is locally frequent at some party"
-        what = f"the support of {which}, under its pseudonym, which tells its name to those who hold it"
-        lines.append(Learned(task.learners, "count", f"{what}; so how many these are"))
-    lines += _of("the items", joint_prf.leakage(parties, task.bound))
-    lines += _of(
-        "the union of pseudonyms",
-        leakage(parties, task.merger, bound=task.bound, fill="union", tells_sizes=task.bound is None),
-    )
-    lines += _of("the union of frequent items", leakage(parties, task.merger, fill="merged", tells_sizes=False))
+        what = f"the support of {which}, under its pseudonym, which reveals its name to those who hold it"
+        short = f"the support of {which}, under a pseudonym that its holders know"
+        lines.append(Learned(task.learners, "count", short, f"{what}; so how many these are"))
+    of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", tells_sizes=task.bound is None)
+    of_frequent = leakage(parties, task.merger, fill="merged", tells_sizes=False)
+    lines += [line.of("the items") for line in joint_prf.leakage(parties, task.bound)]
+    lines += [line.of("the union of pseudonyms") for line in of_pseudonyms]
+    lines += [line.of("the union of frequent items") for line in of_frequent]
     return tuple(lines)
-
-
-def _of(what: str, lines: list[Learned]) -> list[Learned]:
-    return [Learned(line.who, line.kind, f"of {what}: {line.what}") for line in lines]

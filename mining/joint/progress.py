@@ -168,10 +168,11 @@ def openings(parties: tuple[str, ...]) -> Declared:
 
 
 def learned(parties: tuple[str, ...]) -> Learned:
-    """What another attempt tells."""
-    what = (
+    """What another attempt reveals."""
+    what = "if the job goes on after a failure, how far each party had come, and again what the alignment reveals"
+    detail = (
         f"where the job goes on after a failure, in at most {MAX_ATTEMPTS} attempts in all: how far each party had "
-        "come, and again what the alignment of rows tells; noise in that is drawn anew, so its ε adds up over the "
+        "come, and again what the alignment of rows reveals; noise in that is drawn anew, so its ε adds up over the "
         "attempts"
     )
-    return Learned(parties, "size", what)
+    return Learned(parties, "size", what, detail)

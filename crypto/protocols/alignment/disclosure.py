@@ -63,31 +63,17 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
     everyone = tuple(parties)
     lines = [common_length.leakage(everyone, "rows", bound)]
     if mode == "union":
+        union = union_disclosure.leakage(everyone, merger, bound=bound, fill="union", tells_sizes=False)
         whether = "whether the other has a row there too" if len(everyone) == 2 else "who else has a row there"
         return [
             Learned(everyone, "result", f"at which positions their own rows are, but not {whether}"),
             *lines,
-            *_of(
-                "the union of the ids' pseudonyms",
-                union_disclosure.leakage(everyone, merger, bound=bound, fill="union", tells_sizes=False),
-            ),
+            *(line.of("the union of the ids' pseudonyms") for line in union),
         ]
     if mode == "intersection":
         who = "the other has too" if len(everyone) == 2 else "all others have too"
         result = Learned(everyone, "result", f"which of their own rows {who}")
     else:
         result = Learned(everyone, "result", "how many identifiers all parties hold")
-    return [result, *lines, *(_of_merger(merger) if len(everyone) > 2 else ())]
-
-
-def _of(what: str, lines: list[Learned]) -> list[Learned]:
-    return [Learned(line.who, line.kind, f"of {what}: {line.what}") for line in lines]
-
-
-def _of_merger(merger: str) -> list[Learned]:
-    pairs = union_disclosure.of_pairs("identifiers", EPSILON_COMMON)
-    groups = (
-        f"for every group of parties with {merger} in it, or of three or more, the number of identifiers that exactly "
-        "these hold"
-    )
-    return [Learned((merger,), "count", pairs), Learned((merger,), "count", groups)]
+    groups = union_disclosure.of_groups(merger, "identifiers", EPSILON_COMMON) if len(everyone) > 2 else ()
+    return [result, *lines, *groups]

@@ -60,8 +60,9 @@ def leakage(parties: Sequence[str], what: str, bound: int | None = None) -> Lear
     """
     two = len(parties) == 2
     if bound is not None:
-        whose = "the other has" if two else "some other party (not which one) has"
+        whose = "the other has" if two else "some other party, not which one, has"
         return Learned(tuple(parties), "size", f"whether {whose} more than {LISTS.rounded(bound)} {what}")
     whose = "the other" if two else "the largest of the other parties, and not which one that is,"
-    told = f"the least of 64, 80, 96, 112, 128, 160, … (four to each power of two) that holds the {what} of {whose}"
-    return Learned(tuple(parties), "size", told.rstrip(","))
+    detail = f"the least of 64, 80, 96, 112, 128, 160, … (four to each power of two) that holds the {what} of {whose}"
+    short = "the other" if two else "the largest of the other parties"
+    return Learned(tuple(parties), "size", f"how many {what} {short} has, to within a quarter", detail.rstrip(","))

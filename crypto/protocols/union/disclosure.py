@@ -1,4 +1,4 @@
-"""What a secure set union tells whom: its lines of the job's statement, as data."""
+"""What a secure set union reveals to whom: its lines of the job's statement, as data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from crypto.protocols.union.lists import EPSILON_COMMON, MOST_CLASSES, Fill
 from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
 from link.disclosure import Declared, Learned
 
+_ONLY_THERE: Final = "every element that only the other holds"
 _KNOWN: Final = 0.44  # the deviation of a mean that tells c from c + 1 in 94 of 100 cases
 
 
@@ -75,53 +76,55 @@ def leakage(
     lines = []
     two = len(everyone) == 2
     if fill != "union":
+        short = "the other's longest element" if two else "the longest element of the other parties"
         whose = "the other's longest element" if two else "the longest element of all other parties, not whose it is"
-        lines.append(Learned(everyone, "size", f"the length class of {whose}, and whether it is too long"))
+        what = f"roughly the length of {short}, and whether it is too long"
+        detail = f"the length class of {whose}, and whether it is too long"
+        lines.append(Learned(everyone, "size", what, detail))
+    short = "the other's set" if two else "the largest set of the other parties"
     whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
     if bound is None and tells_sizes:
-        what = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
-        lines.append(Learned(everyone, "size", what))
+        detail = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
+        lines.append(Learned(everyone, "size", f"the size of {short}, up to a factor of two", detail))
     elif bound is not None and tells_sizes:
         lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
-    noise = "" if len(everyone) == 2 else ", plus the numbers of common fakes of the pairs without the learner"
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)
-        lines.append(Learned(counting, "size", f"the sum of the sizes of all sets{noise}"))
+        what = "the sum of the sizes of all sets"
+        detail = "" if two else f"{what}, plus the numbers of common fakes of the pairs without the learner"
+        lines.append(Learned(counting, "size", what if two else f"nearly {what}", detail))
     if uninformed and fill == "lists":
         lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
-    if len(everyone) > 2:
-        lines.append(
-            Learned(
-                (merger,),
-                "count",
-                of_pairs("elements", epsilon_dup),
-            )
-        )
-        lines.append(
-            Learned(
-                (merger,),
-                "count",
-                f"for every group of parties with {merger} in it, or of three or more, the number of elements that "
-                "exactly these hold",
-            )
-        )
-    else:
-        lines += _of_two(everyone, merger, fill)
+    lines += _of_two(everyone, merger, fill) if two else of_groups(merger, "elements", epsilon_dup)
     return lines
 
 
-def of_pairs(what: str, epsilon: Decimal | float) -> str:
-    """What a merger learns of pairs of other parties, in words.
+def of_groups(merger: str, what: str, epsilon: Decimal | float) -> list[Learned]:
+    """What a merger learns of pairs of other parties, and of other groups.
 
     Args:
+        merger: It.
         what: They hold.
-        epsilon: Of the number of their common fakes.
+        epsilon: Of the number of common fakes of a pair.
     """
+    pairs = f"roughly how many {what} each two other parties share; repeated jobs average out the noise"
+    groups = f"exactly how many {what} each group shares that includes it or has at least three parties"
+    of_others = (
+        f"for every group of parties with {merger} in it, or of three or more, the number of {what} that exactly these "
+        "hold"
+    )
+    return [
+        Learned((merger,), "count", pairs, _of_pairs(what, epsilon)),
+        Learned((merger,), "count", groups, of_others),
+    ]
+
+
+def _of_pairs(what: str, epsilon: Decimal | float) -> str:
     off, enough = f"{deviation(1, epsilon):.2g}", round((deviation(1, epsilon) / _KNOWN) ** 2, -1)
     return (
         f"for every two other parties the number of {what} that exactly these two hold, plus the pair's number of "
         f"common fakes (ε = {epsilon}), with a standard deviation of {off}; over n jobs on the same rows the mean of "
-        f"these is off by {off}/√n only, so that some {enough:.0f} jobs tell the number"
+        f"these is off by {off}/√n only, so that some {enough:.0f} jobs reveal the number"
     )
 
 
@@ -135,13 +138,16 @@ def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:
     hidden = "the union hides only which of a party's own elements the other holds"
     if fill == "lists":
         what = "the other's exact set size, the number of common elements, and every element that only the other holds"
-        return [Learned(parties, "membership", f"{what}: {hidden}")]
+        short = "the other's set size, the number of common elements, and each element that only the other holds"
+        return [Learned(parties, "membership", short, f"{what}: {hidden}")]
     if fill == "merged":
         return [
             Learned((merger,), "count", "the other's exact set size and the number of common elements"),
-            Learned(parties, "membership", f"every element that only the other holds: {hidden}"),
+            Learned(parties, "membership", _ONLY_THERE, f"{_ONLY_THERE}: {hidden}"),
         ]
     return [
         Learned((merger,), "count", "the number of common elements"),
-        Learned(parties, "membership", f"every element that only the other holds, among random ones: {hidden}"),
+        Learned(
+            parties, "membership", f"{_ONLY_THERE}, among random ones", f"{_ONLY_THERE}, among random ones: {hidden}"
+        ),
     ]

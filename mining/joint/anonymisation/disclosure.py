@@ -144,6 +144,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
             Learned(
                 everyone,
                 "result",
+                "the regions of the release, their outermost values, and how each could be cut; no count of a region",
                 f"the regions of the release, and of how they were cut which of two neighbouring cuts it was{refused}; "
                 "no count of any region, and no median of a quasi-identifier along which a region was not "
                 f"cut{_trees(task)}",
@@ -159,17 +160,14 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
         *learned_of_left_out(task, everyone),
     ]
     if task.disclose == "node":
-        what = (
+        what = "whether any examined node can be released, and that no node preferred to the chosen one can"
+        detail = (
             f"whether any node of at most {task.node_cells} possible classes can be released, and that none of these "
             "can that would have been chosen before the node of the release; nothing else of any other node but what "
             "is said of levels, and no count of any class"
         )
-        return (*lines, Learned(everyone, "membership", what), *_of_origin(task, parties))
-    what = (
-        f"of nodes that are looked at, whether more than the allowed rows lie in classes below k = {task.k} or miss "
-        "the model; no count of any class, and no class of a node that is not chosen"
-    )
-    lines.append(Learned(everyone, "membership", what))
+        return (*lines, Learned(everyone, "membership", what, detail), *_of_origin(task, parties))
+    lines.append(learned_of_nodes(task, everyone))
     if task.max_suppression:
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
         lines.append(Learned(everyone, "membership", what))
@@ -178,16 +176,27 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
     return (*lines, *_of_origin(task, parties))
 
 
+def learned_of_nodes(task: JointAnonymisation, everyone: tuple[str, ...]) -> Learned:
+    """What is learnt of nodes that are examined."""
+    what = "which examined nodes cannot be released, and why; no count of any class, and no class of a node not chosen"
+    detail = (
+        f"of nodes that are examined, whether more than the allowed rows lie in classes below k = {task.k} or miss the "
+        "model; no count of any class, and no class of a node that is not chosen"
+    )
+    return Learned(everyone, "membership", what, detail)
+
+
 def learned_of_losses(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
     """What follows from the losses that are opened."""
     if not levels_between(task):
         return []
-    what = (
+    what = "which levels have labels with few rows; of other levels the total loss, which may reveal each label's rows"
+    detail = (
         "which levels of the quasi-identifiers have labels with some rows, but fewer than a class must have "
-        f"(k = {task.k}); of each other level what all rows lose at it together, which may tell how many rows each of "
-        "its labels has"
+        f"(k = {task.k}); of each other level what all rows lose at it together, which may reveal how many rows each "
+        "of its labels has"
     )
-    return [Learned(everyone, "count", what)]
+    return [Learned(everyone, "count", what, detail)]
 
 
 def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
@@ -196,37 +205,41 @@ def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> 
         return []
     lines = list[Learned]()
     if compared_columns(task.requirements):
-        what = (
+        what = "the values in the model's compared columns of the rows that are left out, all together"
+        detail = (
             "of the columns that the model compares with, the values of the rows that are left out: those of all rows "
             "without those of the release; max_suppression = 0 prevents it"
         )
-        lines.append(Learned(task.learners, "count", what))
+        lines.append(Learned(task.learners, "count", what, detail))
     if task.insider_k > 1:
-        what = (
+        what = "of an unreleased class with enough rows of one's own, that the others have some there, but few"
+        detail = (
             f"of a class that is not released and in which one has {task.k} rows or more oneself: that the others "
             f"have fewer than insider_k = {task.insider_k} there, but some, unless the model or k_site keeps it back; "
             "max_suppression = 0 prevents it"
         )
-        lines.append(Learned(everyone, "count", what))
+        lines.append(Learned(everyone, "count", what, detail))
     return lines
 
 
 def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
     """What the unions of class keys tell."""
-    what = (
+    what = "at large nodes, which combinations of generalised values occur, even those of a single row"
+    detail = (
         f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
         "these classes occur in any party's rows: combinations of generalised values, those of a single row among them"
     )
     found = leakage(parties, merger_of(parties), fill=FILL, tells_sizes=False)
-    told = (Learned(line.who, line.kind, f"of the union of class keys of such a node: {line.what}") for line in found)
-    lines = [Learned(tuple(parties), "membership", what), *told]
+    of_unions = (line.of("the union of class keys of such a node") for line in found)
+    lines = [Learned(tuple(parties), "membership", what, detail), *of_unions]
     unions = nodes_with_unions(task)
     if len(parties) > 2 and unions > 1:
         mean = (
             f"over all such unions, of which there may be {unions:,}, the mean of each number of two other parties "
             f"where the hierarchies make the classes of nodes alike: off by {deviation(unions):.2g} only"
         )
-        lines.append(Learned((merger_of(parties),), "count", mean))
+        short = "over all unions of class keys together, nearly how many classes each two other parties share"
+        lines.append(Learned((merger_of(parties),), "count", short, mean))
     return lines
 
 
@@ -250,11 +263,12 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
     """What is learnt of whose rows are whose."""
     everyone, lines = tuple(parties), list[Learned]()
     if len(parties) == 2:
-        what = (
-            "the other's number of rows, and its losses where these are opened, which may tell how many rows with a "
+        what = "the other's number of rows, perhaps how many have each label, and which released rows are the other's"
+        detail = (
+            "the other's number of rows, and its losses where these are opened, which may reveal how many rows with a "
             "label it has; of every released row whether it is the other's"
         )
-        lines.append(Learned(everyone, "membership", what))
+        lines.append(Learned(everyone, "membership", what, detail))
     elif task.origin == "hidden":
         what = f"whose row is whose, of no row but one's own, unless {task.collector} and {task.shuffler} work together"
         lines.append(Learned(everyone, "membership", what))

@@ -27,18 +27,21 @@ def learned(task: Blending, parties: tuple[str, ...]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
     epsilon, delta = float(task.epsilon), float(task.delta)
     others = tuple(party for party in parties if party not in task.opted_in)
+    budget = f"ε = {epsilon:g} and δ = {delta:g} of a record"
     trusted = " and ".join(task.opted_in)
     return (
         Learned(parties, "size", "each party's number of records"),
         Learned(
             parties,
             "membership",
+            f"noisy counts of the items that the trusted parties have often: {budget} of theirs",
             f"which items {trusted} {'has' if len(task.opted_in) == 1 else 'have'} often, with noisy counts: "
-            f"ε = {epsilon:g} and δ = {delta:g} of a record of theirs, together with all counts",
+            f"{budget} of theirs, together with all counts",
         ),
         Learned(
             (task.analyst,),
             "count",
+            f"noisy counts of the trusted parties, and sums of the others' perturbed answers: {budget}",
             f"noisy counts of {trusted}, and of {' and '.join(others)} sums of perturbed answers, one of each record: "
             f"ε = {epsilon:g} of it",
         ),

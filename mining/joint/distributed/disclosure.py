@@ -27,11 +27,15 @@ def learned(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Learned,
     budget = f"ε = {float(task.epsilon):g} and δ = {float(task.delta):g} of a record"
     seen = "the noisy supports of all candidates, noisy numbers of records by how many candidates they hold"
     seen += ", which items each party names" if task.catalogue is None else ""
+    short = "noisy supports of candidates, noisy sizes of records" + (
+        ", the items each party names" if task.catalogue is None else ""
+    )
     lines = [
         Learned(parties, "size", "the number N of all transactions, with noise"),
         Learned(
             parties,
             "count",
+            f"{short}: {budget}",
             f"{seen}, and what follows from these: {budget} for all of it together, whether the record is there or not",
         ),
         Learned(parties, "count", "no exact support, and of no party how much it adds to one"),

@@ -43,24 +43,26 @@ def learned(task: HybridMining, parties: tuple[str, ...]) -> tuple[Learned, ...]
         Learned(parties, "count", "nothing of items beyond the public catalogue, which records do not enter"),
     ]
     if task.model == "local":
-        what = (
+        what = f"a report of every record, perturbed at its party: ε = {task.epsilon:g} of a record"
+        detail = (
             f"a report of every record of each party, perturbed at its party: ε = {task.epsilon:g} of a record, "
             "against the analyst and all others together"
         )
-        return (*lines, Learned((task.analyst,), "membership", what))
+        return (*lines, Learned((task.analyst,), "membership", what, detail))
     through = " and ".join(task.shufflers)
     central = f"ε = {task.epsilon:g} and δ = {task.delta:g} of a record"
     lines += [
         Learned(
             (task.analyst,),
             "membership",
+            f"a report of every record, perturbed and shuffled, and not whose it is: {central}",
             f"a report of every record, perturbed at its party and shuffled by {through}, and not whose it is: "
             f"{central}",
         ),
         Learned(
             others,
             "membership",
-            f"of the others' records nothing but what candidates and the result tell: {central} as well",
+            f"of the others' records nothing but what candidates and the result reveal: {central} as well",
         ),
         Learned(
             task.shufflers,

@@ -92,16 +92,18 @@ def openings(
 def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -> tuple[Learned, ...]:
     """Who learns what, in words; arguments as for `openings`."""
     looked_at = f"every node of {2 * task.min_rows} rows or more of several classes"
+    short = "at every node that may be split, the counts of each class with each value, down to 1"
     what = (
         f"at {looked_at}, how many of its rows have each class with each value of every attribute, chosen or not; "
         "counts may be as small as 1"
     )
     if len(parties) == 2 and not vertical:
+        short += "; so also the other's"
         what += "; so all of these for the other's rows"
     size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
     lines = [
         Learned(parties, "result", "the tree, with the number of rows of each class at each node"),
-        Learned(parties, "count", what),
+        Learned(parties, "count", short, what),
         Learned(parties, "size", size),
     ]
     if vertical:

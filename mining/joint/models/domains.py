@@ -98,7 +98,7 @@ def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int
     whose = "and of each that a party does not have itself, that the other does" if len(parties) == 2 else "not at whom"
     lines = [Learned(parties, "membership", f"which values occur in the columns of the model, {whose}")]
     found = leakage(parties, merger, bound=bound)
-    return [*lines, *(Learned(each.who, each.kind, f"of the union of values: {each.what}") for each in found)]
+    return [*lines, *(line.of("the union of values") for line in found)]
 
 
 def _values(table: Table, names: Sequence[str]) -> set[str]:

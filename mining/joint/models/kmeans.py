@@ -102,15 +102,17 @@ def openings(
 def learned(parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bool) -> tuple[Learned, ...]:
     """Who learns what, in words; arguments as for `openings`."""
     if not vertical:
+        short = "in every iteration, number and mean of each cluster's rows, even of a single row"
         what = (
             "in every iteration, of each cluster the number of its rows and their mean; of a cluster with a single row "
             "this is the row itself"
         )
         if len(parties) == 2:
+            short += "; so also of the other's rows"
             what += "; so number and mean of the other's rows in each cluster"
         return (
             Learned(parties, "result", "the centroids, and the number of rows of each cluster"),
-            Learned(parties, "count", what),
+            Learned(parties, "count", short, what),
             Learned(parties, "size", "the number of all rows"),
             Learned(parties, "membership", "the cluster of one's own rows, and of no other"),
         )

@@ -90,13 +90,16 @@ def learned(
     task: NaiveBayesParameters, parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bool
 ) -> tuple[Learned, ...]:
     """Who learns what, in words; arguments as for `openings`."""
+    short = "the model: all counts of classes and values"
     what = "the model: for each class the number of its rows, of those with each value of each categorical attribute"
     if task.numeric:
+        short += ", and mean and variance of each numeric attribute by class"
         what += ", and mean and variance of each numeric attribute"
     if len(parties) == 2 and not vertical:
+        short += "; so also the other's"
         what += "; so all of these for the other's rows"
     size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
-    lines = [Learned(learners, "result", what), Learned(parties, "size", size)]
+    lines = [Learned(learners, "result", short, what), Learned(parties, "size", size)]
     if vertical:
         lines.append(Learned(parties, "membership", "which party has which column of the model"))
         lines.append(Learned(parties, "count", "of no row which class or value it has"))

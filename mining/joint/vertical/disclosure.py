@@ -99,22 +99,24 @@ def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
             return []
         case "paillier":
             whose = "the other" if len(parties) == 2 else "another party"
-            what = (
+            what = f"from response times, roughly how many rows hold the items of {whose}, and how many of these differ"
+            detail = (
                 f"from how long {whose} takes to answer, about in how many rows its items occur, and how many "
                 "different rows these make"
             )
-            return [Learned(parties, "count", what)]
+            return [Learned(parties, "count", what, detail)]
     if not is_dealt(task, parties):
         what = "which rows hold which items of all parties, if any two of them work together"
         return [Learned(holders_of(task, parties), "membership", what)]
     first, second = parties
     again = "" if task.rules is None else ", and in frequent itemsets where the job goes on after a failure"
+    short = "as the dealer, the number of row positions, and at each level how many combinations of items are tried"
     sizes = (
         f"as the dealer, the number of positions of rows, and at each level how many combinations of items of {first} "
         f"and of {second} occur in candidates across the two{again}"
     )
     return [
-        Learned((COORDINATOR,), "size", sizes),
+        Learned((COORDINATOR,), "size", short, sizes),
         *(
             Learned((COORDINATOR, one), "membership", f"which rows hold which items of {other}, if they work together")
             for one, other in ((first, second), (second, first))

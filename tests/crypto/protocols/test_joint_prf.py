@@ -374,7 +374,7 @@ def test_leakage_as_data():
     assert line.exact.endswith("that holds the elements of the other")
     assert line.exact.startswith("the least of 64, 80, 96, 112, 128, 160, …")
     (line,) = leakage(("a", "b", "c"), 12)
-    assert line.exact == "whether some other party (not which one) has more than 64 elements"
+    assert line.exact == "whether some other party, not which one, has more than 64 elements"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,12 @@ from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.conditions.models import compared_columns
-from mining.joint.anonymisation.disclosure import learned_of_left_out, learned_of_losses, openings_of_losses
+from mining.joint.anonymisation.disclosure import (
+    learned_of_left_out,
+    learned_of_losses,
+    learned_of_nodes,
+    openings_of_losses,
+)
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
 from mining.joint.anonymisation.vertical.contingency import MOST_CELLS
@@ -69,12 +74,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
         Learned(everyone, "membership", f"{what}k = {task.k}"),
         *learned_of_losses(task, everyone),
         *learned_of_left_out(task, everyone),
-        Learned(
-            everyone,
-            "membership",
-            f"of nodes that are looked at, whether more than the allowed rows lie in classes below k = {task.k} or "
-            "miss the model; no count of any class, and no class of a node that is not chosen",
-        ),
+        learned_of_nodes(task, everyone),
     ]
     if compared_columns(task.requirements):
         what = "how many common rows have each value of the columns that the model compares with"
@@ -90,6 +90,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
         Learned(
             task.learners,
             "membership",
+            "for people whom one's own published columns single out in the release, what the others' columns show",
             "of people whose own published columns tell them apart in the release, what it shows of the others' "
             "columns: generalised, but for columns that are published as they are. The result says of how many rows",
         )
