@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from jobs.kinds.packages import PrivacyModel
+from jobs.kinds.packages import ModelName
 from mining.joint.hybrid.parameters import MOST_LOCAL
 
 LARGEST_LOCAL: Final = Decimal(MOST_LOCAL)
@@ -28,7 +28,7 @@ class Charge:
         delta: δ of that; None under the exact model.
     """
 
-    model: PrivacyModel
+    model: ModelName
     local_epsilon: Decimal | None
     epsilon: Decimal | None
     delta: Decimal | None

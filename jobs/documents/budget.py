@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.kinds.packages import PrivacyModel
+from jobs.kinds.packages import ModelName
 
 
 class _Part(BaseModel):
@@ -36,7 +36,7 @@ class ChargedStart(_Part):
     name: str
     coordinator: str
     started: str = Field(description="In UTC, ISO 8601.")
-    model: PrivacyModel
+    model: ModelName
     charged: Amounts = Field(description="What it may have cost each record of the dataset.")
     state: str = Field(description="How far the job has come; unknown where the node does not keep it any more.")
     counts: bool = Field(description="Whether it was started within the period that counts.")
@@ -52,7 +52,7 @@ class DatasetSpent(_Part):
     totals: Amounts = Field(description="What [dataset.privacy] allows.")
     spent: Amounts = Field(description="What the jobs that count may have cost together.")
     left: Amounts = Field(description="What is left of the totals.")
-    models: dict[PrivacyModel, ModelSpent] = Field(description="Of all jobs, whether they count or not.")
+    models: dict[ModelName, ModelSpent] = Field(description="Of all jobs, whether they count or not.")
     jobs: list[ChargedStart] = Field(description="The first first.")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.documents.result import Privacy
-from jobs.kinds.packages import PrivacyModel
+from jobs.kinds.packages import ModelName
 
 
 class _Part(BaseModel):
@@ -33,7 +33,7 @@ class ComparedAccuracy(_Part):
 class ComparedModel(_Part):
     """What the job gave and cost under one model, with one ε."""
 
-    model: PrivacyModel
+    model: ModelName
     epsilon: str | None = Field(description="ε that the job allowed, as it was written; null under the exact model.")
     runs: int = Field(ge=1, description="How often it was run.")
     accuracy: ComparedAccuracy
@@ -46,7 +46,7 @@ class ComparedModel(_Part):
 class NotCompared(_Part):
     """A model under which the job did not run."""
 
-    model: PrivacyModel
+    model: ModelName
     epsilon: str | None = Field(description="ε that was asked for.")
     code: str = Field(description="Of the error, such as E100.")
     reason: str = Field(description="Why not, in a sentence.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.documents.budget import Amounts
-from jobs.kinds.packages import PrivacyModel
+from jobs.kinds.packages import ModelName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class NoisyLevel(_Part):
 class Privacy(_Part):
     """What the job costs each record."""
 
-    model: PrivacyModel
+    model: ModelName
     local_epsilon: float | None = Field(description="ε towards whoever sees the record's report alone; null: none is.")
     epsilon: float = Field(description="ε towards whoever sees the result.")
     delta: float = Field(description="δ of that.")
