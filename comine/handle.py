@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordinator.interrupt import run_interruptibly
+from coordinator.jobs.lifecycle import ended
 from coordinator.jobs.released import result_of
-from coordinator.jobs.runner import cancel_job, ended
+from coordinator.jobs.runner import cancel_job
 from coordinator.jobs.status import job_status
 from coordinator.jobs.store import JobFolder
 from coordinator.jobs.watching import wait_for_end

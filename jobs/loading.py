@@ -1,21 +1,17 @@
-"""Reads jobs: from files, from Python values and from what crossed the wire; what is wrong with one is said here."""
+"""Reads jobs from files and from Python values; what is wrong with one is said here."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from jobs.kinds.registry import kind_of, read_spec
-from jobs.kinds.release.table import with_hierarchies
-from jobs.kinds.tables import check_tables
+from jobs.kinds.registry import read_spec
+from jobs.kinds.release.hierarchies import with_hierarchies
+from jobs.proposed import check_job
 from jobs.spec.job import MAX_SPEC_BYTES, UNIVERSES, JobSpec
 from jobs.spec.toml import read_toml
-from jobs.union_limit import too_large_unions
-from link.errors import ConfigurationError, InputDataError
-from link.files.json_text import read_json
+from link.errors import ConfigurationError
 from link.files.printable import why_not_read
-
-_PROPOSED: Final = "the proposed job"
 
 
 def load_job(path: Path) -> JobSpec:
@@ -63,43 +59,6 @@ def envelope(contents: dict[str, Any], where: str, folder: Path) -> JobSpec:
             f'{where}: the catalogue and the lists are too long for a job; use universe = "frequent-items"'
         )
     return spec
-
-
-def job_from_canonical(data: bytes) -> JobSpec:
-    """Reads a job that crossed the wire.
-
-    Raises:
-        ConfigurationError: It is not in canonical form, or cannot run.
-    """
-    try:
-        contents = read_json(data)
-    except ValueError:
-        raise ConfigurationError(f"{_PROPOSED} is not JSON") from None
-    spec = read_spec(contents, _PROPOSED)
-    if spec.canonical() != data:
-        raise ConfigurationError(f"{_PROPOSED} is not in canonical form; bring both nodes to the same version")
-    check_job(spec, _PROPOSED)
-    return spec
-
-
-def check_job(spec: JobSpec, where: str) -> None:
-    """Refuses a job that cannot run, or says something in vain.
-
-    Args:
-        spec: The job.
-        where: What errors call it.
-
-    Raises:
-        ConfigurationError: With the reason.
-    """
-    try:
-        kind = kind_of(spec)
-        check_tables(spec, kind.tables(spec))
-        kind.check(spec)
-        if refusal := too_large_unions(spec):
-            raise ConfigurationError(refusal)
-    except (ConfigurationError, InputDataError) as error:
-        raise ConfigurationError(f"{where}: {error.message}") from None
 
 
 def _read_catalogue(path: Path) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from protos.v1.link_pb2 import Abort, Frame
 
-CHUNK_BYTES = 1 << 20  # a chunk of a bulk stream: the sweet spot of gRPC
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
 # What one peer may send ahead of what the protocol has read. Where a party computes before it reads, an honest peer is
 # a whole list or vector ahead: 33 bytes for each row of an alignment, up to 8 for each candidate of a sum.

@@ -17,10 +17,10 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import DTypeLike, NDArray
 
+from link.chunks import CHUNK_BYTES
 from link.core import (
     ABORT_LANE,
     ABORT_S,
-    CHUNK_BYTES,
     HELLO_LANE,
     MAX_BODY_BYTES,
     MAX_BUFFERED_BYTES,

@@ -38,8 +38,8 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.progress import unwatched
-    from coordinator.jobs.runner import ended
     from coordinator.jobs.watching import show_progress, wait_for_end
     from coordinator.member import load_federation
     from link.errors import JobCancelled, ResourceError
@@ -250,8 +250,8 @@ def _take_up(folders: list[JobFolder], federation: Path) -> None:
 
 
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
+    from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.released import result_of
-    from coordinator.jobs.runner import ended
     from coordinator.member import read_federation
     from jobs.kinds.registry import tells_coordinator
     from link.errors import ComineError, ConfigurationError

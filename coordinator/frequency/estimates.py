@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ldp.documents import mechanism_of
 from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.mechanism import Mechanism
 from link.errors import ConfigurationError, InputDataError, MalformedMessage, UsageError
@@ -204,8 +205,6 @@ def mechanism_of_round(estimates: Estimates, domain: Domain | None) -> Mechanism
     Raises:
         MalformedMessage: The node's description of it cannot be read.
     """
-    from ldp.documents import mechanism_of
-
     try:
         return mechanism_of(estimates.head.round.mechanism, domain)
     except InputDataError as error:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from coordinator.frequency.report import report
 from coordinator.frequency.simulation import Errors, Outcome, Simulation
 from jobs.documents.written_json import write_json
 from jobs.results.destination import MANIFEST
@@ -108,8 +109,6 @@ def _parameters(outcome: Outcome) -> dict[str, Any]:
 
 
 def _fill(draft: Path, simulation: Simulation) -> None:
-    from coordinator.frequency.report import report  # what only the page needs is not loaded before there is a result
-
     draft.mkdir(parents=True)
     alone = len(simulation.outcomes) == 1
     for outcome in simulation.outcomes:

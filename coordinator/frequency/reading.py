@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,13 +10,17 @@ import numpy as np
 
 from coordinator.frequency.estimates import COUNTS, Asked, Estimates, Row, largest_first, mechanism_of_round, rows
 from coordinator.frequency.service import FrequencyNode
+from jobs.collections.mechanism import search_of
 from jobs.collections.spec import CollectionSpec
+from ldp.consistency import consistent
 from ldp.domain import Domain
+from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism
+from ldp.oracle import FrequencyOracle
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, MalformedMessage
 from link.version import software_version
-from protos.v1.frequency_pb2 import Collection, Counters, FrequencyRequest, Round
+from protos.v1.frequency_pb2 import Collection, CollectionState, Counters, FrequencyRequest, Round
 
 _MOST_ROUNDS: Final = 60
 _MOST_VALUES: Final = 1 << 22  # of all rounds before the one that is looked at
@@ -94,8 +99,6 @@ async def _earlier(node: FrequencyNode, spec: CollectionSpec, latest: Estimates)
     """Estimates that can stand beside the latest; rounds that are kept no longer, or have no reports, are left out."""
     number, stride = latest.head.round.number, 1
     if spec.collection.mechanism == "prefix-extending":
-        from jobs.collections.mechanism import search_of
-
         stride = search_of(spec).groups  # rounds of one search have prefixes of other lengths
     most = min(_MOST_ROUNDS, _MOST_VALUES // max(latest.head.values, 1))
     found: list[Estimates] = []
@@ -116,10 +119,6 @@ def decides_only(estimates: Estimates) -> bool:
 
 
 def _processed(estimates: Estimates, domain: Domain | None, mechanism: Mechanism[Any], method: str) -> list[float]:
-    from ldp.consistency import consistent
-    from ldp.estimate import Estimate
-    from ldp.oracle import FrequencyOracle
-
     if estimates.kind != COUNTS or domain is None or not isinstance(mechanism, FrequencyOracle):
         raise ConfigurationError(
             f"'{method}' makes the counts of a known domain consistent, which {mechanism.name} does not estimate; omit "
@@ -209,10 +208,6 @@ def refused(counters: Counters) -> int:
 
 def collection_as_data(collection: Collection, spec: CollectionSpec) -> dict[str, Any]:
     """A collection as JSON, `comine.collection/1`."""
-    import json
-
-    from protos.v1.frequency_pb2 import CollectionState
-
     return {
         "schema": "comine.collection/1",
         "name": collection.name,

@@ -15,7 +15,7 @@ from coordinator.frequency.estimates import Estimates, Pieces
 from coordinator.jobs.client import ANSWER_S, REACH_S, PartyClient
 from jobs.collections.spec import CollectionSpec, digest_of
 from ldp.domain import Domain
-from link.core import CHUNK_BYTES
+from link.chunks import CHUNK_BYTES
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, PolicyDenied, UsageError
 from link.pki.identity import Identity
 from protos.v1.frequency_pb2 import (

@@ -13,6 +13,7 @@ import grpc
 
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
+from link.chunks import CHUNK_BYTES
 from link.errors import ComineError, LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.files.printable import one_line
 from link.pki.identity import Identity
@@ -147,8 +148,6 @@ class PartyClient:
 
     async def deal(self, job_id: bytes, label: bytes, data: bytes) -> None:
         """Answers the party's request of this label."""
-        from link.core import CHUNK_BYTES  # with numpy, which nothing else here needs
-
         for offset in range(0, max(1, len(data)), CHUNK_BYTES):
             part = DealtPart(job_id=job_id, label=label, offset=offset, data=data[offset : offset + CHUNK_BYTES])
             await self.call(self._control.Deal(part, timeout=ANSWER_S))

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from coordinator.jobs.comparison import Comparison, Measured
+from coordinator.jobs.comparison_report import report
+from jobs.documents.comparison import ComparedAccuracy, ComparedModel, CompareDocument, NotCompared
+from jobs.documents.result import Privacy
 from jobs.documents.written_json import write_json
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
@@ -50,8 +53,6 @@ def document(comparison: Comparison) -> dict[str, Any]:
 
 
 def _document(comparison: Comparison) -> CompareDocument:
-    from jobs.documents.comparison import CompareDocument, NotCompared
-
     truth = comparison.truth
     assert truth.n_rows is not None  # which every job that mines tells
     seeds = [seed for seed in comparison.seeds if seed is not None]
@@ -72,9 +73,6 @@ def _document(comparison: Comparison) -> CompareDocument:
 
 
 def _model(measured: Measured) -> Any:
-    from jobs.documents.comparison import ComparedAccuracy, ComparedModel
-    from jobs.documents.result import Privacy
-
     spent = measured.spent
     return ComparedModel(
         model=measured.model,
@@ -91,10 +89,6 @@ def _model(measured: Measured) -> Any:
 
 
 def _fill(draft: Path, comparison: Comparison) -> None:
-    from coordinator.jobs.comparison_report import (
-        report,  # what only the page needs is not loaded before there is a result
-    )
-
     draft.mkdir(parents=True)
     contents = document(comparison)
     write_json(draft / f"{COMPARISON}.json", contents)

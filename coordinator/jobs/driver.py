@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.dealing import JobDealer
@@ -46,18 +46,18 @@ from coordinator.jobs.party_calls import (
 )
 from coordinator.jobs.preflight import preflight
 from coordinator.jobs.progress import Watcher, unwatched
+from coordinator.jobs.released import result_of
 from coordinator.jobs.store import JobFolder, Record
 from coordinator.jobs.turns import turns
 from crypto.primitives.randomness import Randomness
 from jobs.kinds.registry import kind_of, tells_coordinator
+from jobs.report import page
+from jobs.results import folder
 from jobs.results.result import Result
 from link.errors import ComineError, InternalError
 from link.pki.identity import Identity
 from link.transports.grpc_errors import NotTheParty
 from protos.v1.control_pb2 import DealRequest, ResultHeader, SignedApproval
-
-if TYPE_CHECKING:
-    from coordinator.jobs.dealing import JobDealer
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
 _HEED_S: Final = 0.2  # between two looks for a wish to cancel
@@ -323,8 +323,6 @@ class Driver:
             return fetched
 
         fetched = await each(self._clients, one)
-        from coordinator.jobs.released import result_of
-
         headers = {party: header for party, (header, _) in fetched.items()}
         table = None if source is None else fetched[source][1]
         result = result_of(record, headers, table, self._identity.trust, signer=self._identity)
@@ -349,13 +347,5 @@ class Driver:
 
 def _warm_up() -> None:
     """Loads what only the result needs, while the parties work."""
-    import numpy.ma  # noqa: F401  # by pyarrow, with the first array that it is given
-
-    import coordinator.jobs.released  # noqa: F401
-    import jobs.documents.result
-    import jobs.report.content  # noqa: F401
-    from jobs.report import page
-    from jobs.results import folder
-
     folder.prepare()
     page.prepare()

@@ -14,7 +14,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from link.errors import DeadlineExceeded, JobCancelled, PolicyDenied
+from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, PolicyDenied, from_code
 
 PROPOSE_S: Final = 120.0  # for all parties to answer a proposal
 MARGIN_S: Final = 15.0  # beyond a job's deadline, for the parties' own words about it
@@ -394,3 +394,10 @@ def _moved(
 def enumeration(names: tuple[str, ...]) -> str:
     """Names as one says them."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def ended(job: Job) -> ComineError:
+    """The error by which a job ended early."""
+    if job.problem is None:
+        return InternalError(f"the job is {job.state} without a reason")
+    return from_code(job.problem.code, job.problem.message, party=job.problem.party)

@@ -11,6 +11,7 @@ from coordinator.jobs.store import Record
 from jobs.kinds.finding import Finding
 from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.registry import kind_of
+from jobs.plan import Plan
 from jobs.results.record import Receipt
 from jobs.results.release import rows_of, verify
 from jobs.results.result import Result
@@ -104,8 +105,6 @@ def result_of(
     result = assemble(record.spec, record.id, trust, released, source)
     plan = None
     if record.plan is not None:
-        from jobs.plan import Plan
-
         with suppress(ComineError, ValueError, KeyError, TypeError):  # another version's plan costs no result
             plan = Plan.from_data(record.plan)
     return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan, signer=signer)

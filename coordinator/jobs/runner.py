@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.jobs.driver import Driver, Tell, silent
-from coordinator.jobs.lifecycle import Job, Signal, State, step
+from coordinator.jobs.lifecycle import Job, Signal, State, ended, step
 from coordinator.jobs.progress import Watcher, unwatched
 from coordinator.jobs.store import JobFolder, Record, Store
 from jobs.consent import NONCE_BYTES, propose
 from jobs.results.result import Result
+from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
-from link.errors import ComineError, DeadlineExceeded, InternalError, UsageError, from_code
+from link.errors import DeadlineExceeded, UsageError
 from link.pki.identity import Identity
 
 RUN_EXPIRES_S: Final = 600  # somebody waits; leaves room for clocks that differ
@@ -148,8 +149,6 @@ async def resume_job(
         UsageError: The job cannot go on, or another process drives it.
         ComineError: The attempt failed; the error is the one that began it, and all parties have been told.
     """
-    from jobs.resumption import hindrance
-
     if not folder.lock():
         raise UsageError(f"another process drives the job; watch it with: comine job watch {folder.id[:12]}")
     try:
@@ -197,13 +196,6 @@ async def cancel_job(
         return await driver.cancel(reason), driver.untold
     finally:
         folder.unlock()
-
-
-def ended(job: Job) -> ComineError:
-    """The error by which a job ended early."""
-    if job.problem is None:
-        return InternalError(f"the job is {job.state} without a reason")
-    return from_code(job.problem.code, job.problem.message, party=job.problem.party)
 
 
 def _answered(job: Job) -> bool:

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.last_events import NAMES
-from coordinator.jobs.lifecycle import Job, Stand, State
-from coordinator.jobs.runner import ended
+from coordinator.jobs.lifecycle import Job, Stand, State, ended
 from coordinator.jobs.store import JobFolder, Record, Store
 from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, PartyStatus
 from link.errors import ComineError

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from coordinator.jobs.lifecycle import Job, Problem, Stand, State
 from jobs.federation import Federation
-from jobs.loading import job_from_canonical
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
 from link.files.json_text import read_json

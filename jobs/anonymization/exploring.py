@@ -14,6 +14,7 @@ import pyarrow as pa
 from anonymize.release import Release
 from anonymize.risk.frontier import Frontier, FrontierPoint, frontier, grid
 from jobs.anonymization.frontier_document import FrontierDocument, Point, Refusal
+from jobs.anonymization.frontier_page import report
 from jobs.anonymization.inputs import Inputs, requirements_of
 from jobs.anonymization.running import run
 from jobs.anonymization.spec import WITHOUT_CLASSES, AnonymizeSection
@@ -109,8 +110,6 @@ def write_folder(out: Path, told: FrontierDocument) -> None:
     """
 
     def fill(draft: Path) -> None:
-        from jobs.anonymization.frontier_page import report
-
         draft.mkdir(parents=True)
         with (draft / TABLE).open("wb") as file:
             file.writelines(csv_chunks(_table(told)))

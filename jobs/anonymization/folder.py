@@ -10,6 +10,7 @@ from anonymize.certifying import Sources, publish_folder
 from anonymize.release import Release
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
 from jobs.anonymization.inputs import Inputs
+from jobs.anonymization.page import report
 from jobs.anonymization.spec import parameters
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
@@ -41,8 +42,6 @@ def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
     certificates = []
 
     def fill(draft: Path) -> None:
-        from jobs.anonymization.page import report  # what only the page needs is loaded when there is a release
-
         certificate = publish_folder(
             draft,
             release,

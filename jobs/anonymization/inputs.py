@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -242,8 +243,6 @@ def _built(entry: Any, column: Column) -> Hierarchy:
         case PrefixEntry():
             return builders.prefix(column.texts, entry.masked, name=name)
         case DatesEntry():
-            import datetime
-
             days = [each for each in column.domain if isinstance(each, datetime.date)]
             if len(days) < column.size:
                 raise ConfigurationError(

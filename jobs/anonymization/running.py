@@ -7,10 +7,17 @@ from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
 
+from anonymize.clustering.gpkc import gpkc
+from anonymize.clustering.maa_slie import maa_slie
+from anonymize.clustering.mdav import mdav
+from anonymize.condensation.static import condense
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
+from anonymize.mondrian.mondrian import mondrian
 from anonymize.release import Release, allowed_suppression, sorted_rows
+from anonymize.replacement.ppir import ppir
 from anonymize.tables import Table
+from anonymize.uncertain import publish_as_distributions
 from anonymize.uniqueness import check_insensitive
 from crypto.primitives.randomness import Randomness
 from jobs.anonymization.inputs import Inputs
@@ -48,8 +55,6 @@ def _released(inputs: Inputs) -> Release:
     if spec.algorithm in FULL_DOMAIN:
         return _full_domain(inputs)
     if spec.algorithm == "mondrian":
-        from anonymize.mondrian.mondrian import mondrian
-
         assert inputs.requirements is not None
         return mondrian(
             inputs.table,
@@ -91,12 +96,8 @@ def _perturbed(inputs: Inputs) -> Release:
     k = spec.model.k or 1
     match spec.algorithm:
         case "mdav":
-            from anonymize.clustering.mdav import mdav
-
             return mdav(table, k, scaling=spec.mdav.scaling)
         case "maa-slie":
-            from anonymize.clustering.maa_slie import maa_slie
-
             assert inputs.levels is not None
             own = spec.maa_slie
             first, second = own.psi_weights
@@ -113,8 +114,6 @@ def _perturbed(inputs: Inputs) -> Release:
                 base=float(own.base),
             )
         case "gpkc":
-            from anonymize.clustering.gpkc import gpkc
-
             column = None if inputs.levels is not None or len(spec.sensitive) == 1 else _p_column(spec)
             return gpkc(
                 table,
@@ -127,8 +126,6 @@ def _perturbed(inputs: Inputs) -> Release:
                 loss=spec.gpkc.loss,
             )
         case "condensation":
-            from anonymize.condensation.static import condense
-
             chosen = spec.condensation
             return condense(
                 table,
@@ -140,16 +137,12 @@ def _perturbed(inputs: Inputs) -> Release:
                 scaling=chosen.scaling,
             )
         case "distributions":
-            from anonymize.uncertain import publish_as_distributions
-
             return publish_as_distributions(table, k, rng=rng, scaling=spec.distributions.scaling)
         case _:
             return _replaced(spec, table, trees, rng)
 
 
 def _replaced(spec: AnonymizeSection, table: Table, hierarchies: Mapping[str, Hierarchy], rng: Randomness) -> Release:
-    from anonymize.replacement.ppir import ppir
-
     own = spec.ppir
     assert own is not None
     return ppir(

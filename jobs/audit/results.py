@@ -23,7 +23,7 @@ from jobs.audit.place import RESULT
 from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.documents.result import Consents, ResultDocument, SignedRelease
-from jobs.loading import job_from_canonical
+from jobs.proposed import job_from_canonical
 from jobs.results.destination import MANIFEST
 from jobs.results.manifest import Signer
 from jobs.results.release import rows_of, verify

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import math
 import sys
-from collections.abc import Mapping
 from typing import Any, Literal
 
-import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
 from crypto.params import STANDARD_128
@@ -243,9 +241,3 @@ def json_rows(table: Any) -> list[dict[str, Any]]:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def schema(model: type[BaseModel], name: str) -> Mapping[str, Any]:
-    """The JSON Schema of a model, as published under `jobs/schema/`."""
-    contents = pydantic.TypeAdapter(model).json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:comine:schema:{name}:1", **contents}

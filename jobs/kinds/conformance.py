@@ -23,9 +23,9 @@ from jobs.data import Data
 from jobs.kinds.kind import ALL, Facet, Kind, Resources
 from jobs.kinds.registry import kind_of, read_spec
 from jobs.kinds.tables import said_in_vain
-from jobs.loading import job_from_canonical
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
+from jobs.proposed import job_from_canonical
 from jobs.run import PartyRun, run_party
 from jobs.spec.job import JobSpec
 from jobs.statement import statement

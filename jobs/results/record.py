@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import pyarrow as pa
+
 from jobs.kinds.finding import Finding
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
@@ -180,8 +182,6 @@ def cautions(result: ResultRecord) -> list[str]:
 
 
 def _frame(table: pa.Table) -> Any:
-    import pyarrow as pa
-
     try:
         import pandas
     except ImportError:

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 FOLDER: Final = Path(__file__).parent
 MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "job": ("jobs.spec.job", "JobSpec"),
@@ -42,8 +44,11 @@ def published(name: str) -> str:
 
 def generate(name: str) -> str:
     """The schema as the models give it now."""
-    from jobs.documents.result import schema
-
     module, model = MODELS[name]
-    contents = schema(getattr(import_module(module), model), name)
-    return json.dumps(contents, indent=2, ensure_ascii=False) + "\n"
+    contents = TypeAdapter(getattr(import_module(module), model)).json_schema(by_alias=True)
+    headed = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:comine:schema:{name}:1",
+        **contents,
+    }
+    return json.dumps(headed, indent=2, ensure_ascii=False) + "\n"

@@ -14,11 +14,11 @@ from typing import Final
 from jobs.audit.events import PlanAsked
 from jobs.data import data_kind
 from jobs.kinds.data import check_data_kind
-from jobs.loading import job_from_canonical
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, told_speed
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import told_as
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import LimitExceeded
 from link.executor import Executor, ThreadExecutor

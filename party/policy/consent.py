@@ -18,7 +18,7 @@ from jobs.audit.events import Approved, Ended, Proposed, Refused
 from jobs.audit.log import AuditLog
 from jobs.consent import approve as signed_approval
 from jobs.consent import read_proposal
-from jobs.loading import job_from_canonical
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import (
     ComineError,

@@ -19,7 +19,8 @@ from crypto.params import STANDARD_128
 from jobs.consent import approve, read_proposal
 from jobs.description import sign as sign_description
 from jobs.kinds.packed_itemsets import digest, pack
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
+from jobs.proposed import job_from_canonical
 from jobs.results.release import sign
 from link.errors import ComineError, PolicyDenied, UnexpectedMessage
 from link.pki.authority import Authority

@@ -17,8 +17,9 @@ from jobs.audit.results import check_result
 from jobs.kinds import packages
 from jobs.kinds.conformance import CHECKS, Check, Example
 from jobs.kinds.registry import kind_of, kinds, plugin_of
-from jobs.loading import job_from_canonical, job_of, load_job
+from jobs.loading import job_of, load_job
 from jobs.plan.forecast import forecast
+from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
 from jobs.results.folder import write_result_folder
 from jobs.schema import generate, published

@@ -205,7 +205,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "jobs.kinds.release.finding:FoundRelease.differences",
     ),
     "records test_a_route_made_wrong": ("ldp.shuffling.route:route_of",),
-    "calls Control Propose": ("jobs.loading:job_from_canonical",),
+    "calls Control Propose": ("jobs.proposed:job_from_canonical",),
     "calls FrequencyEstimation Create": ("jobs.collections.spec:CollectionSpec.from_canonical",),
     "calls Anonymization Anonymize": ("party.services.anonymization.request:_contents",),
     "state coordinator": (

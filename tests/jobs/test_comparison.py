@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from jobs.comparison import accuracy, under
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.reported.parameters import hybrid_mining
-from jobs.loading import envelope, job_from_canonical
+from jobs.loading import envelope
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from mining.itemsets import Itemsets

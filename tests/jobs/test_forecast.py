@@ -17,10 +17,11 @@ from coordinator.cli.plan import show_plan
 from jobs.kinds.columns.plan import _alignments
 from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import frequent_at, joined, predicted
+from jobs.proposed import job_from_canonical
 from jobs.schema import generate
 from jobs.spec.job import JobSpec
 from mining.public_sizes import LONGEST, MOST, NOTHING, SUPPORTS, PublicSizes

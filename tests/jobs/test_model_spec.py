@@ -10,7 +10,8 @@ import pytest
 
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.registry import kind_of, tells_coordinator
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
+from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
 from jobs.spec.job import JobSpec
 from jobs.spec.toml import read_toml

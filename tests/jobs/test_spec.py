@@ -11,7 +11,8 @@ import pytest
 from jobs.kinds.alignment.kind import Alignment
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.kinds.registry import kind_of
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from mining.data.item_columns import Itemisation

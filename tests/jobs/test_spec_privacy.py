@@ -11,7 +11,8 @@ import pytest
 from jobs.kinds.registry import kind_of
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.rows.parameters import horizontal_mining
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
+from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
 from link.errors import ConfigurationError
 from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL

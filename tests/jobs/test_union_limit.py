@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from crypto.protocols.union.costs import UnionSizes
 from jobs.kinds.registry import kind_of
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
 from jobs.plan.answer import SetSize
 from jobs.plan.estimate import estimate
 from jobs.plan.prices import union_machine_s
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED
 from link.errors import ConfigurationError

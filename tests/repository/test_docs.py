@@ -16,7 +16,8 @@ import pytest
 from comine.command import application
 from jobs.documents.hiding import HidingDocument
 from jobs.documents.result import ResultDocument
-from jobs.loading import job_from_canonical, job_of, load_job
+from jobs.loading import job_of, load_job
+from jobs.proposed import job_from_canonical
 from jobs.schema import NAMES
 from link.errors import BY_CODE
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from jobs.kinds.models.parameters import ModelParameters
+from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree
@@ -85,8 +87,4 @@ class Model:
 def _table(rows: Table | ArrowTable) -> Table:
     if isinstance(rows, Table):
         return rows
-    import pyarrow as pa
-
-    from mining.data.table_readers import table_from_arrow
-
     return table_from_arrow(pa.table(rows), (), "the table")

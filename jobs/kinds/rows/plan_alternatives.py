@@ -10,9 +10,9 @@ from typing import Any
 
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_figures import Figures
-from jobs.loading import job_from_canonical
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Alternative
+from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from jobs.statement import Statement, statement
 from link.errors import ConfigurationError

@@ -19,7 +19,8 @@ from anonymize.verifier import verify
 from jobs.kinds.release import anonymising as anonymize_task
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
-from jobs.loading import job_from_canonical, job_of
+from jobs.loading import job_of
+from jobs.proposed import job_from_canonical
 from jobs.statement import statement
 from link.errors import ConfigurationError, InputDataError
 from mining.data.tables import Table
