@@ -59,11 +59,11 @@ def seconds(
     """Every step takes as long as its slowest party; all wait for each other at each."""
     speeds = {name: answer.speed for name, answer in answers.items()}
     taken = steps(task, sizes)
-    total = SETTLE_S + traffic.rounds * latency_s + sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
+    total = session_s(traffic, speeds, latency_s, bytes_per_s)
+    total += sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
     if task.is_shared and any(isinstance(step, Vote) for step in taken):
         total += AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
-    total += max(_counting_s(sizes, answer) for answer in answers.values())
-    return total + max(moving_s(traffic, name, speed, bytes_per_s) for name, speed in speeds.items())
+    return total + max(_counting_s(sizes, answer) for answer in answers.values())
 
 
 def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties: int) -> int:
@@ -200,6 +200,12 @@ def _counting_s(sizes: MiningSizes, answer: Answer) -> float:
     candidate_s = speed.candidate_s * max(rows, 1) / MEASURED_ROWS
     along_rows = rows * speed.row_pairs_s if rows else float("inf")
     return rows * speed.row_s + min(pairs * candidate_s, along_rows) + longer * candidate_s
+
+
+def session_s(traffic: Traffic, speeds: Speeds, latency_s: float, bytes_per_s: float | None) -> float:
+    """What a session takes beside its parties' work: to begin, to wait for messages, and to move them."""
+    moved = max(moving_s(traffic, name, speed, bytes_per_s) for name, speed in speeds.items())
+    return SETTLE_S + traffic.rounds * latency_s + moved
 
 
 def moving_s(traffic: Traffic, party: str, speed: Speed, bytes_per_s: float | None = None) -> float:

@@ -11,8 +11,9 @@ from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
 from jobs.kinds.rows.plan_alternatives import difference, is_possible
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network, of_unions
-from jobs.plan.plan import Alternative, Batch, PartyPlan, Plan
+from jobs.plan.plan import Alternative, Batch, Plan
 from jobs.plan.prices import union_machine_s
+from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from mining.joint.vertical.choice import chosen_engine
@@ -26,39 +27,27 @@ def estimate_vertical(
 ) -> Plan:
     """What a vertical job will cost and disclose; arguments as in `estimate`."""
     answers = {name: answers[name] for name in spec.job.parties}
-    figures, declared = VerticalFigures.of(spec, answers, latency_s), statement(spec)
-    sizes, traffic = figures.found.sizes, figures.traffic
+    figures = VerticalFigures.of(spec, answers, latency_s)
+    sizes = figures.found.sizes
     told = spec.plan.rows is not None or any(answer.n_rows is not None for answer in answers.values())
 
     def figures_of(changed: JobSpec) -> VerticalFigures:
         return VerticalFigures.of(changed, answers, latency_s)
 
     compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items() if compare}
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    return session_plan(
+        spec,
+        answers,
+        figures.traffic,
+        figures.seconds,
+        figures.memory_bytes,
         n_rows=min(sizes.rows.values()) if told else None,
         strategy=_strategy(spec),
-        rounds=traffic.rounds,
-        seconds=figures.seconds,
         is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.mining_is_reckoned),
-        parties={
-            name: PartyPlan(
-                rows_public=answer.rows_public,
-                n_rows=answer.n_rows,
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                seconds=figures.seconds,
-                memory_bytes=figures.memory_bytes[name],
-            )
-            for name, answer in answers.items()
-        },
         batches=[
             Batch(step=f"level-{length}", candidates=level.candidates, opened=_opened(spec, level))
             for length, level in enumerate(sizes.levels, 2)
         ],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
         alternatives=[
             *(_alternative(spec, *way, figures_of(way[1]), known=told) for way in _alignments(spec) if compare),

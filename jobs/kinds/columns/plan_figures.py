@@ -20,7 +20,7 @@ from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
 from jobs.plan.answer import Answer
-from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, SETTLE_S, Speeds, comparison_s, moving_s, union_s
+from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, Speeds, comparison_s, session_s, union_s
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
 from mining.joint.vertical.choice import chosen_engine
@@ -51,7 +51,7 @@ class VerticalFigures:
         found = ExpectedColumns.of(spec, answers)
         speeds = {name: answer.speed for name, answer in answers.items()}
         traffic = Traffic(tuple(answers))
-        seconds = SETTLE_S + _alignment_s(spec, found.sizes, speeds)
+        seconds = _alignment_s(spec, found.sizes, speeds)
         if mines(spec):
             task = vertical_mining(spec)
             mining_traffic(traffic, task, found.sizes)
@@ -60,9 +60,7 @@ class VerticalFigures:
             agreement_traffic(traffic)
             _alignment_traffic(traffic, spec, found.sizes)
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
-        bandwidth = spec.plan.bytes_per_s
-        seconds += traffic.rounds * latency_s
-        seconds += max(moving_s(traffic, name, speed, bandwidth) for name, speed in speeds.items())
+        seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
         memory = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
         return cls(found, traffic, seconds, memory)
 

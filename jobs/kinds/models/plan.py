@@ -10,10 +10,10 @@ from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.models.learning import how
 from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.plan.answer import Answer
-from jobs.plan.plan import PartyPlan, Plan
-from jobs.plan.prices import NODE_BYTES, SETTLE_S, UNKNOWN_ROWS, moving_s
+from jobs.plan.plan import Plan
+from jobs.plan.prices import NODE_BYTES, UNKNOWN_ROWS, session_s
+from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from link.traffic import Traffic
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
@@ -35,35 +35,21 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
     answers = {name: answers[name] for name in spec.job.parties}
     told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     n_rows = sum(told) * len(answers) // len(told) if told else None
-    task, declared = model_parameters(spec), statement(spec)
-    traffic = Traffic(tuple(answers))
+    task, traffic = model_parameters(spec), Traffic(tuple(answers))
     sentences = _enter(traffic, spec, task, n_rows or UNKNOWN_ROWS * len(answers))
     traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
-    seconds, bandwidth = SETTLE_S + traffic.rounds * latency_s, spec.plan.bytes_per_s
-    seconds += max(moving_s(traffic, name, answer.speed, bandwidth) for name, answer in answers.items())
+    speeds = {name: answer.speed for name, answer in answers.items()}
     if len(told) < len(answers):
         sentences.append("Who hides the number of rows is taken to be like the others.")
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    return session_plan(
+        spec,
+        answers,
+        traffic,
+        session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s),
+        dict.fromkeys(answers, NODE_BYTES),
         n_rows=n_rows,
         strategy=how(spec),
-        rounds=traffic.rounds,
-        seconds=seconds,
-        parties={
-            name: PartyPlan(
-                rows_public=answer.rows_public,
-                n_rows=answer.n_rows,
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                seconds=seconds,
-                memory_bytes=NODE_BYTES,
-            )
-            for name, answer in answers.items()
-        },
         batches=[],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[
             *others,
             *sentences,

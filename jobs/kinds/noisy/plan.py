@@ -12,11 +12,11 @@ from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_sizes import expected, total_rows
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
-from jobs.plan.plan import Batch, PartyPlan, Plan
+from jobs.plan.plan import Batch, Plan
 from jobs.plan.prices import memory, seconds
 from jobs.plan.privacy import NoisyLevel, Privacy
+from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from link.traffic import Traffic
 from mining.joint.distributed.budget import drawn_contributions, given_contributions, length_noise, spent
 from mining.joint.distributed.parameters import DistributedMining
@@ -82,39 +82,26 @@ def estimate_noisy(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
         InputDataError: There are no transactions.
     """
     answers = {name: answers[name] for name in spec.job.parties}
-    task, declared = distributed_mining(spec), statement(spec)
-    found, parties = _expected(spec, task, answers), len(answers)
+    task, parties = distributed_mining(spec), len(answers)
+    found = _expected(spec, task, answers)
     traffic = Traffic(tuple(answers))
     noisy_traffic(traffic, found.sizes)
     traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     work = exact_counterpart(spec) or _single_items(spec, task)
     took = seconds(work, answers, found.exact, traffic, latency_s, spec.plan.bytes_per_s)
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    return session_plan(
+        spec,
+        answers,
+        traffic,
+        took,
+        {name: memory(work, answer, found.exact, parties) for name, answer in answers.items()},
         n_rows=found.rows,
         strategy=f"level-wise, {task.noise} noise",
-        rounds=traffic.rounds,
-        seconds=took,
         is_least=not found.known,
-        parties={
-            name: PartyPlan(
-                rows_public=answer.rows_public,
-                n_rows=answer.n_rows,
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                seconds=took,
-                memory_bytes=memory(work, answer, found.exact, parties),
-                left=answer.left,
-            )
-            for name, answer in answers.items()
-        },
         batches=[
             Batch(step=f"level-{length}", candidates=number, opened=number)
             for length, number in enumerate(found.sizes.candidates, 1)
         ],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[*others, *_assumptions(spec, answers, found, latency_s)],
         privacy=Privacy.of(spent(task, parties), charge(spec), _noise(task, parties, found)),
     )

@@ -10,11 +10,11 @@ from jobs.kinds.charge import charge
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
-from jobs.plan.plan import Batch, PartyPlan, Plan
-from jobs.plan.prices import NODE_BYTES, ROW_BYTES, SETTLE_S, UNKNOWN_ROWS, Speeds, moving_s
+from jobs.plan.plan import Batch, Plan
+from jobs.plan.prices import NODE_BYTES, ROW_BYTES, UNKNOWN_ROWS, Speeds, session_s
 from jobs.plan.privacy import Privacy
+from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from link.traffic import Traffic
 from mining.joint.hybrid.budget import central
 from mining.joint.hybrid.parameters import SET_LENGTH, HybridMining
@@ -48,36 +48,22 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, Answer], latency_s: f
         ConfigurationError: The search does not fit the catalogue or the numbers of records.
     """
     answers = {name: answers[name] for name in spec.job.parties}
-    figures, declared = _figures(spec, answers), statement(spec)
+    figures = _figures(spec, answers)
     speeds = {name: answer.speed for name, answer in answers.items()}
-    traffic, told = figures.traffic, [each for each in answers.values() if each.n_rows is not None]
-    seconds = SETTLE_S + traffic.rounds * latency_s + _work_s(figures, speeds)
-    seconds += max(moving_s(traffic, name, speed, spec.plan.bytes_per_s) for name, speed in speeds.items())
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    seconds = session_s(figures.traffic, speeds, latency_s, spec.plan.bytes_per_s) + _work_s(figures, speeds)
+    told = any(answer.n_rows is not None for answer in answers.values())
+    return session_plan(
+        spec,
+        answers,
+        figures.traffic,
+        seconds,
+        {name: _memory(figures, name) for name in answers},
         n_rows=sum(figures.rows.values()) if told else None,
         strategy=figures.task.search,
-        rounds=traffic.rounds,
-        seconds=seconds,
-        parties={
-            name: PartyPlan(
-                rows_public=answer.rows_public,
-                n_rows=answer.n_rows,
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                seconds=seconds,
-                memory_bytes=_memory(figures, name),
-                left=answer.left,
-            )
-            for name, answer in answers.items()
-        },
         batches=[
             Batch(step=f"phase-{number}", candidates=phase.width, opened=0)
             for number, phase in enumerate(figures.sizes.phases)
         ],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[*others, *_assumptions(spec, answers, latency_s)],
         privacy=Privacy.of(figures.spent, charge(spec)),
     )

@@ -10,10 +10,10 @@ from jobs.kinds.rows.plan_figures import Figures, session_traffic
 from jobs.kinds.rows.plan_sizes import allowed
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import advice, assumptions, of_unions
-from jobs.plan.plan import Batch, PartyPlan, Plan
+from jobs.plan.plan import Batch, Plan
 from jobs.plan.prices import memory, unions_machine_s
+from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import Step, Vote, steps
 
@@ -28,31 +28,16 @@ def estimate_rows(
     found, traffic = figures.found, figures.traffic
     unknown = found is None or any(answer.n_rows is None for answer in answers.values())
     most = [session_traffic(task, parties, answers, limit) for limit in allowed(task, parties)] if unknown else []
-    declared = statement(spec)
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    plan = session_plan(
+        spec,
+        answers,
+        traffic,
+        figures.seconds,
+        {name: memory(task, answer, figures.sizes, len(parties)) for name, answer in answers.items()},
         n_rows=found.n_rows if found is not None else None,
         strategy=found.strategy if found is not None else spec.itemsets.strategy,
-        rounds=traffic.rounds,
-        seconds=figures.seconds,
         is_least=found is None,
-        parties={
-            name: PartyPlan(
-                rows_public=answers[name].rows_public,
-                n_rows=answers[name].n_rows,
-                bytes_sent=traffic.bytes_sent(name),
-                bytes_received=traffic.bytes_received(name),
-                bytes_sent_at_most=max((limit.bytes_sent(name) for limit in most), default=None),
-                bytes_received_at_most=max((limit.bytes_received(name) for limit in most), default=None),
-                seconds=figures.seconds,
-                memory_bytes=memory(task, answers[name], figures.sizes, len(parties)),
-            )
-            for name in parties
-        },
         batches=_batches(task, steps(task, figures.sizes)) if found is not None else [],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[
             *others,
             *assumptions(spec, found, answers, latency_s),
@@ -61,6 +46,18 @@ def estimate_rows(
         advice=advice(spec),
         alternatives=alternatives(spec, figures, answers, latency_s) if compare else [],
     )
+    if not most:
+        return plan
+    limited = {
+        name: party.model_copy(
+            update={
+                "bytes_sent_at_most": max(limit.bytes_sent(name) for limit in most),
+                "bytes_received_at_most": max(limit.bytes_received(name) for limit in most),
+            }
+        )
+        for name, party in plan.parties.items()
+    }
+    return plan.model_copy(update={"parties": limited})
 
 
 def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:

@@ -16,11 +16,11 @@ from jobs.kinds.data import transactions_of
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
-from jobs.plan.plan import PartyPlan, Plan
+from jobs.plan.plan import Plan
+from jobs.plan.session_plan import session_plan
 from jobs.privacy_account import Charge
 from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from link.disclosure import Learned
 from link.session import Session
 from link.traffic import Traffic
@@ -74,33 +74,19 @@ class BasketSizes(Kind):
     def estimate(
         self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
     ) -> Plan:
-        traffic, said = Traffic(spec.job.parties), statement(spec)
+        traffic = Traffic(spec.job.parties)
         agreement_traffic(traffic)
         sum_traffic(traffic, 8 * (asked(spec).longest + 1))
         traffic.session({party: answers[party].certificate_bytes for party in spec.job.parties})
-        seconds = traffic.rounds * latency_s
-        return Plan(
-            job=spec.job.name,
-            spec_digest=spec.digest.hex(),
+        return session_plan(
+            spec,
+            {party: answers[party] for party in spec.job.parties},
+            traffic,
+            traffic.rounds * latency_s,
+            dict.fromkeys(spec.job.parties, 1 << 20),
             n_rows=None,
             strategy="secure sum",
-            rounds=traffic.rounds,
-            seconds=seconds,
-            parties={
-                party: PartyPlan(
-                    rows_public=answers[party].rows_public,
-                    n_rows=answers[party].n_rows,
-                    bytes_sent=traffic.bytes_sent(party),
-                    bytes_received=traffic.bytes_received(party),
-                    seconds=seconds,
-                    memory_bytes=1 << 20,
-                    left=answers[party].left,
-                )
-                for party in spec.job.parties
-            },
             batches=[],
-            disclosure=said.as_data(),
-            prose=said.prose(),
             assumptions=list(others),
         )
 

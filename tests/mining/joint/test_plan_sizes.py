@@ -170,14 +170,9 @@ def test_every_strategy(strategy: str, mode: str) -> None:
     compare(DATA, None, **WAYS[strategy], **MODES[mode])
 
 
-@pytest.mark.parametrize("strategy", WAYS)
-def test_a_public_bound(strategy: str) -> None:
-    compare(DATA, 8, **WAYS[strategy])
-
-
 @pytest.mark.parametrize(("recipients", "mode"), slowly(product(RECIPIENTS, MODES), now=range(0, 15, 4)))
-def test_whoever_learns_the_result(recipients: tuple[str, ...], mode: str) -> None:
-    compare(DATA, None, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
+def test_whoever_learns_the_result_and_with_a_public_bound(recipients: tuple[str, ...], mode: str) -> None:
+    compare(DATA, 8, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
 
 
 def test_many_candidates_go_both_ways_and_in_slices() -> None:

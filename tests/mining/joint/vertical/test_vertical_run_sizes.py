@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,6 @@ from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.traffic import assert_planned
 
 __all__ = ["quick_keys"]
-
-ENGINES = ("ot", "paillier", "replicated")
-MODES: dict[str, dict[str, Any]] = {
-    "candidates": {"disclose": "candidates"},
-    "supports": {"disclose": "supports"},
-    "frequent": {"disclose": "frequent"},
-    "rules": {"disclose": "frequent"},
-}
 
 
 def job(parties: Sequence[str], recipients: Sequence[str] = ("all",), **tables: Any) -> JobSpec:
@@ -142,51 +133,37 @@ def compare(spec: JobSpec, data: Mapping[str, Table], seed: int = 1) -> RunSizes
 
 @pytest.mark.usefixtures("quick_keys")
 @pytest.mark.parametrize(
-    ("engine", "n_parties", "mode"),
+    ("engine", "n_parties", "mode", "disclose", "recipients"),
     slowly(
         [
-            *product(ENGINES, (2, 3, 4), ("intersection",)),
-            *zip(ENGINES, (2, 3, 4), ("union",) * 3, strict=True),  # whose alignment knows of no engine
+            ("ot", 2, "intersection", "candidates", ["all"]),
+            ("ot", 3, "union", "supports", ["coordinator", "south"]),
+            ("replicated", 4, "intersection", "rules", ["all"]),
+            ("paillier", 2, "intersection", "supports", ["all"]),
+            ("replicated", 2, "intersection", "rules", ["north"]),
+            ("ot", 5, "intersection", "frequent", ["all"]),
+            ("ot", 3, "intersection", "rules", ["all"]),
+            ("paillier", 3, "union", "frequent", ["coordinator", "south"]),
+            ("paillier", 4, "intersection", "candidates", ["all"]),
+            ("replicated", 3, "union", "candidates", ["coordinator", "south"]),
         ],
-        now=[0, 4, 6, 9, 10],
+        now=[0, 1, 3, 4],
     ),
 )
-def test_bytes_are_those_of_a_run(engine: str, n_parties: int, mode: str) -> None:
-    parties = ("north", "south", "east", "w")[:n_parties]
-    data = tables(parties, 40 if mode == "intersection" else 12, n_parties)
-    sizes = compare(job(parties, align={"mode": mode}, itemsets={"min_support": "0.4", "engine": engine}), data)
-    assert len(sizes.levels) >= 2
-
-
-@pytest.mark.usefixtures("quick_keys")
-@pytest.mark.parametrize(
-    ("disclose", "mode", "recipients"),
-    slowly(
-        [
-            (disclose, *way)
-            for disclose in MODES
-            for way in [("intersection", ["all"]), ("union", ["coordinator", "south"])]
-        ],
-        now=[0, 3, 5, 6],
-    ),
-)
-def test_every_disclosure_and_recipient(disclose: str, recipients: list[str], mode: str) -> None:
-    parties = ("north", "south", "east")
-    contents = {"align": {"mode": mode}, "itemsets": {"min_support": "0.4", **MODES[disclose]}}
+def test_a_job_sends_what_is_planned(
+    engine: str, n_parties: int, mode: str, disclose: str, recipients: list[str]
+) -> None:
+    parties = ("north", "south", "east", "w", "x")[:n_parties]
+    contents: dict[str, Any] = {"align": {"mode": mode}}
+    contents["itemsets"] = {"min_support": "0.4", "engine": engine, "disclose": disclose.replace("rules", "frequent")}
     if disclose == "rules":
         contents["rules"] = {"min_confidence": "0.7"}
-    spec = job(parties, recipients, trust={"compute": ["east", "north"]}, **contents)
-    compare(spec, tables(parties, 30 if mode == "intersection" else 12, 4))
-
-
-@pytest.mark.usefixtures("quick_keys")
-@pytest.mark.parametrize(("disclose", "engine"), slowly(product(MODES, ENGINES), now=[0, 4, 8, 11]))
-def test_two_parties_agree_upon_what_they_need(engine: str, disclose: str) -> None:
-    parties = ("north", "south")
-    contents: dict[str, Any] = {"itemsets": {"min_support": "0.3", "engine": engine, **MODES[disclose]}}
-    if disclose == "rules":
-        contents["rules"] = {"min_confidence": "0.8", "consequent": "single"}
-    compare(job(parties, align={"bound": 64}, **contents), tables(parties, 50, 3))
+    if n_parties > 2:
+        contents["trust"] = {"compute": ["east", "north"]}
+    sizes = compare(
+        job(parties, recipients, **contents), tables(parties, 60 if mode == "intersection" else 15, n_parties)
+    )
+    assert len(sizes.levels) >= 2
 
 
 def test_candidates_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +174,6 @@ def test_candidates_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(len(level.batches) > 1 for level in sizes.levels)
 
 
-def test_five_parties_and_nothing_to_mine() -> None:
-    parties = ("a", "b", "c", "d", "e")
-    compare(job(parties, itemsets={"min_support": "0.4"}), tables(parties, 25, 1))
-    nothing = compare(job(parties, itemsets={"min_support": "1.0"}), tables(parties, 25, 1))
+def test_nothing_to_mine() -> None:
+    nothing = compare(job(("a", "b", "c"), itemsets={"min_support": "1.0"}), tables(("a", "b", "c"), 25, 1))
     assert nothing.frequent == (0,)
