@@ -567,7 +567,8 @@ def test_show_tells_a_person_all_there_is_to_decide_on(
     shown = json.loads(output("show", file, ids["second"].hex()[:6], "--json"))
     assert shown["schema"] == "comine.proposal/1"
     assert shown["job"]["itemsets"]["min_support"] == "0.15"
-    assert any("x*" in sentence for sentence in shown["statement"])
+    assert any("x*" in line.get("detail", "") for line in shown["disclosure"])
+    assert any("items that the job excludes" in sentence for sentence in shown["statement"])
     assert shown["policy"]["decision"] == "manual"
     assert {"rule": "min_support", "says": "allows", "allowed": "at least 0.1", "refusal": None} in (
         shown["policy"]["rules"]

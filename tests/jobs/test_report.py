@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markupsafe import escape
 
 import jobs.kinds.itemsets_finding
 import jobs.report
@@ -24,6 +25,7 @@ from jobs.report.tables import embedded
 from jobs.report.text import visible
 from jobs.results.result import Result
 from jobs.schema import generate
+from jobs.statement import statement
 from tests.jobs.pages import Page, taken_apart
 from tests.jobs.results import consents, made, plan
 
@@ -245,6 +247,16 @@ def test_the_statement_is_a_matrix_of_those_who_learn_alike() -> None:
     assert "coordinator" in headings
     assert "north" in headings
     assert page.text.count("Not covered: ") == 3
+
+
+def test_each_line_of_the_statement_has_its_exact_form_under_it() -> None:
+    result = made()
+    page = report(result, written=datetime(2026, 1, 2, tzinfo=UTC))
+    lines = statement(result.spec).learned
+    assert any(line.detail for line in lines)
+    for line in lines:
+        under = f"<details><summary>exact form</summary>{escape(line.detail)}</details>" if line.detail else ""
+        assert f"<div>{escape(line.what)}{under}</div>" in page
 
 
 def test_result_json_holds_consents_and_the_plan_beside_the_costs() -> None:
