@@ -56,11 +56,6 @@ class Level:
     batches: tuple[Sequence[Itemset], ...]
     names: tuple[Naming, ...]
 
-    @property
-    def spanning(self) -> int:
-        """How many span parties."""
-        return sum(map(len, self.batches))
-
 
 @dataclass(frozen=True)
 class RunSizes:

@@ -13,7 +13,7 @@ from crypto.primitives import ring_matrix
 from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
 from crypto.protocols.comparison import comparison, lifting
-from crypto.protocols.comparison.comparison import at_least, equal_to
+from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.costs import (
     ComparisonWork,
     agreement_traffic,
@@ -120,16 +120,15 @@ def agreements() -> Case:
     return Case(2, part, lambda traffic: agreement_traffic(traffic, NAMES[:2]))
 
 
-def comparisons(number: int, width: int, *, order: bool = True) -> Case:
+def comparisons(number: int, width: int) -> Case:
     holders = NAMES[:2]
 
     async def part(lane: Session, secrets: Any, pairs: dict[str, TwoParty]) -> Any:
         (parties,) = pairs.values()
         share = AdditiveShare(np.arange(number, dtype=np.uint64), lane.me, holders)
-        function: Any = at_least if order else equal_to
-        await function(lane, parties, share, 3, width)
+        await at_least(lane, parties, share, 3, width)
 
-    return Case(2, part, lambda traffic: comparison_traffic(traffic, holders, number=number, width=width, order=order))
+    return Case(2, part, lambda traffic: comparison_traffic(traffic, holders, number=number, width=width))
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
@@ -187,8 +186,6 @@ CASES = {
     "comparisons in three digits": comparisons(700, 17),
     "comparisons in a tree": comparisons(2_777, 30),
     "comparisons of long numbers": comparisons(999, 64),
-    "equalities": comparisons(3_000, 14, order=False),
-    "equalities in a tree": comparisons(1_500, 40, order=False),
     "pairs": pairs_of(5_003, (4, 6)),
     "pairs of many columns": pairs_of(1_000, (9, 20)),
     "pairs of many rows": pairs_of(20_000, (2, 1)),
@@ -220,7 +217,6 @@ def test_a_protocol_sends_what_is_planned(name: str, pieces: str, monkeypatch: p
 def test_the_work_of_comparisons() -> None:
     assert comparison_work(1000, 9) == ComparisonWork(3000, 24_000, 0, 9000)
     assert comparison_work(1000, 7) == ComparisonWork(2000, 16_000, 0, 8000)
-    assert comparison_work(1000, 6, order=False) == comparison_work(1000, 7)
     assert comparison_work(1000, 24) == ComparisonWork(8000, 60_000, 4000, 48_000)
 
 
