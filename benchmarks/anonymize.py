@@ -19,8 +19,8 @@ from anonymize.grouping import group
 from anonymize.hierarchies.files import from_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Model, Requirements, TCloseness
-from anonymize.mondrian.mondrian import mondrian
-from anonymize.mondrian.partition import Mode
+from anonymize.multidimensional.mondrian import mondrian
+from anonymize.multidimensional.partition import Mode
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table as Rows

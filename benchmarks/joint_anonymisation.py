@@ -17,7 +17,7 @@ import pyarrow.csv as arrow_csv
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.files import from_csv
 from anonymize.models import KAnonymity, Requirements
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table as Rows
 from anonymize.verifier import verify

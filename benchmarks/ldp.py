@@ -17,7 +17,7 @@ from benchmarks.settings import ROOT, Settings
 from benchmarks.table import Cell, Table
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.registry import oracle
 
 SCRIPT = Path(__file__).parent / "peers" / "local_oracles.py"

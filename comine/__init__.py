@@ -18,8 +18,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # that of typing takes longer to load than all of this
 if TYPE_CHECKING:
-    from typing import Any
-
     from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
     from comine.planned import Plan
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.results.result import Result
     from link.errors import ComineError
 
+__version__: str
 __all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
 
 _HOMES = {
@@ -43,17 +42,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Loads a public name when it is first used, so that `import comine` costs nothing."""
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # there, a name that is not public is an error
 
-        return version("comine")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'comine' has no attribute '{name}'")
-    from importlib import import_module
+    def __getattr__(name: str) -> object:
+        """Loads a public name when it is first used, so that `import comine` costs nothing."""
+        if name == "__version__":
+            from importlib.metadata import version
 
-    return getattr(import_module(_HOMES[name]), name)
+            return version("comine")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'comine' has no attribute '{name}'")
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

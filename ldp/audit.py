@@ -25,8 +25,8 @@ from scipy import stats
 
 from crypto.primitives.randomness import Randomness
 from ldp.arithmetic.sampling import Bits
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Mechanism
-from ldp.oracle import FrequencyOracle
 from ldp.reports import Reports
 from link.errors import ConfigurationError
 

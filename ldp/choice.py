@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ldp.domain import Domain, DomainLike
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.oracles.local_hashing import OptimisedLocalHashing

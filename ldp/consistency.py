@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from scipy.special import zeta
 
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle, PureOracle
+from ldp.frequency_oracle import FrequencyOracle, PureOracle
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]

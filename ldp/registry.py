@@ -12,8 +12,8 @@ from typing import Any, Final, get_args, get_type_hints
 
 from ldp.choice import choose
 from ldp.domain import DomainLike
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Mechanism
-from ldp.oracle import FrequencyOracle
 from link.errors import ConfigurationError
 from link.plugins import load_class, names
 
@@ -61,7 +61,7 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     """The oracle of a name.
 
     Args:
-        name: One of `oracles()`, or "auto" for the one that `ldp.choice.choose` takes.
+        name: One of `oracle_names()`, or "auto" for the one that `ldp.choice.choose` takes.
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
         **parameters: Further parameters of that oracle.
@@ -72,7 +72,7 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     if name == "auto":
         return choose(domain, epsilon, **parameters).oracle
     if name not in HOMES and not is_brought(name):
-        raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(oracles())}")
+        raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(oracle_names())}")
     known = settable(name)
     for each in parameters:
         if each not in known:
@@ -82,7 +82,7 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     return _oracle(name)(domain, epsilon, **parameters)
 
 
-def oracles() -> tuple[str, ...]:
+def oracle_names() -> tuple[str, ...]:
     """The names of all frequency oracles, those of other packages last."""
     return (*ORACLES, *brought())
 
@@ -120,7 +120,7 @@ def settable(name: str) -> dict[str, type[int] | type[float]]:
     """The parameters of an oracle beside its domain and ε, and whether they are whole numbers.
 
     Args:
-        name: One of `oracles()`.
+        name: One of `oracle_names()`.
     """
     kind = _oracle(name)
     hints = get_type_hints(kind.__init__)

@@ -158,7 +158,7 @@ class Mondrian(ModelAnonymizer):
         self.publish, self.kinds, self.orders, self.missing = publish, kinds, orders, missing
 
     def _release(self, table: Table) -> Release:
-        from anonymize.mondrian.mondrian import mondrian
+        from anonymize.multidimensional.mondrian import mondrian
 
         trees = self.hierarchies or {}
         return mondrian(table, self._requirements(), mode=self.mode, hierarchies=trees, release=self.publish)

@@ -16,7 +16,7 @@ from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from jobs.results.tables import csv_chunks
 from ldp.domain import Domain
-from ldp.registry import oracles
+from ldp.registry import oracle_names
 from link.version import software_version
 
 ESTIMATES: Final = "estimates.csv"
@@ -42,7 +42,7 @@ def holds_earlier(folder: Path) -> bool:
     """Whether a folder holds an earlier simulation and nothing else."""
     present = {path.name: path for path in folder.iterdir()}
     return "result.json" in present and all(
-        path.is_file() if name in _FILES else name in oracles() and _holds_estimates(path)
+        path.is_file() if name in _FILES else name in oracle_names() and _holds_estimates(path)
         for name, path in present.items()
     )
 

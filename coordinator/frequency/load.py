@@ -18,7 +18,7 @@ from coordinator.demo.local_process import peak_bytes, process_at
 from coordinator.frequency.estimates import COUNTS, Estimates, mechanism_of_round
 from coordinator.frequency.service import FrequencyNode, check_open
 from ldp.domain import Domain
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from link.errors import ConfigurationError, UsageError
 from link.process_executor import ProcessExecutor
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest

@@ -16,7 +16,7 @@ from ldp.consistency import consistent
 from ldp.domain import Domain
 from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, MalformedMessage
 from link.version import software_version

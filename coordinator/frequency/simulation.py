@@ -19,8 +19,8 @@ from ldp.choice import choose
 from ldp.consistency import METHODS, consistent
 from ldp.domain import Codes
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle
-from ldp.registry import oracle, oracles, settable
+from ldp.frequency_oracle import FrequencyOracle
+from ldp.registry import oracle, oracle_names, settable
 from link.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -213,7 +213,7 @@ def _of(name: str, parameters: Mapping[str, float]) -> dict[str, float]:
     Raises:
         ConfigurationError: One of them is no whole number, and ought to be.
     """
-    if name not in oracles():
+    if name not in oracle_names():
         return {}  # refused as a mechanism
     known = settable(name)
     for each, value in parameters.items():

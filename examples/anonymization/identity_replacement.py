@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize.replacement.ppir import LEAK, ppir
-from anonymize.tables import Table
+from anonymize import Table, ppir
+from anonymize.replacement.ppir import LEAK
 from crypto.primitives.randomness import Randomness
 from examples.anonymization.charts import WIDE, Panel, draw
 from examples.anonymization.patients import census, patients, seeded

@@ -11,10 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
-from anonymize.hierarchies.hierarchy import Hierarchy
-from anonymize.models.sensitive_levels import SensitiveLevels
-from anonymize.roles import Roles
-from anonymize.tables import Table
+from anonymize import Hierarchy, Roles, SensitiveLevels, Table
 
 WEIGHTS = (0.1, 0.2, 0.4, 0.6, 0.8)
 OCCUPATIONS = (

@@ -16,11 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize.clustering.gpkc import gpkc
-from anonymize.clustering.maa_slie import Leftover, Term, maa_slie
-from anonymize.hierarchies.hierarchy import Hierarchy
-from anonymize.release import Release
-from anonymize.tables import Table
+from anonymize import Hierarchy, Release, Table, gpkc, maa_slie
+from anonymize.clustering.maa_slie import Leftover, Term
 from crypto.primitives.randomness import Randomness
 from examples.anonymization.charts import Panel, draw
 from examples.anonymization.patients import as_table, census, levels, seeded

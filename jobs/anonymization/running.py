@@ -13,7 +13,7 @@ from anonymize.clustering.mdav import mdav
 from anonymize.condensation.static import condense
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import Requirements
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.release import Release, allowed_suppression, sorted_rows
 from anonymize.replacement.ppir import ppir
 from anonymize.tables import Table

@@ -29,7 +29,7 @@ from scipy.stats import binom
 from ldp.accounting.rounding import Floats
 from ldp.accounting.shuffling import check_batch, check_delta
 from ldp.accounting.solving import crossing
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.oracles.subset_selection import SubsetSelection

@@ -21,8 +21,8 @@ from ldp.arithmetic.hashing import HashFamily, Seeds
 from ldp.arithmetic.packed import Rows, coin_rows, row_bytes
 from ldp.arithmetic.subsets import subset_lists, subset_rows
 from ldp.domain import Codes
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
-from ldp.oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.oracles.local_hashing import LocalHashing

@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from crypto.primitives.randomness import Randomness
 from ldp.attacks.crafting import Effort, Fields, largest_support, maximal, uniform, uniform_support
 from ldp.domain import Codes
+from ldp.frequency_oracle import FrequencyOracle, PureOracle
 from ldp.mechanism import some
-from ldp.oracle import FrequencyOracle, PureOracle
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.parameters import checked
 from ldp.reports import Reports

@@ -25,8 +25,8 @@ from crypto.primitives.randomness import Randomness
 from ldp.blending.curator import Curator, Frequencies
 from ldp.blending.head_list import OTHER, HeadList, Record
 from ldp.blending.two_stages import QUERY_SHARE, TwoStageEncoding
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Tally
-from ldp.oracle import Floats
 from ldp.parameters import checked
 from link.errors import ConfigurationError, InputDataError
 

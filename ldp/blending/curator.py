@@ -31,8 +31,8 @@ import numpy as np
 from crypto.primitives.randomness import Randomness
 from ldp.blending.head_list import OTHER, HeadList, Record
 from ldp.budget import check_epsilon, exp_below, log_above
+from ldp.frequency_oracle import Floats
 from ldp.numeric.geometric import FineGeometric
-from ldp.oracle import Floats
 from link.errors import ConfigurationError, InputDataError
 
 _LARGEST_DELTA: Final = 0.01

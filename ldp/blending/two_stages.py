@@ -30,8 +30,8 @@ from crypto.primitives.randomness import Randomness
 from ldp.blanket import Blanket
 from ldp.budget import check_epsilon, log_above
 from ldp.domain import DomainLike
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError

@@ -28,8 +28,8 @@ from ldp.blanket import Blanket
 from ldp.budget import check_epsilon, exp_below, log_above
 from ldp.context.programs import Levels, solve
 from ldp.domain import Codes, Domain, DomainLike
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError, InternalError
 

@@ -33,8 +33,8 @@ from ldp.budget import exp_below, log_above
 from ldp.context.idue import InputDiscriminativeUnaryEncoding
 from ldp.domain import Codes, Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Channel, Mechanism, Tally, some
-from ldp.oracle import Floats
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError, InputDataError
 

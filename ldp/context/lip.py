@@ -23,8 +23,8 @@ import numpy as np
 from ldp.arithmetic.dyadic import PRECISE_BITS
 from ldp.budget import LARGEST_EPSILON, check_epsilon, exp_below, log_above
 from ldp.domain import Domain, DomainLike
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Channel
-from ldp.oracle import FrequencyOracle
 from ldp.registry import oracle
 from link.errors import ConfigurationError
 

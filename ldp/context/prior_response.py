@@ -28,8 +28,8 @@ from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.context.lip import PRIOR_WORDS, checked_prior, information_epsilon, satisfies_information_privacy
 from ldp.domain import Codes, DomainLike
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError, InternalError
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import minimize
 
-from ldp.oracle import Floats
+from ldp.frequency_oracle import Floats
 from link.errors import ConfigurationError, InternalError
 
 PROGRAMS: Final = ("opt0", "opt1", "opt2")

@@ -30,9 +30,9 @@ from crypto.primitives.randomness import Randomness
 from ldp.arithmetic.dyadic import PRECISE_BITS, Dyadic
 from ldp.arithmetic.sampling import Bits, coin_flips
 from ldp.domain import Codes
+from ldp.frequency_oracle import PureOracle
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.mechanism import some
-from ldp.oracle import PureOracle
 from ldp.oracles.local_hashing import LocalHashing
 from ldp.oracles.subset_selection import SubsetSelection
 from ldp.oracles.unary_encoding import UnaryEncoding

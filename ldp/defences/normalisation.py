@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldp.oracle import Floats
+from ldp.frequency_oracle import Floats
 
 
 def normalise(frequencies: Floats) -> Floats:

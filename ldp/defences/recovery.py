@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ldp.attacks.poisoning import checked_targets
 from ldp.consistency import norm_sub
-from ldp.oracle import Floats, PureOracle
+from ldp.frequency_oracle import Floats, PureOracle
 from link.errors import ConfigurationError, InputDataError
 
 

@@ -23,9 +23,9 @@ from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError
 

@@ -24,8 +24,8 @@ from ldp.arithmetic.packed import coin_rows
 from ldp.budget import LARGEST_EPSILON, exp_below, log_above
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import PureOracle
 from ldp.longitudinal.memoised import MemoisedMechanism, permanent_budget
-from ldp.oracle import PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.unary_encoding import OptimisedUnaryEncoding, UnaryEncoding
 from ldp.reports import Field

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Mechanism, Tally
 from ldp.numeric.attribute_sampling import AttributeSampling
 from ldp.numeric.mean import MeanEstimate, NumericMechanism
 from ldp.numeric.names import numeric
-from ldp.oracle import FrequencyOracle
 from ldp.registry import oracle
 from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError

@@ -17,8 +17,8 @@ from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
+from ldp.frequency_oracle import PureOracle
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import PureOracle
 from ldp.reports import Field, Reports
 
 

@@ -23,8 +23,8 @@ from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.mechanism import Channel, Tally, some
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError
 

@@ -24,8 +24,8 @@ from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.mechanism import Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.oracles.unary_encoding import UnaryEncoding
 from ldp.reports import Field, Reports
 

@@ -21,8 +21,8 @@ from ldp.arithmetic.hashing import HashFamily
 from ldp.arithmetic.sampling import Bits
 from ldp.blanket import Atom, Blanket
 from ldp.domain import Codes, DomainLike
+from ldp.frequency_oracle import PureOracle, nearest_integers
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import PureOracle, nearest_integers
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError

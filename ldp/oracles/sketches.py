@@ -32,8 +32,8 @@ from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, PureOracle
 from ldp.mechanism import Channel, Tally, some
-from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import best_buckets
 from ldp.reports import Field, Reports

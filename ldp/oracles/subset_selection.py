@@ -24,8 +24,8 @@ from ldp.arithmetic.subsets import around, put_own_value, resize, subset_lists, 
 from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
+from ldp.frequency_oracle import PureOracle, nearest_integers
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import PureOracle, nearest_integers
 from ldp.reports import Field, Reports
 
 _LONGEST_LIST: Final = 64

@@ -31,7 +31,7 @@ from ldp.arithmetic.packed import Rows, bits_at
 from ldp.arithmetic.sampling import Bits
 from ldp.bias_aware import selection_factor
 from ldp.domain import Domain, DomainLike
-from ldp.oracle import Floats
+from ldp.frequency_oracle import Floats
 from ldp.sets.baskets import Sets
 from ldp.sets.itemset_candidates import Itemset
 from link.errors import ConfigurationError, InputDataError

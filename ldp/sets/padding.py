@@ -32,8 +32,8 @@ from ldp.blanket import Blanket
 from ldp.budget import LARGEST_EPSILON, exp_below, log_above
 from ldp.domain import Codes, Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, PureOracle
 from ldp.mechanism import Channel, Mechanism, Tally, some
-from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import OptimisedLocalHashing
 from ldp.reports import Field, Reports

@@ -24,8 +24,8 @@ from ldp.budget import check_epsilon
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Mechanism
-from ldp.oracle import Floats
 from ldp.parameters import Checked
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets, Sets

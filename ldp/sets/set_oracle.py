@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from crypto.primitives.randomness import Randomness
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Mechanism, Tally, some
-from ldp.oracle import Floats
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets, Sets
 from link.errors import ConfigurationError

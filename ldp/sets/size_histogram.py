@@ -45,8 +45,8 @@ from ldp.bias_aware import ONE_SIDED
 from ldp.blanket import Blanket
 from ldp.domain import DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, PureOracle
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import OptimisedLocalHashing
 from ldp.reports import Field, Reports

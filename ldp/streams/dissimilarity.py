@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ldp.budget import LEAST_EPSILON, check_epsilon
 from ldp.domain import Domain, DomainLike
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.parameters import Checked
 from ldp.registry import oracle as oracle_of
 from ldp.streams.composition import rounded_down

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from ldp.budget import LEAST_EPSILON
 from ldp.domain import DomainLike
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.streams.composition import rounded_down
 from ldp.streams.dissimilarity import concentration, dissimilarity, drawing_variance, mean_variance
 from ldp.streams.ledger import WindowLedger

@@ -28,9 +28,9 @@ from ldp.blanket import Blanket
 from ldp.budget import LARGEST_EPSILON, check_epsilon
 from ldp.domain import Codes, Domain, DomainLike
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import Floats, FrequencyOracle
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Channel, Tally
-from ldp.oracle import Floats, FrequencyOracle
 from ldp.registry import oracle as oracle_of
 from ldp.reports import Field, Reports
 from ldp.streams.composition import before_covering, covered

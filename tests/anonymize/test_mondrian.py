@@ -16,12 +16,12 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.grouping import Histograms
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, PSensitive, Requirements, TCloseness
-from anonymize.mondrian import cuts as cuts_module
-from anonymize.mondrian import partition as partition_module
-from anonymize.mondrian.axes import Axis, axes_of
-from anonymize.mondrian.cuts import Judge
-from anonymize.mondrian.mondrian import mondrian
-from anonymize.mondrian.partition import partition
+from anonymize.multidimensional import cuts as cuts_module
+from anonymize.multidimensional import partition as partition_module
+from anonymize.multidimensional.axes import Axis, axes_of
+from anonymize.multidimensional.cuts import Judge
+from anonymize.multidimensional.mondrian import mondrian
+from anonymize.multidimensional.partition import partition
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from link.errors import ConfigurationError, InputDataError

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anonymize.fulldomain.local_recoding import local_recode
 from anonymize.models import DeltaDisclosure, KAnonymity, Requirements
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.release import (
     MASKED,
     Release,

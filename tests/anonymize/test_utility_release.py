@@ -12,7 +12,7 @@ from anonymize.clustering.maa_slie import maa_slie
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import KAnonymity, Requirements, SensitiveLevels
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table

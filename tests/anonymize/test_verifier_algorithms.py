@@ -40,7 +40,7 @@ from anonymize.models import (
     SensitiveLevels,
     TCloseness,
 )
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.release import Release, sorted_rows
 from anonymize.replacement.ppir import ppir
 from anonymize.roles import Roles

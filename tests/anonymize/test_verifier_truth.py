@@ -20,7 +20,7 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.builders import grouping, intervals, prefix
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import KAnonymity, Requirements
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table

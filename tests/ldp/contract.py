@@ -12,8 +12,8 @@ from scipy import stats
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.certify import satisfies, spent_epsilon
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Mechanism
-from ldp.oracle import FrequencyOracle
 from link.errors import InputDataError
 
 ERROR = 1e-7  # probability that a statistical test of a right mechanism fails

@@ -22,9 +22,9 @@ from ldp.accounting.shuffling import (
 )
 from ldp.accounting.unproved import fmt23_closed_form
 from ldp.blanket import Atom, Blanket
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.mechanism import Channel
 from ldp.numeric.records import Attribute, Categorical, MixedRecords, Numeric
-from ldp.oracle import FrequencyOracle
 from ldp.oracles.histogram_encoding import ThresholdHistogramEncoding
 from ldp.registry import oracle
 from link.errors import ConfigurationError

@@ -14,7 +14,7 @@ from ldp.arithmetic.dyadic import Dyadic
 from ldp.audit import Audit, audit, by_likelihood, epsilon_bound
 from ldp.context.idue import InputDiscriminativeUnaryEncoding
 from ldp.context.prior_response import OptimalResponse, PriorMatchedResponse
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.unary_encoding import OptimisedUnaryEncoding
 from ldp.registry import ORACLES, oracle

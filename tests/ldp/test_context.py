@@ -27,7 +27,7 @@ from ldp.context.lip import (
 )
 from ldp.context.prior_response import OptimalResponse, PriorMatchedResponse, PriorResponse
 from ldp.context.programs import PROGRAMS, Levels, objective, solve
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import OptimisedLocalHashing
 from ldp.registry import oracle

@@ -19,9 +19,9 @@ from ldp.attacks.poisoning import MaximalGain, RandomItem, RandomPerturbedValue
 from ldp.defences.detection import _null, abnormal_count, detect, fake_probability, thin
 from ldp.defences.normalisation import normalise
 from ldp.defences.recovery import malicious_sum, recover
+from ldp.frequency_oracle import PureOracle
 from ldp.heavy_hitters.bit_strings import Integers
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
-from ldp.oracle import PureOracle
 from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import LocalHashing
 from ldp.registry import oracle

@@ -11,10 +11,10 @@ import pytest
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.heavy_hitters.bit_strings import Integers
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
 from ldp.mechanism import _plain
-from ldp.oracle import FrequencyOracle
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.registry import ORACLES, oracle
 from ldp.streams.sampled import Sampled

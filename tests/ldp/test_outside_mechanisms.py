@@ -19,8 +19,8 @@ from jobs.collections.mechanism import mechanism_of_round
 from jobs.collections.spec import CollectionSpec
 from ldp.documents import document, mechanism_of
 from ldp.domain import Domain
-from ldp.oracle import FrequencyOracle
-from ldp.registry import ORACLES, oracle, oracles, settable
+from ldp.frequency_oracle import FrequencyOracle
+from ldp.registry import ORACLES, oracle, oracle_names, settable
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
 from party.services.frequency.policy import FrequencySection, check_creation
 from tests.brought import bring
@@ -37,7 +37,7 @@ import numpy as np
 
 from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
-from ldp.oracle import PureOracle
+from ldp.frequency_oracle import PureOracle
 from ldp.reports import Field
 
 
@@ -152,7 +152,7 @@ def policy(name: str) -> dict[str, Any]:
 
 
 def test_without_the_package_it_is_refused_everywhere() -> None:
-    assert "flip" not in oracles()
+    assert "flip" not in oracle_names()
     with pytest.raises(ConfigurationError, match="there is no frequency oracle 'flip'; take one of grr, sue"):
         oracle("flip", 3, 1.0)
     with pytest.raises(ValueError, match="there is no mechanism 'flip' to collect by"):
@@ -163,7 +163,7 @@ def test_without_the_package_it_is_refused_everywhere() -> None:
 
 @pytest.mark.usefixtures("_flip")
 def test_it_is_loaded_when_it_is_asked_for() -> None:
-    assert oracles() == (*ORACLES, "flip")
+    assert oracle_names() == (*ORACLES, "flip")
     oracle("grr", 3, 1.0)
     assert "flipping" not in sys.modules
     assert settable("flip") == {"bits": int}
@@ -177,7 +177,7 @@ def test_it_is_loaded_when_it_is_asked_for() -> None:
 def test_no_package_replaces_a_mechanism_of_comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("grr", "rappor", "sampled", "auto", "prefix-extending", "../up", "a b")
     bring(tmp_path, monkeypatch, "flipping", FLIP, {GROUP: dict.fromkeys(names, "flipping:Flip")})
-    assert oracles() == ORACLES
+    assert oracle_names() == ORACLES
     assert type(oracle("grr", 3, 1.0)).__module__ == "ldp.oracles.direct_encoding"
     assert type(mechanism_of(document(oracle("grr", 3, 1.0)))).__module__ == "ldp.oracles.direct_encoding"
     for name in names[1:]:
@@ -199,7 +199,7 @@ def test_no_package_replaces_a_mechanism_of_comine(tmp_path: Path, monkeypatch: 
         ("class Flip: name = 'flip'", "is no FrequencyOracle"),
         ("from ldp.oracles.direct_encoding import DirectEncoding as Flip", "has a class of another name"),
         (
-            "from ldp.oracle import PureOracle\nclass Flip(PureOracle): name = 'flip'",
+            "from ldp.frequency_oracle import PureOracle\nclass Flip(PureOracle): name = 'flip'",
             "lacks _perturb, blanket, exact_epsilon, layout, tally",
         ),
     ],

@@ -17,9 +17,9 @@ from ldp.attacks.poisoning import (
     mean_supported,
     overall_gain,
 )
+from ldp.frequency_oracle import PureOracle
 from ldp.heavy_hitters.bit_strings import Integers
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
-from ldp.oracle import PureOracle
 from ldp.oracles.local_hashing import LocalHashing
 from ldp.registry import ORACLES, oracle
 from ldp.reports import Reports

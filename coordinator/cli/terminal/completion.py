@@ -25,9 +25,9 @@ def schema_names(incomplete: str) -> list[str]:
 
 def frequency_oracles(incomplete: str) -> list[str]:
     """Frequency oracles that begin as typed."""
-    from ldp.registry import oracles
+    from ldp.registry import oracle_names
 
-    return [name for name in (*oracles(), "auto") if name.startswith(incomplete)]
+    return [name for name in (*oracle_names(), "auto") if name.startswith(incomplete)]
 
 
 def post_processings(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Quasi-identifiers as public axes along which regions are cut, as `anonymize.mondrian.axes` has them of a table."""
+"""Quasi-identifiers as public axes along which regions are cut; compare `anonymize.multidimensional.axes`."""
 
 from __future__ import annotations
 

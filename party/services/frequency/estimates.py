@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ldp.domain import Domain
 from ldp.estimate import Estimate
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.heavy_hitters.bit_strings import Strings, Texts
 from ldp.heavy_hitters.found import HeavyHitter
 from ldp.heavy_hitters.prefix_extending import PrefixHashing
 from ldp.mechanism import Mechanism
 from ldp.numeric.mean import MeanEstimate, NumericMechanism
-from ldp.oracle import FrequencyOracle
 from ldp.rappor.mechanism import BloomCounts
 from link.errors import ConfigurationError
 from party.services.frequency.collection import Collection, Snapshot

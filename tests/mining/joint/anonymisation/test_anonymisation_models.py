@@ -35,7 +35,7 @@ from anonymize.models import (
     SensitiveLevels,
     TCloseness,
 )
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table as WholeTable
 from anonymize.verifier import verify

@@ -18,7 +18,7 @@ from anonymize.cells import Interval, parse
 from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.builders import bins
 from anonymize.models import KAnonymity, Requirements
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.verifier import verify

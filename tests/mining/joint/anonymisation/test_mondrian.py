@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from anonymize.grouping import Histograms
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import AlphaK, DistinctDiversity, Model, TCloseness
-from anonymize.mondrian.mondrian import mondrian
+from anonymize.multidimensional.mondrian import mondrian
 from link.errors import ConfigurationError
 from mining.joint.anonymisation.anonymise import JointRelease
 from mining.joint.anonymisation.axes import PublicAxis, axes_of

@@ -15,8 +15,8 @@ from crypto.primitives.randomness import Randomness
 from jobs.collections.spec import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.domain import Domain
+from ldp.frequency_oracle import FrequencyOracle
 from ldp.heavy_hitters.prefix_extending import PrefixHashing, PrefixServer
-from ldp.oracle import FrequencyOracle
 from party.services.frequency.schedule import LATE, USERS, Plan, Schedule, Search, release_of, schedule_of
 from tests.party.services.frequency.specs import spec_of
 

@@ -18,7 +18,7 @@ from ldp.aggregator import Aggregator
 from ldp.consistency import consistent
 from ldp.domain import Domain
 from ldp.estimate import Estimate
-from ldp.oracle import FrequencyOracle
+from ldp.frequency_oracle import FrequencyOracle
 from protos.v1 import frequency_pb2 as pb
 from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import batch, mechanism, running

@@ -20,9 +20,9 @@ from anonymize.clustering.centres import publish_centres
 from anonymize.grouping import Histograms, group
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
-from anonymize.mondrian.axes import Axis, axes_of
-from anonymize.mondrian.cuts import Judge
-from anonymize.mondrian.partition import Mode, Partition, partition
+from anonymize.multidimensional.axes import Axis, axes_of
+from anonymize.multidimensional.cuts import Judge
+from anonymize.multidimensional.partition import Mode, Partition, partition
 from anonymize.release import Release, check_shown_classes, publish
 from anonymize.tables import Table
 from link.errors import ConfigurationError

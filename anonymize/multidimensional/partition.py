@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.mondrian.axes import Axis
-from anonymize.mondrian.cuts import NO_CUT, Judge, Sorted, halving_cuts, median_cuts
+from anonymize.multidimensional.axes import Axis
+from anonymize.multidimensional.cuts import NO_CUT, Judge, Sorted, halving_cuts, median_cuts
 
 Mode = Literal["strict", "relaxed", "hierarchical"]
 
