@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from anonymize.uncertain import publish_as_distributions
     from anonymize.utility.summary import summary
     from anonymize.verifier import verify
+    from crypto.primitives.randomness import Randomness
 
 __all__ = [
     "AlphaK",
@@ -80,6 +81,7 @@ __all__ = [
     "Mondrian",
     "PSensitive",
     "Protection",
+    "Randomness",
     "RecursiveDiversity",
     "Release",
     "Requirements",
@@ -156,6 +158,7 @@ _HOMES: Final = {
     "anonymize.uncertain": ("publish_as_distributions",),
     "anonymize.utility.summary": ("summary",),
     "anonymize.verifier": ("verify",),
+    "crypto.primitives.randomness": ("Randomness",),
 }
 
 if not TYPE_CHECKING:  # there, a name that is not public is an error

@@ -21,22 +21,45 @@ if TYPE_CHECKING:
     from comine.api import Federation, load_model, simulate
     from comine.handle import JobHandle
     from comine.planned import Plan
-    from jobs.anonymization.api import anonymize
+    from jobs.anonymization.api import Anonymized, anonymize
     from jobs.kinds.models.model import Model
     from jobs.results.result import Result
     from link.errors import ComineError
+    from mining.data.transactions import Transactions
+    from mining.hiding.hide import hide
+    from mining.hiding.sensitive import SensitiveRule, Thresholds
 
 __version__: str
-__all__ = ["ComineError", "Federation", "JobHandle", "Model", "Plan", "Result", "anonymize", "load_model", "simulate"]
+__all__ = [
+    "Anonymized",
+    "ComineError",
+    "Federation",
+    "JobHandle",
+    "Model",
+    "Plan",
+    "Result",
+    "SensitiveRule",
+    "Thresholds",
+    "Transactions",
+    "anonymize",
+    "hide",
+    "load_model",
+    "simulate",
+]
 
 _HOMES = {
+    "Anonymized": "jobs.anonymization.api",
     "ComineError": "link.errors",
     "Federation": "comine.api",
     "JobHandle": "comine.handle",
     "Model": "jobs.kinds.models.model",
     "Plan": "comine.planned",
     "Result": "jobs.results.result",
+    "SensitiveRule": "mining.hiding.sensitive",
+    "Thresholds": "mining.hiding.sensitive",
+    "Transactions": "mining.data.transactions",
     "anonymize": "jobs.anonymization.api",
+    "hide": "mining.hiding.hide",
     "load_model": "comine.api",
     "simulate": "comine.api",
 }

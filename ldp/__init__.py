@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from link.public_names import lazily
 
 if TYPE_CHECKING:
+    from crypto.primitives.randomness import Randomness
     from ldp.aggregator import Aggregator
     from ldp.attacks.poisoning import MaximalGain
     from ldp.blending.blender import Blender
@@ -87,6 +88,7 @@ __all__ = [
     "PrefixServer",
     "PrivSet",
     "PureOracle",
+    "Randomness",
     "Rappor",
     "RapporClient",
     "Reports",
@@ -108,6 +110,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "crypto.primitives.randomness": ("Randomness",),
     "ldp.aggregator": ("Aggregator",),
     "ldp.attacks.poisoning": ("MaximalGain",),
     "ldp.blending.blender": ("Blender",),

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize import Table, ppir
+from anonymize import Randomness, Table, ppir
 from anonymize.replacement.ppir import LEAK
-from crypto.primitives.randomness import Randomness
 from examples.anonymization.charts import WIDE, Panel, draw
 from examples.anonymization.patients import census, patients, seeded
 

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymize import Hierarchy, Release, Table, gpkc, maa_slie
+from anonymize import Hierarchy, Randomness, Release, Table, gpkc, maa_slie
 from anonymize.clustering.maa_slie import Leftover, Term
-from crypto.primitives.randomness import Randomness
 from examples.anonymization.charts import Panel, draw
 from examples.anonymization.patients import as_table, census, levels, seeded
 
