@@ -15,8 +15,8 @@ from jobs.collections.spec import CollectionSpec
 from ldp.consistency import consistent
 from ldp.domain import Domain
 from ldp.estimate import Estimate
-from ldp.mechanism import Mechanism
 from ldp.frequency_oracle import FrequencyOracle
+from ldp.mechanism import Mechanism
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, MalformedMessage
 from link.version import software_version
