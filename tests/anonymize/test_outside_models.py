@@ -224,6 +224,21 @@ def test_without_the_package_it_is_refused_everywhere(tmp_path: Path) -> None:
         validate(JobSpec, job | joint(e=3), "job.toml")
 
 
+def test_many_unknown_keys_are_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    anonymize(configured(tmp_path, "")).save(tmp_path / "out")
+    looked = []
+    monkeypatch.setattr("link.plugins.entry_points", lambda **asked: looked.append(asked) or [])
+    many = {f"key{i}": [] for i in range(500)}
+    with pytest.raises(ValueError, match="500 validation errors"):
+        ModelSection.model_validate({"k": 2} | many)
+    path = tmp_path / "out" / "certificate.json"
+    claimed = Certificate.read(path)
+    claimed.model_copy(update={"model": claimed.model.model_copy(update=many)}).sealed().write(path)
+    failed = [each for each in verify(tmp_path / "out").failures if each.check.startswith("the model key")]
+    assert len(failed) == 500
+    assert len(looked) == 2
+
+
 def joint(**model: Any) -> dict[str, Any]:
     section = {"quasi_identifiers": ["age"], "sensitive": ["pay"], "model": {"k": 2} | model}
     return {"anonymize": section | {"hierarchies": {"age": [["1", "*"], ["2", "*"]]}}}
