@@ -109,7 +109,7 @@ def test_nodes_refuse_it_too_whatever_the_coordinator_does(
     async def nothing(*_: Any) -> None:
         pass
 
-    monkeypatch.setattr("coordinator.jobs.driver.meet", nothing)
+    monkeypatch.setattr("coordinator.jobs.driver.preflight", nothing)
     test_a_certificate_that_would_end_before_the_job_is_refused_before_it_begins(tmp_path, guilty)
 
 
