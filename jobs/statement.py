@@ -92,7 +92,7 @@ def statement(spec: JobSpec) -> Statement:
         beyond=(
             "what a modified node sends, or an invented input",
             "the sizes and times of messages",
-            "what several jobs on overlapping data tell together",
+            "what several jobs on overlapping data reveal together",
             *own.beyond,
         ),
     )

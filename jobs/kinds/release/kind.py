@@ -25,8 +25,8 @@ from link.session import Session
 from mining.joint.anonymisation.disclosure import nodes_with_unions
 
 _COMBINED: Final = (
-    "what this release tells together with other releases of the same rows: they combine, and a value that each of "
-    "them hides may follow from all. Each party counts the releases of its rows (rule max_releases), and tells in "
+    "what this release reveals together with other releases of the same rows: they combine, and a value that each of "
+    "them hides may follow from all. Each party counts the releases of its rows (rule max_releases), and says in "
     "its plan and its inbox which one this is"
 )
 _PERSONS: Final = (
