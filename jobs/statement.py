@@ -9,6 +9,7 @@ from jobs import fitness
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
+from link.files.printable import enumeration
 
 EXACT_FORM: Final = (
     "In their exact form, with all numbers and bounds, these lines are the details of the disclosure in JSON (--json, "
@@ -68,7 +69,7 @@ class Statement:
         return [
             f"Adversary: {self.adversary}. Collusion: {self.collusion}.",
             *(
-                f"{_names(line.who)} {_learn(line.who)} {what}."
+                f"{enumeration(line.who)} {_learn(line.who)} {what}."
                 for line, what in zip(self.learned, learned, strict=True)
             ),
             *(f"Not covered: {line}." for line in self.beyond),
@@ -105,11 +106,6 @@ def _rank(line: Learned, parties: tuple[str, ...]) -> tuple[bool, bool]:
 
 def _expand(recipient: str, parties: tuple[str, ...]) -> tuple[str, ...]:
     return ("coordinator", *parties) if recipient == "all" else (recipient,)
-
-
-def _names(who: tuple[str, ...]) -> str:
-    *some, last = who
-    return f"{', '.join(some)} and {last}" if some else last
 
 
 def _learn(who: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from link.errors import ConfigurationError
+from link.files.printable import enumeration
 
 TOLERANCE_S: Final = 300.0  # by which clocks may differ
 
@@ -45,7 +46,7 @@ def check_clocks(ahead: Mapping[str, float], here: str) -> None:
     one = here if here in right else right[len(right) // 2]
     raise ConfigurationError(
         f"the clock of {wrong} is {_long(_apart(clocks, wrong, one))} "
-        f"{'ahead of' if clocks[wrong] > clocks[one] else 'behind'} those of {_listed(sorted(right))}; set it by "
+        f"{'ahead of' if clocks[wrong] > clocks[one] else 'behind'} those of {enumeration(sorted(right))}; set it by "
         "a time server",
         party=None if wrong == here else wrong,
     )
@@ -59,7 +60,3 @@ def _long(seconds: float) -> str:
     """A time for people, in the unit that suits it."""
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds > 1.9 * size), (1, "seconds"))
     return f"{round(seconds / size)} {unit}"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

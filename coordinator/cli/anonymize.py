@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.hide_rules import hide_rules
+from coordinator.cli.options import HERE, AsJson
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -20,7 +21,6 @@ app = typer.Typer(help="Tables and transactions that may be handed on.", no_args
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="What to anonymise and how, such as anonymize.toml.")]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Node = Annotated[
     str | None, typer.Option("--node", metavar="PARTY", help="Have it made at this party's node, of its dataset.")
 ]
@@ -34,7 +34,6 @@ FederationFile = Annotated[
         show_default=True,
     ),
 ]
-HERE = Path("federation.toml")
 
 
 @app.callback()

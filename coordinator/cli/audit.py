@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Audit logs of parties.", no_args_is_help=True)
+from coordinator.cli.options import AsJson
 
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(help="Audit logs of parties.", no_args_is_help=True)
 
 
 @app.callback()
@@ -24,7 +24,7 @@ def show(
         str | None, typer.Option("--job", help="Only entries of this job: its id, or 4 digits of it.")
     ] = None,
     last: Annotated[int | None, typer.Option("--last", min=1, help="Only so many, the last ones.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the entries of an audit log, as they stand there; `verify` tells whether they hold."""
     from coordinator.cli.terminal.console import write_json, write_table
@@ -60,7 +60,7 @@ def verify(
     crl: Annotated[
         Path | None, typer.Option("--crl", help="Its list of revoked certificates; by default ca.crl beside it.")
     ] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check audit logs by themselves, against each other and against results; exits 40 on a finding."""
     from coordinator.cli.terminal.console import note, write, write_json

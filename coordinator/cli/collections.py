@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.terminal.completion import collection_names, post_processings
 
 if TYPE_CHECKING:
@@ -18,16 +19,11 @@ if TYPE_CHECKING:
     from link.pki.identity import Identity
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name.", autocompletion=collection_names)]
-FederationFile = Annotated[
-    Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
-]
 Node = Annotated[
     str | None, typer.Option("--node", metavar="PARTY", help="Whose node; by default all are asked who has it.")
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the interval of each value.", show_default=True)]
 Joint = Annotated[bool, typer.Option("--joint", help="Let all intervals hold together with that confidence.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HERE = Path("federation.toml")
 
 _SHOWN = 20  # values, on a terminal
 _LARGEST = (1 << 53) - 1  # of numbers that travel

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import parties_of_job, privacy_models
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def compare(
     ids: Annotated[
         list[str] | None, typer.Option("--id", metavar="COLUMN", help="Column of ids, id by default.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a job under several privacy models on the same data: accuracy, privacy and costs side by side."""
     from coordinator.cli.terminal.console import note, write_json

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
     from coordinator.doctor import Check
 
 
 def doctor(
-    federation: Annotated[
-        Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
-    ] = Path("federation.toml"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    federation: FederationFile = HERE,
+    as_json: AsJson = False,
 ) -> None:
     """Check that every party is reachable, identified and ready; exits 0 only if all is well."""
     import asyncio

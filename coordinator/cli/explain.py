@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import error_codes
 
 _PACKAGE = Path(__file__).parents[1]
@@ -20,7 +21,7 @@ def explain(
             metavar="[CODE]", help="An error code such as E101; without it, all are listed.", autocompletion=error_codes
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain an error code: what it means, typical causes, what to do; or list all codes."""
     import sys

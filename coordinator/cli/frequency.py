@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli import collections, reports
+from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import frequency_oracles, post_processings
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def simulate(
     runs: Annotated[int, typer.Option("--runs", help="Repeat, for errors against theory.", show_default=True)] = 1,
     top: Annotated[int, typer.Option("--top", help="Look for the most frequent values.", show_default=True)] = 20,
     seed: Annotated[int | None, typer.Option("--seed", help="Repeat all random draws.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Perturb every value of a file as its user would, estimate how often each occurs, and compare with the truth."""
     from coordinator.cli.terminal.console import note, write_json

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli import jobs_kept
+from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.plan import plan
 from coordinator.cli.resume import resume
 
@@ -20,13 +21,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Joint jobs.", no_args_is_help=True)
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")]
-FederationFile = Annotated[
-    Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
-]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the result.")]
 Predict = Annotated[bool, typer.Option("--plan", help="Plan the job first, so that its report compares.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HERE = Path("federation.toml")
 
 
 @app.callback()

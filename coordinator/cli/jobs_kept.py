@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.options import HERE, AsJson, FederationFile
+
 if TYPE_CHECKING:
     from coordinator.jobs.store import JobFolder, Record
     from jobs.documents.job_status import JobDocument, PartyStatus
@@ -17,11 +19,6 @@ if TYPE_CHECKING:
 JobId = Annotated[
     str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
 ]
-FederationFile = Annotated[
-    Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HERE = Path("federation.toml")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -137,10 +134,11 @@ def cancel(
     """End a job at all its parties, whatever it is doing."""
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.lifecycle import State, enumeration
+    from coordinator.jobs.lifecycle import State
     from coordinator.jobs.runner import cancel_job
     from coordinator.member import load_federation
     from link.errors import PeerError
+    from link.files.printable import enumeration
 
     known, _, identity = load_federation(federation)
     folder = _find(known, job)

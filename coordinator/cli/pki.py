@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.options import AsJson
+
 if TYPE_CHECKING:
     from link.pki.issued import Issued
 
@@ -98,7 +100,7 @@ def revoke(
 
 
 @app.command()
-def show(out: _Out = Path("pki"), as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def show(out: _Out = Path("pki"), as_json: AsJson = False) -> None:
     """List the certificates of an authority, until when they are valid and which are revoked or replaced."""
     from coordinator.cli.terminal.console import write_json, write_table
     from link.pki.issued import show as certificates

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.options import HERE, AsJson, FederationFile
+
 if TYPE_CHECKING:
     from jobs.plan import Plan
     from jobs.plan.plan import Alternative
 
-HERE = Path("federation.toml")
-
 
 def plan(
     job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
-    federation: Annotated[
-        Path, typer.Option("--federation", envvar="COMINE_FEDERATION", help="The federation file.", show_default=True)
-    ] = HERE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    federation: FederationFile = HERE,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a job will cost each party and who will learn what; no data is moved and nobody is asked to agree."""
     from coordinator.cli.terminal.console import write_json

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.options import HERE, AsJson
+
 
 def query(
     text: Annotated[
@@ -31,8 +33,8 @@ def query(
             help="The federation.",
             show_default=True,
         ),
-    ] = Path("federation.toml"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ] = HERE,
+    as_json: AsJson = False,
 ) -> None:
     """Ask for a sum, average, maximum, minimum or count; denied where answers together would tell somebody's value."""
     import asyncio

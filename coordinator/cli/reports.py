@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.collections import HERE, AsJson, FederationFile, Name
+from coordinator.cli.collections import Name
+from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
     from client.fleet import FleetDelivery

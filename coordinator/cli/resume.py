@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.jobs_kept import HERE, AsJson, FederationFile, JobId
+from coordinator.cli.jobs_kept import JobId
+from coordinator.cli.options import HERE, AsJson, FederationFile
 
 
 def resume(

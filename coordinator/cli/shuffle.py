@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.collections import HERE, AsJson, FederationFile
+from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.reports import Authority, Certificate, Key, Node
 
 if TYPE_CHECKING:

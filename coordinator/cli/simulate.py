@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import parties_of_job
 
 
@@ -36,7 +37,7 @@ def simulate(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Repeat all random draws; such a run keeps no secrets.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a job with all its parties in this process, with the very code of the nodes."""
     from coordinator.cli.terminal.live import live_progress

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, PolicyDenied, from_code
+from link.files.printable import enumeration
 
 PROPOSE_S: Final = 120.0  # for all parties to answer a proposal
 MARGIN_S: Final = 15.0  # beyond a job's deadline, for the parties' own words about it
@@ -389,11 +390,6 @@ def _moved(
         problem=problem,
         away=frozenset(),
     )
-
-
-def enumeration(names: tuple[str, ...]) -> str:
-    """Names as one says them."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def ended(job: Job) -> ComineError:

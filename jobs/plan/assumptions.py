@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from jobs.kinds.rows.plan_sizes import Expected
 from jobs.plan.answer import Answer
 from jobs.spec.job import JobSpec
+from link.files.printable import enumeration
 
 
 def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Answer], latency_s: float) -> list[str]:
@@ -23,12 +24,12 @@ def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Ans
     lines = []
     if found is None:
         lines.append(
-            f"None of {_and(list(answers))} publishes what these figures hang on: they are what the job costs at "
-            "least, and what the job's own limits allow at most."
+            f"None of {enumeration(list(answers))} publishes what these figures hang on: they are what the job costs "
+            "at least, and what the job's own limits allow at most."
         )
     elif hidden:
         lines.append(
-            f"{_and(hidden)} {'hides its' if len(hidden) == 1 else 'hide their'} sizes, or publish"
+            f"{enumeration(hidden)} {'hides its' if len(hidden) == 1 else 'hide their'} sizes, or publish"
             f"{'es' if len(hidden) == 1 else ''} none at this support: the figures take "
             f"{'it' if len(hidden) == 1 else 'them'} to be like the others; the job's own limits allow more."
         )
@@ -83,8 +84,3 @@ def _of_candidates(spec: JobSpec, found: Expected) -> list[str]:
             "end with an error; raise min_support, set max_length, or raise max_candidates."
         )
     return lines
-
-
-def _and(names: Sequence[str]) -> str:
-    *some, last = names
-    return f"{', '.join(some)} and {last}" if some else last

@@ -17,6 +17,7 @@ from jobs.plan.predicted import End, predicted
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
+from link.files.printable import enumeration
 from link.traffic import TOLERANCE
 from mining.public_sizes import FLOOR
 from protos.v1.plan_pb2 import PartyEstimate
@@ -60,7 +61,7 @@ def _grounds(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
             *_made(spec, told),
         ]
     return [
-        f"The figures rest on what {_and(public)} {'publishes' if len(public) == 1 else 'publish'} of "
+        f"The figures rest on what {enumeration(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "
         "Parties that differ much in kind may cost more or less than the range says.",
         *_made(spec, told),
@@ -91,7 +92,7 @@ def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
 def _places(what: str, numbers: Mapping[str, int]) -> str:
     """Which one a job would be of whose rows."""
     return ", ".join(
-        f"{what} {number} of the rows of {_and([name for name in numbers if numbers[name] == number])}"
+        f"{what} {number} of the rows of {enumeration([name for name in numbers if numbers[name] == number])}"
         for number in sorted(set(numbers.values()))
     )
 
@@ -134,8 +135,3 @@ def _ranges(
 def _less(figure: float, share: float) -> float:
     """A figure without some of it; of bytes a whole number."""
     return round(figure * (1 - share)) if share else figure
-
-
-def _and(names: Sequence[str]) -> str:
-    *some, last = names
-    return f"{', '.join(some)} and {last}" if some else last

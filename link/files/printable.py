@@ -1,7 +1,8 @@
-"""What other machines said, made fit to be shown."""
+"""Words for people: what other machines said, made fit to be shown, and names in a row."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 _MAX_SENTENCE: Final = 1000
@@ -24,3 +25,9 @@ def is_text(text: str) -> bool:
 def one_line(text: str) -> str:
     """What another machine said, fit for a line of a terminal: nothing in it moves a cursor or ends the line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]
+
+
+def enumeration(names: Sequence[str]) -> str:
+    """Names as one says them: the last after "and"; there is one at least."""
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from coordinator.cli.terminal.console import note
-from coordinator.jobs.lifecycle import Job, State, enumeration
+from coordinator.jobs.lifecycle import Job, State
 from coordinator.jobs.progress import Watcher, unwatched
+from link.files.printable import enumeration
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from jobs.plan.prices import union_machine_s
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
+from link.files.printable import enumeration
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.run_sizes import Level
 
@@ -116,7 +117,7 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         lines.append(f"No party publishes its number of rows: the alignment is reckoned with {taken}.")
     elif hidden:
         lines.append(
-            f"{_and(hidden)} {'hides' if len(hidden) == 1 else 'hide'} the number of rows: it is taken to be "
+            f"{enumeration(hidden)} {'hides' if len(hidden) == 1 else 'hide'} the number of rows: it is taken to be "
             "the mean of the others."
         )
     if any((answer.n_rows or 0) > MOST_ROWS for answer in answers.values()) or (spec.plan.rows or 0) > MOST_ROWS:
@@ -164,8 +165,3 @@ def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
     if vertical_mining(spec).rules is not None:
         lines.append("Of rules those with one item on the right are reckoned; more are examined where these hold.")
     return lines
-
-
-def _and(names: Sequence[str]) -> str:
-    *some, last = names
-    return f"{', '.join(some)} and {last}" if some else last
