@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from link.errors import ConfigurationError, ResourceError
-from link.pki.certificates import has_issued, read_certificate, read_key
+from link.pki.certificates import authority_key, has_issued, read_certificate, read_key
 from link.pki.identity import ROLES, SCHEME, Identity, Role, check_name
 from link.pki.revocation import number_of, read_list, sign_list
 from link.pki.trust import Trust
@@ -128,7 +128,7 @@ class Authority:
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(_authority_key(authority), critical=False)
+            .add_extension(authority_key(authority), critical=False)
             .sign(signer, hashes.SHA256())
         )
         pem = certificate.public_bytes(serialization.Encoding.PEM)
@@ -212,11 +212,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _authority_key(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
 
 
 def _host(host: str) -> x509.GeneralName:

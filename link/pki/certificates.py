@@ -87,3 +87,17 @@ def has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bo
     except (ValueError, InvalidSignature):
         return False
     return True
+
+
+def authority_key(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    """The identifier of an authority's key: that in its certificate, or else that of RFC 5280, section 4.2.1.2.
+
+    Raises:
+        ValueError: The certificate's key has no identifier.
+    """
+    try:
+        identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        with _one_kind_of_fault():
+            return x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())  # type: ignore[arg-type]
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)

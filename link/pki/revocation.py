@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from link.errors import ConfigurationError, IdentityError
-from link.pki.certificates import read_certificate, read_revocations
+from link.pki.certificates import authority_key, read_certificate, read_revocations
 
 LIST_DAYS: Final = 90  # within which the authority signs its list anew
 
@@ -45,7 +45,7 @@ def sign_list(
         .last_update(now)
         .next_update(now + dt.timedelta(days=LIST_DAYS))
         .add_extension(x509.CRLNumber(number_of(previous) + 1), critical=False)
-        .add_extension(_authority_key(authority), critical=False)
+        .add_extension(authority_key(authority), critical=False)
     )
     dates = dict.fromkeys(serials, now) | (dates_of(previous) if previous is not None else {})
     for serial, date in dates.items():
@@ -191,8 +191,3 @@ def _is_signed_by(found: x509.CertificateRevocationList, authority: x509.Certifi
         return isinstance(key, ec.EllipticCurvePublicKey) and found.is_signature_valid(key)
     except (TypeError, ValueError, InvalidSignature):
         return False
-
-
-def _authority_key(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)

@@ -11,6 +11,8 @@ import time
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -373,3 +375,23 @@ def test_a_caller_is_refused_from_the_moment_at_which_its_certificate_expires(pk
         time.sleep(0.1)
     with pytest.raises(IdentityError, match="certificate of brief expired on"):
         check_peer(trust, _call(brief))
+
+
+def test_an_authority_without_an_identifier_of_its_key_issues_and_revokes(tmp_path):
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = x509.load_pem_x509_certificate(Authority.create().certificate_pem)
+    builder = x509.CertificateBuilder(made.subject, made.subject, key.public_key(), made.serial_number)
+    builder = builder.not_valid_before(made.not_valid_before_utc).not_valid_after(made.not_valid_after_utc)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    authority = Authority(pem, secret)
+    issued = x509.load_pem_x509_certificate(authority.issue("north").certificate_pem)
+    assert authority.has_issued(issued)
+    named = issued.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    assert named == x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+    assert authority.revoke(tmp_path, [issued.serial_number]) == 1
+    listed = read_list((tmp_path / "ca.crl").read_bytes(), pem, "ca.crl")
+    assert set(dates_of(listed)) == {issued.serial_number}
