@@ -100,6 +100,7 @@ max_candidates = 5000000        # the most candidates that a job may ask for: pe
 # max_local_epsilon = 8.0       # the most that a row's report may cost it as it leaves
 # analysts = ["south"]          # parties that may see reports
 # shufflers = ["east"]          # parties that may shuffle them
+# kinds = []                    # plug-ins whose jobs may run: rules on what a job opens cannot judge these
 # max_deadline = "2h"           # the longest that a job may take
 # max_union_bound = 100000      # the most fakes that a job may ask for
 # max_expiry = "7d"             # for how long a proposal may wait for its answer

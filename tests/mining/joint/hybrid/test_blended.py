@@ -30,6 +30,7 @@ from ldp.blending.blender import best_blend
 from ldp.blending.curator import Frequencies
 from link.errors import ConfigurationError, InputDataError, PolicyDenied, ProtocolViolation
 from link.session import Session
+from link.traffic import TOLERANCE
 from mining.data.transactions import Transactions
 from mining.joint.blended.budget import MOST, counting, naming, spent
 from mining.joint.blended.disclosure import openings
@@ -320,7 +321,7 @@ def test_a_job_spends_what_ledgers_charge_and_a_plan_tells_it() -> None:
     assert (plan.privacy.model, plan.privacy.epsilon, plan.privacy.local_epsilon) == ("blended", 2.0, 2.0)
     for party, end in ends.items():
         assert isinstance(end, PartyRun)
-        assert plan.parties[party].bytes_sent == pytest.approx(end.costs.bytes_sent, rel=0.1)
+        assert plan.parties[party].bytes_sent == pytest.approx(end.costs.bytes_sent, rel=TOLERANCE)
         assert plan.rounds == end.costs.rounds
 
 

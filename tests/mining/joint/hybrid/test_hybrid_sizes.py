@@ -17,6 +17,7 @@ from jobs.plan.estimate import estimate
 from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
 from link.executor import ThreadExecutor
+from link.traffic import TOLERANCE
 from protos.v1.plan_pb2 import Speed
 from tests.coordinator.simulation.whole_job import identities, run_job
 from tests.examples import slowly
@@ -90,8 +91,8 @@ def test_a_plan_predicts_the_bytes_and_rounds_of_a_run(spec: JobSpec) -> None:
     assert plan.rounds == max(run.costs.rounds for run in runs.values() if isinstance(run, PartyRun))
     for party, run in runs.items():
         assert isinstance(run, PartyRun), run
-        assert plan.parties[party].bytes_sent == pytest.approx(run.costs.bytes_sent, rel=0.1), party
-        assert plan.parties[party].bytes_received == pytest.approx(run.costs.bytes_received, rel=0.1), party
+        assert plan.parties[party].bytes_sent == pytest.approx(run.costs.bytes_sent, rel=TOLERANCE), party
+        assert plan.parties[party].bytes_received == pytest.approx(run.costs.bytes_received, rel=TOLERANCE), party
         spent = run.outcome.spent
         assert plan.privacy is not None
         assert spent is not None

@@ -18,6 +18,7 @@ from jobs.plan.plan import Plan
 from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
 from link.executor import ThreadExecutor
+from link.traffic import TOLERANCE
 from mining.data.transactions import Transactions
 from mining.joint.distributed.budget import length_noise
 from tests.coordinator.simulation.whole_job import identities, run_job
@@ -77,7 +78,7 @@ def test_a_plan_predicts_the_bytes_and_rounds_of_a_run(spec: JobSpec) -> None:
     for party, run in runs.items():
         assert isinstance(run, PartyRun), run
         assert plan.rounds == run.costs.rounds
-        assert plan.parties[party].bytes_sent == pytest.approx(run.costs.bytes_sent, rel=0.1), party
+        assert plan.parties[party].bytes_sent == pytest.approx(run.costs.bytes_sent, rel=TOLERANCE), party
         spent, cost = run.outcome.spent, charge(spec)
         assert spent is not None
         assert (spent.epsilon, spent.delta) == (plan.privacy.epsilon, plan.privacy.delta)
