@@ -18,7 +18,6 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q $(PACKAGES)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -c "from jobs.report.page import prepare; prepare()"
 	@touch $@
 
 demo: setup  ## three organisations mine rules together over real data: separate processes, mutual TLS

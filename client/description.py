@@ -25,6 +25,7 @@ from ldp.streams import allocation
 from ldp.streams.sampled import Sampled
 from link.errors import ConfigurationError, InputDataError, MalformedMessage
 from link.files.json_text import read_json
+from link.files.quantities import seconds
 from protos.v1.frequency_pb2 import CLOSED
 from protos.v1.frequency_pb2 import Collection as Announced
 
@@ -34,9 +35,7 @@ MAX_REPORT_BYTES: Final = 1 << 20
 _LARGEST: Final = 1 << 53  # of numbers of rounds, periods and steps: more do not fit a second each
 _DIGITS: Final = 100  # of a number in a specification
 _DIVIDING: Final = frozenset({"lpu", "lpd", "lpa"})
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _SHARE: Final = re.compile(r"[0-9]{1,18}(/[0-9]{1,18})?")  # no exponents, whose numbers would fill the memory
-_DURATION: Final = re.compile(r"([0-9]{1,7})([smhd])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class Description:
     def window_s(self) -> int | None:
         """The length of a round or step in seconds; None where one round stays open."""
         window = self.spec.get("window")
-        return None if window is None else _seconds(window["length"])
+        return None if window is None else seconds(window["length"])
 
     @cached_property
     def start(self) -> float:
@@ -394,13 +393,6 @@ def _below(epsilon: str) -> float:
     if not isinstance(epsilon, str) or len(epsilon) > _DIGITS:
         raise ValueError
     return float_below(Decimal(epsilon))
-
-
-def _seconds(duration: str) -> int:
-    found = _DURATION.fullmatch(duration)
-    if found is None:
-        raise ValueError
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def _belongs(mechanism: Mechanism[Any], search: PrefixExtending, which: int) -> bool:

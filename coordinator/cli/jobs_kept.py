@@ -297,7 +297,7 @@ def _show(document: JobDocument) -> None:
 
 def _traffic(standing: PartyStatus) -> str:
     """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
-    from coordinator.cli.terminal.live import size
+    from link.files.quantities import size
 
     figures = (standing.bytes_sent, standing.bytes_received)
     return ", ".join(map(size, figures)) if standing.asked or any(figures) else "–, –"

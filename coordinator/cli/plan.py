@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import HERE, AsJson, FederationFile
+from link.files.quantities import size
 
 if TYPE_CHECKING:
     from jobs.plan import Plan
@@ -155,12 +156,3 @@ def _costs(alternative: Alternative) -> list[str]:
         return ["not estimated", "", "", ""]
     figures = [f"{alternative.seconds:.2f}", size(alternative.bytes_sent), str(alternative.rounds)]
     return [alternative.strategy or "", *figures]
-
-
-def size(number: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"

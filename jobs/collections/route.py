@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from jobs.federation import Name
 from jobs.spec.toml import read_toml, validate
-from jobs.spec.values import DataName, Duration, Section, seconds
+from jobs.spec.values import DataName, Duration, Section
 from ldp.shuffling.route import MAX_REPORT_BYTES, MAX_SHUFFLERS, Route
+from link.files.quantities import seconds
 
 _MAX_COUNT = 1 << 24  # reports of a batch
 

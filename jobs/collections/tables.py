@@ -10,9 +10,10 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.collections.budget import BudgetSection, MemoSection, SamplingSection
 from jobs.federation import Name
-from jobs.spec.values import DataName, Duration, Fraction, Section, exact_decimal, seconds
+from jobs.spec.values import DataName, Duration, Fraction, Section, exact_decimal
 from ldp.domain import LARGEST_DOMAIN
 from ldp.registry import ORACLES, brought, is_brought
+from link.files.quantities import seconds
 
 MAX_CONTINUAL: Final = 1 << 16  # values whose releases are kept for every step
 MAX_GRACES: Final = 7  # windows: so many rounds beside the current one take late reports at most

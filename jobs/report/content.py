@@ -15,6 +15,7 @@ from jobs.report.parameters import parameters
 from jobs.results.record import ResultRecord, cautions
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
+from link.files.quantities import size
 from link.version import software_version
 from protos.v1.control_pb2 import Approval, Proposal, Release
 
@@ -88,7 +89,7 @@ def figures(result: ResultRecord) -> list[tuple[str, str]]:
     rounds = max((costs.rounds for costs in result.parties.values()), default=0)
     return [
         *shown,
-        ("sent between parties", text.size(sent)),
+        ("sent between parties", size(sent)),
         ("rounds", text.number(rounds)),
         ("running time", text.seconds(longest)),
     ]

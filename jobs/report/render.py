@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.report import text
+from link.files.quantities import size
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER: Final = Path(__file__).parent
-_SHOWN: Final = ("visible", "number", "percent", "measure", "size", "seconds")
+_SHOWN: Final = ("visible", "number", "percent", "measure", "seconds")
 
 
 def prepare() -> None:
@@ -43,7 +44,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    functions = {name: getattr(text, name) for name in _SHOWN}
+    functions = {"size": size} | {name: getattr(text, name) for name in _SHOWN}
     environment.filters.update(functions)
     environment.globals.update(functions)
     return environment

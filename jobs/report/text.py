@@ -9,7 +9,6 @@ from typing import Final
 
 # Controls, and the characters that change the direction of what follows: a name must not disguise its neighbours.
 _HIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _STEP: Final = 1000
 
 
@@ -37,14 +36,6 @@ def measure(value: float | None) -> str:
 def percent(share: float) -> str:
     """A share in percent, three significant digits."""
     return f"{100 * share:#.3g}".rstrip(".") + " %"
-
-
-def size(n_bytes: float) -> str:
-    """Bytes in the unit that fits, three digits or four."""
-    unit = 0
-    while n_bytes >= _STEP and unit < len(_UNITS) - 1:
-        n_bytes, unit = n_bytes / _STEP, unit + 1
-    return f"{n_bytes:.0f} B" if unit == 0 else f"{n_bytes:.1f} {_UNITS[unit]}"
 
 
 def seconds(value: float) -> str:

@@ -25,6 +25,7 @@ from jobs.spec.plan import PlanSection
 from jobs.spec.privacy import PrivacySection
 from jobs.spec.union import UnionSection
 from jobs.spec.values import ColumnName, Section
+from link.files.quantities import seconds
 from mining.data.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
@@ -35,7 +36,6 @@ UNIVERSES: Final = (
     "frequent-items",
     "all-items",
 )  # anything else is the path of a catalogue
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def _one_or_several(recipients: object) -> object:
@@ -83,7 +83,7 @@ class JobSection(Section):
     @property
     def deadline_s(self) -> int:
         """The deadline in seconds."""
-        return int(self.deadline[:-1]) * _UNITS[self.deadline[-1]]
+        return seconds(self.deadline)
 
 
 class AlignSection(Section):

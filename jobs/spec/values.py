@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from jobs.spec.toml import TomlTable
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
 
 
@@ -46,11 +45,6 @@ def exact_decimal(value: object) -> object:
         if len(digits) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
             raise ValueError(f"must be a number of at most {MAX_DIGITS} digits")
     return number
-
-
-def seconds(duration: str) -> int:
-    """A duration such as "90s", "30m", "2h" or "7d" in seconds."""
-    return int(duration[:-1]) * _UNITS[duration[-1]]
 
 
 def _duration(value: object) -> object:

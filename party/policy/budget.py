@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
 from jobs.privacy_account import Charge
-from jobs.spec.values import seconds
 from link.errors import UsageError
+from link.files.quantities import seconds
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.policy.inbox import clock, words

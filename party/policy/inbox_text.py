@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jobs.kinds.registry import read_spec
 from jobs.report.parameters import parameters
+from link.files.quantities import size
 
 SHORT: Final = 12  # digits of a job id
 _LONG: Final = 300  # characters of a value that are shown
@@ -117,21 +118,12 @@ def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
 def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
     own = plan["parties"][party]
     least = "at least " if plan["is_least"] else ""
-    yield f"{least}{_bytes(own['bytes_sent'])} sent, {_bytes(own['bytes_received'])} received, {plan['rounds']} rounds"
+    yield f"{least}{size(own['bytes_sent'])} sent, {size(own['bytes_received'])} received, {plan['rounds']} rounds"
     if plan["rounds_at_most"] is not None:
-        most = f"{_bytes(own['bytes_sent_at_most'])} sent, {_bytes(own['bytes_received_at_most'])} received"
+        most = f"{size(own['bytes_sent_at_most'])} sent, {size(own['bytes_received_at_most'])} received"
         yield f"at most {most}, {plan['rounds_at_most']} rounds"
-    yield f"{least}{own['seconds']:.2g} s, {_bytes(own['memory_bytes'])} of memory"
+    yield f"{least}{own['seconds']:.2g} s, {size(own['memory_bytes'])} of memory"
     yield from (f"- {assumption}" for assumption in plan["assumptions"])
-
-
-def _bytes(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
 
 
 def _value(value: Any) -> str:

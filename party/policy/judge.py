@@ -13,8 +13,8 @@ from jobs.kinds.data import check_data_kind
 from jobs.kinds.registry import opens
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
-from jobs.spec.values import seconds
 from link.errors import PolicyDenied
+from link.files.quantities import seconds
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows

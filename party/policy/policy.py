@@ -19,8 +19,8 @@ from crypto.protocols.union import disclosure as union_disclosure
 from jobs.kinds.kind import Facet
 from jobs.kinds.registry import kind_of, plugin_of
 from jobs.spec.job import JobSpec
-from jobs.spec.values import seconds
 from link.errors import ConfigurationError, PolicyDenied
+from link.files.quantities import seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
 from party.policy.plugin_rules import added_kinds
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed

@@ -12,7 +12,8 @@ from jobs.kinds.packages import GROUP, TASKS, PrivacyModel, Task
 from jobs.spec.itemsets import Pattern
 from jobs.spec.privacy import Delta, Epsilon
 from jobs.spec.toml import TomlTable
-from jobs.spec.values import ColumnName, DataName, Duration, seconds
+from jobs.spec.values import ColumnName, DataName, Duration
+from link.files.quantities import seconds
 from link.plugins import plugins
 from mining.joint.parameters import Disclose
 from mining.joint.vertical.parameters import ChosenEngine

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from jobs.audit.tail import Mark
-from jobs.spec.values import seconds
 from link.errors import ComineError
+from link.files.quantities import seconds
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.node.logs import Log

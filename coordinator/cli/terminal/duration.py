@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from link.errors import UsageError
+from link.files.quantities import seconds
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 _MOST_S: Final = 30 * 24 * 3600
 
 
@@ -17,10 +16,12 @@ def duration(text: str, option: str) -> int:
     Raises:
         UsageError: It is not one, or is longer than 30 days.
     """
-    match = re.fullmatch(r"([1-9][0-9]{0,7})([smhd])", text)
-    if match is None:
+    try:
+        found = seconds(text)
+    except ValueError:
+        found = 0
+    if not found:
         raise UsageError(f"{option} needs a duration such as 90s, 10m, 2h or 7d, not '{text}'")
-    seconds = int(match[1]) * _UNITS[match[2]]
-    if seconds > _MOST_S:
+    if found > _MOST_S:
         raise UsageError(f"{option} allows 30d at most, not '{text}'")
-    return seconds
+    return found

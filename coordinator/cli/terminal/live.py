@@ -11,6 +11,7 @@ from coordinator.cli.terminal.console import note
 from coordinator.jobs.lifecycle import Job, State
 from coordinator.jobs.progress import Watcher, unwatched
 from link.files.printable import enumeration
+from link.files.quantities import size
 
 
 @contextmanager
@@ -98,12 +99,3 @@ def standing(job: Job) -> str:
     if job.state is State.APPROVED and job.away:
         return f"approved by all; waiting for {enumeration(job.waits_for)}, which cannot be reached{_impostors(job)}"
     return ""
-
-
-def size(number: float) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}"
-        number /= 1000
-    return f"{number:.1f} GB"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.spec.values import seconds
 from link.errors import ComineError, DeadlineExceeded, InternalError, PeerError, ResourceError, from_code
 from link.files.json_text import read_json
+from link.files.quantities import seconds
 from party.config import DatasetSection
 from party.jobs.tables import write_whole
 from party.services.anonymization.policy import MEGABYTE, AnonymizationRules

@@ -13,10 +13,11 @@ from jobs.collections.spec import CollectionSpec
 from jobs.collections.tables import MECHANISMS
 from jobs.federation import Name
 from jobs.spec.toml import TomlTable
-from jobs.spec.values import Duration, Fraction, seconds
+from jobs.spec.values import Duration, Fraction
 from ldp.domain import LARGEST_DOMAIN
 from ldp.registry import brought, is_brought
 from link.errors import LimitExceeded, PolicyDenied
+from link.files.quantities import seconds
 
 DAY_S: Final = 86_400
 MOST_ROUNDS: Final = 100_000  # of one coordinator that may end in a day; each takes some 440 bytes of the audit log
