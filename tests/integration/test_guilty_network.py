@@ -159,7 +159,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
 
 
 # Who dials, and whom; and in which twelfths of a job: in many at one pair, and at the others while it begins and ends.
-PAIRS = ((("east", "south"), (0, 3, 7, 9)), (("north", "south"), (0, 9)), (("east", "north"), (0, 9)))
+PAIRS = ((("east", "south"), (0, 7)), (("north", "south"), (0, 9)), (("east", "north"), (0, 9)))
 
 
 @pytest.mark.parametrize(("pair", "parts"), PAIRS, ids=lambda value: "-".join(map(str, value)))

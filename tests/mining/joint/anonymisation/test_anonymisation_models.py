@@ -196,7 +196,7 @@ def test_every_class_is_judged_as_in_one_place(data: st.DataObject, parts: list[
 
 @pytest.mark.slow
 @given(st.data(), histograms(90), KINDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_every_one_of_many_classes_is_judged_as_in_one_place(
     data: st.DataObject, parts: list[Counts], kind: Kind
 ) -> None:
