@@ -15,8 +15,8 @@ ALL = "COMINE_ALL_EXAMPLES" in os.environ
 FEW = 25
 """Examples of a property in `make test`, unless it says less. They are others at every run outside of CI."""
 
-USUAL = 100 if ALL else FEW
-"""Examples of a property that says nothing: in `make test-slow` as many as Hypothesis takes by itself."""
+USUAL = 50 if ALL else FEW
+"""Examples of a property that says nothing."""
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 

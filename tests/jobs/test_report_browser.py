@@ -72,6 +72,7 @@ def driven(tmp_path: Path, result: Result, script: str) -> Any:
       }};
       const left = (form) => document.querySelector(`#${{form}} output`).textContent;
       await pause(2000);
+      while (document.getElementById("itemsets-table") && !rows("itemsets-table").length) await pause(50);
       const found = await (async () => {{ {script} }})();
       document.title = JSON.stringify(found);
     </script></body>"""
