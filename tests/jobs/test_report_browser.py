@@ -46,6 +46,7 @@ def seen(tmp_path: Path, html: str, *, width: int = 1200) -> str:
             f"--user-data-dir={tmp_path / 'profile'}",
             f"--window-size={width},2400",
             "--virtual-time-budget=8000",
+            "--run-all-compositor-stages-before-draw",  # what is drawn in a frame is there when time is up
             "--dump-dom",
             page.as_uri(),
         ],
