@@ -36,7 +36,7 @@ def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
     assert re.search(told[done.returncode], done.stdout)
 
 
-@pytest.mark.parametrize(("every", "taken"), [({"COMINE_ALL_EXAMPLES": "1"}, 100), ({}, FEW)], ids=["slow", "quick"])
+@pytest.mark.parametrize(("every", "taken"), [({"COMINE_ALL_EXAMPLES": "1"}, 50), ({}, FEW)], ids=["slow", "quick"])
 def test_properties_that_say_nothing_take_all_examples_in_test_slow(every: dict[str, str], taken: int) -> None:
     source = "import hypothesis, tests.conftest; print(hypothesis.settings.default.max_examples)"
     rest = {name: value for name, value in os.environ.items() if name != "COMINE_ALL_EXAMPLES"}
